@@ -69,8 +69,8 @@ int __wrap_count_book(const struct counter *counter, const struct observation *o
                 " %" PRIu64 "\n",
                 (int)observation->tid, evidence_names[observation->evidence],
                 state_names[observation->state], observation->tick, observation->ticks,
-                observation->asleep_ticks, observation->missed_ticks, observation->now.at_ns,
-                observation->asleep.at_ns, observation->departed_ns);
+                observation->before.asleep_ticks, observation->missed_ticks, observation->now.at_ns,
+                observation->before.asleep.at_ns, observation->record.departed_ns);
     return __real_count_book(counter, observation, thread);
 }
 

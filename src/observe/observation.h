@@ -46,7 +46,65 @@ static inline bool sleep_place_has(const struct sleep_place *place,
            place->sp == registers_sp(registers);
 }
 
+/* What is told of a thread's time before `now`. */
+struct time_before {
+    bool begins;           /* its time is counted from `begin` on */
+    struct reading begin;  /* only at_ns if the activity at that time is unknown */
+    struct reading asleep; /* when it still slept where its last observation found it: proven, or by
+                              the CPU time of its process */
+    uint64_t asleep_ticks; /* at how many ticks since the last proof */
+    struct reading look;   /* a later look that found it running */
+};
+
 #define WAIT_CHANNEL_BYTES 64
+
+/* What a thread that sleeps waits in, and for. */
+struct wait_seen {
+    long syscall_number;              /* the call; -1: none */
+    char channel[WAIT_CHANNEL_BYTES]; /* the kernel function that it waits in uninterruptibly; "":
+                                         unknown */
+    bool has_preemptions;             /* read now and then, at a new wait for a futex: */
+    uint64_t preemptions;             /* how often it has had to leave its CPU, in all */
+    bool has_call;                    /* what it waits for was read: */
+    struct call_target call;
+    struct call_memory memory;
+};
+
+/* EVIDENCE_ASLEEP. */
+struct sleep_seen {
+    bool was_asleep; /* by its registers and its call, but it moved before that was proven */
+    bool is_over;    /* it was proven, and the thread has moved since */
+};
+
+/* EVIDENCE_STOPPED. */
+struct stop_seen {
+    uint64_t pause_ns; /* how long it was stopped, at most */
+    bool was_woken;    /* after its tick, at the end of the call, unless it had lost its CPU
+                          there: see observe/woken.h */
+    struct sleep_place
+        asked; /* where it slept when it was stopped all the same; pc 0: it was not */
+};
+
+/* EVIDENCE_SAMPLED. */
+struct kernel_sample {
+    uint64_t at_ns;      /* CLOCK_MONOTONIC */
+    bool waits_are_seen; /* its waits for a CPU are observed, too */
+};
+
+/* EVIDENCE_GONE. */
+struct thread_end {
+    bool is_certain;  /* it existed until now.at_ns */
+    bool is_at_end;   /* the recording ends, and the thread may live on */
+    bool never_moved; /* in the whole recording */
+};
+
+/* Where the thread was off its CPU, by the kernel's record of switches. CLOCK_MONOTONIC; all 0: the
+ * record does not tell. */
+struct record_seen {
+    uint64_t departed_ns; /* when it left its CPU, where it was found */
+    uint64_t woken_ns;    /* since when it waits for a CPU again; 0: it does not */
+    uint64_t returned_ns; /* when it was back on a CPU; 0: it is not */
+};
 
 struct observation {
     /* Which thread: its number among those of the recording. A later thread may get the same number
@@ -56,55 +114,33 @@ struct observation {
     pid_t inner_tid;         /* its id in its own PID namespace (pid_namespaces(7)); 0: not known */
     struct program *program; /* a reference; NULL: it is unknown which program it ran */
     uint32_t process;        /* the number of its process in the recording */
+    bool has_name;           /* `name` was read since the last observation */
+    char name[THREAD_NAME_BYTES];
 
     /* When. */
     uint64_t tick;
     uint64_t ticks; /* for how many ticks it stands: those since the look before, if there was
                        none at some of them */
-    uint64_t missed_ticks; /* EVIDENCE_ASLEEP: ticks before at which it slept in the same place, but
-                              moved before that was proven: see sampler/missed_sleeps.h */
+    uint64_t missed_ticks; /* ticks before at which it slept in the same place, but moved before
+                              that was proven: see sampler/missed_sleeps.h */
     uint64_t round_ns;     /* CLOCK_MONOTONIC: when the round that looked at it began */
-    bool begins;           /* the thread's time is counted from `begin` on */
-    struct reading begin;  /* only at_ns if the activity at that time is unknown */
-    struct reading asleep; /* when it still slept where its last observation found it: proven, or
-                              by the CPU time of its process */
-    uint64_t asleep_ticks; /* at how many ticks since the last proof */
-    struct reading look;   /* a later look that found it running */
-    struct reading now;    /* accounts for the time up to now.at_ns; if there is none, a later
-                              observation does */
-    bool waits_are_seen;   /* EVIDENCE_SAMPLED: its waits for a CPU are observed, too */
-    uint64_t sampled_ns;   /* EVIDENCE_SAMPLED: when the kernel took the sample */
-    /* By the kernel's record of switches: */
-    uint64_t departed_ns; /* when it left its CPU, where it was found; 0: not known */
-    uint64_t woken_ns;    /* since when it waits for a CPU again; 0: it does not, or not known */
-    uint64_t returned_ns; /* when it was back on a CPU; 0: it is not */
+    struct time_before before;
+    struct reading now; /* accounts for the time up to now.at_ns; if there is none, a later
+                           observation does */
 
     /* Its state, and how that is known. */
-    enum evidence evidence;
     enum thread_state state;
-    long syscall_number;                   /* the call that it waits in; -1: none */
-    char wait_channel[WAIT_CHANNEL_BYTES]; /* the kernel function that it waits in uninterruptibly;
-                                              "": unknown */
-    bool has_preemptions;                  /* read now and then, at a new wait for a futex: */
-    uint64_t preemptions;                  /* how often it has had to leave its CPU, in all */
-    bool has_call;                         /* what it waits for was read: */
-    struct call_target call;
-    struct call_memory call_memory;
-    bool was_woken;  /* EVIDENCE_STOPPED: after its tick, at the end of the call, unless it had lost
-                        its CPU there: see observe/woken.h */
-    bool was_asleep; /* it was asleep, by its registers and its call, but moved before that was
-                        proven */
-    bool is_over;    /* EVIDENCE_ASLEEP: it was proven, and the thread has moved since */
-    uint32_t served; /* the serial of the last request that was served before it was made */
-    struct sleep_place asked; /* where it slept when it was stopped all the same; pc 0: it was
-                                 not */
-    uint64_t pause_ns;        /* how long it was stopped, at most */
-    bool is_certain;          /* EVIDENCE_GONE: it existed until now.at_ns */
-    bool is_at_end;           /* EVIDENCE_GONE: the recording ends, and the thread may live on */
-    bool never_moved;         /* EVIDENCE_GONE: it never moved in the whole recording */
-    bool has_name;            /* `name` was read since the last observation */
-    char name[THREAD_NAME_BYTES];
+    struct wait_seen wait;
+    struct record_seen record;
+    enum evidence evidence; /* which of these it has: */
+    union {
+        struct sleep_seen asleep;
+        struct stop_seen stop;
+        struct kernel_sample sampled;
+        struct thread_end end;
+    };
 
+    uint32_t served; /* the serial of the last request that was served before it was made */
     /* Registers and stacks; NULL for evidence without a copy. */
     struct snapshot *snapshot;
 };

@@ -162,10 +162,10 @@ static enum taken take_sample(struct perf_source *kernel, const struct record *r
     *ret_observation = (struct observation){
         .process_id = (pid_t)head.process_id,
         .tid = (pid_t)head.tid,
-        .sampled_ns = ring_time(record->ring, head.at_ns),
+        .sampled.at_ns = ring_time(record->ring, head.at_ns),
         .evidence = EVIDENCE_SAMPLED,
         .state = THREAD_RUNNING,
-        .syscall_number = -1,
+        .wait.syscall_number = -1,
         .snapshot = snapshot,
     };
     return TAKEN_SAMPLE;

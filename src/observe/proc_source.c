@@ -75,7 +75,7 @@ static int read_details(const struct subject *subject, const struct watch_place 
     if (err || check_stayed(place, watch, &observation->now.activity) == 0)
         return err;
     sleep_details_drop(subject, observation);
-    observation->is_over = true;
+    observation->asleep.is_over = true;
     observation->state = THREAD_SLEEPING;
     return 0;
 }
@@ -88,7 +88,8 @@ static int copy_asleep(const struct subject *subject, const struct watch_place *
                        struct watch *watch, struct observation *observation)
 {
     struct snapshot *snapshot = observation->snapshot;
-    int err = watch_read_blocked(place, watch, &snapshot->registers, &observation->syscall_number);
+    int err =
+        watch_read_blocked(place, watch, &snapshot->registers, &observation->wait.syscall_number);
     if (err)
         return err;
     /* "-1 0x0 0x0": it has no stack any more. */
@@ -97,7 +98,7 @@ static int copy_asleep(const struct subject *subject, const struct watch_place *
     snapshot_copy_stacks(snapshot, subject->tid, subject->stack_areas, subject->stack_limit,
                          &subject->other_stack);
     err = check_stayed(place, watch, &observation->now.activity);
-    observation->was_asleep = err == -EAGAIN;
+    observation->asleep.was_asleep = err == -EAGAIN;
     if (err)
         return err;
     watch->is_asleep = true;
@@ -133,9 +134,9 @@ static enum outcome observe_asleep(struct source *source, const struct subject *
     struct watch *watch = watches_get(watches, subject->thread);
     observation->evidence = EVIDENCE_ASLEEP;
     observation->state = THREAD_UNKNOWN;
-    observation->syscall_number = -1;
-    observation->wait_channel[0] = '\0';
-    observation->was_asleep = observation->is_over = false;
+    observation->wait.syscall_number = -1;
+    observation->wait.channel[0] = '\0';
+    observation->asleep.was_asleep = observation->asleep.is_over = false;
     if (!watch)
         return OUTCOME_REFUSED;
     int err = watch_read_activity(&place, watch, &observation->now.activity);
@@ -151,7 +152,7 @@ static enum outcome observe_asleep(struct source *source, const struct subject *
     if (is_here) {
         observation->evidence = EVIDENCE_UNMOVED;
         observation->state = THREAD_SLEEPING;
-        observation->call = subject->call;
+        observation->wait.call = subject->call;
         if (subject->wants_call)
             sleep_details_read_call(subject, observation);
         return OUTCOME_UNMOVED;

@@ -193,7 +193,7 @@ static void try_to_copy(struct stopped_source *stopped, struct pending *item)
     if (!err && !stop->is_group_stop)
         registers_hide_stop(stop->tid, &snapshot->registers);
     stop_release(stop);
-    item->observation.pause_ns = stop->released_ns - stop->running_ns;
+    item->observation.stop.pause_ns = stop->released_ns - stop->running_ns;
     end_stop(stopped, item,
              err == -ENOTSUP ? OUTCOME_REFUSED
              : err           ? OUTCOME_GONE
@@ -234,9 +234,9 @@ static void conclude(struct stopped_source *stopped, struct pending *item)
     now->at_ns = monotonic_ns();
     observation->evidence = EVIDENCE_STOPPED;
     observation->state = THREAD_RUNNING;
-    observation->syscall_number = -1;
-    observation->wait_channel[0] = '\0';
-    observation->asked = subject->asleep;
+    observation->wait.syscall_number = -1;
+    observation->wait.channel[0] = '\0';
+    observation->stop.asked = subject->asleep;
     if (observation->snapshot->kernel_stack)
         observation->snapshot->kernel_stack[0] = '\0';
     if (item->stop.is_group_stop) {
@@ -244,18 +244,19 @@ static void conclude(struct stopped_source *stopped, struct pending *item)
     } else if (registers->interrupted_call >= 0 && !subject->asleep.pc) {
         /* It ran when it was looked at, and has gone to sleep since. */
         observation->state = THREAD_SLEEPING;
-        observation->syscall_number = registers->interrupted_call;
+        observation->wait.syscall_number = registers->interrupted_call;
     } else if (sleep_place_has(&subject->asleep, registers)) {
         observation->state = subject->asleep.state;
-        observation->syscall_number = subject->asleep.syscall_number;
+        observation->wait.syscall_number = subject->asleep.syscall_number;
     } else if (look->has_activity && now->has_activity &&
                now->activity.waiting_ns > look->activity.waiting_ns) {
         observation->state = thread_state_by_wait(
             now->activity.waiting_ns - look->activity.waiting_ns, now->at_ns - subject->awake_ns);
-        observation->was_woken = registers->finished_call >= 0 &&
-                                 woken_after(subject->tick_ns, look, now, item->stop.running_ns);
-        if (observation->was_woken)
-            observation->syscall_number = registers->finished_call;
+        observation->stop.was_woken =
+            registers->finished_call >= 0 &&
+            woken_after(subject->tick_ns, look, now, item->stop.running_ns);
+        if (observation->stop.was_woken)
+            observation->wait.syscall_number = registers->finished_call;
     }
 }
 

@@ -46,10 +46,10 @@ static enum outcome stay(const struct record_source *own, const struct subject *
     observation->evidence = is_woken ? EVIDENCE_WOKEN : EVIDENCE_UNMOVED;
     observation->state = is_woken ? THREAD_RUNNABLE : THREAD_SLEEPING;
     if (!is_woken && subject->wants_call) {
-        observation->call = subject->call;
+        observation->wait.call = subject->call;
         sleep_details_read_call(subject, observation);
         if (!switch_record_is_unmoved(own->record, view))
-            observation->has_call = false;
+            observation->wait.has_call = false;
     }
     switch_record_acknowledge(own->record, view, subject->tick);
     return is_woken ? OUTCOME_WOKEN : OUTCOME_UNMOVED;
@@ -67,7 +67,7 @@ static int read_details(const struct record_source *own, const struct subject *s
     if (err || switch_record_is_unmoved(own->record, view))
         return err;
     sleep_details_drop(subject, observation);
-    observation->is_over = true;
+    observation->asleep.is_over = true;
     return 0;
 }
 
@@ -88,7 +88,7 @@ static enum outcome copy(const struct record_source *own, const struct subject *
     observation->state = departure->state;
     observation->evidence =
         departure->state == THREAD_RUNNABLE ? EVIDENCE_WAITING : EVIDENCE_ASLEEP;
-    observation->syscall_number = departure->syscall_number;
+    observation->wait.syscall_number = departure->syscall_number;
     watch->departed_ns = departure->out_ns;
     watch->has_activity = observation->now.has_activity;
     watch->activity = observation->now.activity;
@@ -116,14 +116,14 @@ static enum outcome observe(struct source *source, const struct subject *subject
         departure->process_id != subject->process_id || !is_known_at(departure, subject->tick_ns))
         return OUTCOME_REFUSED;
     record_source_want_stack(own->record, view.slot, view.generation, subject);
-    observation->syscall_number = -1;
-    observation->wait_channel[0] = '\0';
+    observation->wait.syscall_number = -1;
+    observation->wait.channel[0] = '\0';
     watch->is_asleep = false; /* as far as proc_source.c knows */
     bool is_off = !departure->in_ns && departure->out_ns <= subject->tick_ns;
     if (is_off) {
         bool is_same = !subject->wants_copy && watch->departed_ns == departure->out_ns;
-        observation->departed_ns = departure->out_ns;
-        observation->woken_ns = departure->runnable_ns;
+        observation->record.departed_ns = departure->out_ns;
+        observation->record.woken_ns = departure->runnable_ns;
         if (is_same)
             return stay(own, subject, watch, &view, observation);
     }
@@ -162,20 +162,20 @@ _Static_assert(SWITCH_FUTEX_BYTES_BEFORE == FUTEX_WORDS_BEFORE * sizeof(uint32_t
 /* What it waited for, as far as that is known: other memory than a futex's may have changed. */
 static void note_call(const struct past_departure *past, struct observation *observation)
 {
-    struct call_target *call = &observation->call;
+    struct call_target *call = &observation->wait.call;
     *call =
         call_target_of(past->departure.syscall_number, past->departure.registers.call_arguments);
     switch (call->kind) {
     case CALL_FUTEX:
-        observation->has_call =
+        observation->wait.has_call =
             past->futex &&
-            call_note_futex(call, past->futex, past->has_futex_before, &observation->call_memory);
+            call_note_futex(call, past->futex, past->has_futex_before, &observation->wait.memory);
         return;
     case CALL_EPOLL:
     case CALL_PROCESS:
     case CALL_SEMAPHORES:
     case CALL_MESSAGES:
-        observation->has_call = true;
+        observation->wait.has_call = true;
         return;
     default:
         return;
@@ -201,7 +201,7 @@ void record_source_read_past(const struct past_departure *past, const struct sub
     observation->evidence =
         departure->state == THREAD_RUNNABLE ? EVIDENCE_WAITING : EVIDENCE_ASLEEP;
     observation->state = departure->state;
-    observation->syscall_number = departure->syscall_number;
+    observation->wait.syscall_number = departure->syscall_number;
     if (thread_state_waits(departure->state))
         note_call(past, observation);
 }

@@ -15,12 +15,12 @@ static void read_wait_channel(struct watch_place place, struct observation *obse
 {
     struct thread_file wchan = {0};
     char line[256];
-    observation->wait_channel[0] = '\0';
+    observation->wait.channel[0] = '\0';
     place.keep_fds_below = 0;
     /* "0" if the kernel does not tell (proc(5)). */
     if (observation->state == THREAD_UNINTERRUPTIBLE &&
         watch_read(&place, &wchan, "wchan", line, sizeof line) > 0 && strcmp(line, "0") != 0)
-        snprintf(observation->wait_channel, WAIT_CHANNEL_BYTES, "%.*s", WAIT_CHANNEL_BYTES - 1,
+        snprintf(observation->wait.channel, WAIT_CHANNEL_BYTES, "%.*s", WAIT_CHANNEL_BYTES - 1,
                  line);
 }
 
@@ -40,15 +40,15 @@ static int read_kernel_stack(struct watch_place place, struct snapshot *snapshot
 static void read_memory(const struct subject *subject, struct observation *observation)
 {
     struct memory_range ranges[CALL_RANGES_MAX];
-    unsigned count = call_ranges(&observation->call, &observation->call_memory, ranges);
+    unsigned count = call_ranges(&observation->wait.call, &observation->wait.memory, ranges);
     memory_read_many(subject->tid, subject->stack_areas, ranges, count);
-    call_note_read(&observation->call_memory, ranges, count);
+    call_note_read(&observation->wait.memory, ranges, count);
 }
 
 void sleep_details_read_call(const struct subject *subject, struct observation *observation)
 {
-    struct call_target *call = &observation->call;
-    observation->has_call = true;
+    struct call_target *call = &observation->wait.call;
+    observation->wait.has_call = true;
     switch (call->kind) {
     case CALL_FUTEX:
         read_memory(subject, observation);
@@ -56,13 +56,13 @@ void sleep_details_read_call(const struct subject *subject, struct observation *
     case CALL_POLL:
     case CALL_SELECT:
         read_memory(subject, observation);
-        call_note_polled(call, &observation->call_memory);
-        observation->has_call = call->count > 0;
+        call_note_polled(call, &observation->wait.memory);
+        observation->wait.has_call = call->count > 0;
         if (call->kind == CALL_FILE)
-            call_read_link(call, subject->proc_fd, &observation->call_memory);
+            call_read_link(call, subject->proc_fd, &observation->wait.memory);
         return;
     case CALL_FILE:
-        call_read_link(call, subject->proc_fd, &observation->call_memory);
+        call_read_link(call, subject->proc_fd, &observation->wait.memory);
         return;
     case CALL_EPOLL:
     case CALL_PROCESS:
@@ -72,7 +72,7 @@ void sleep_details_read_call(const struct subject *subject, struct observation *
     case CALL_OTHER:
     case CALL_SLEEP:
     case CALL_SIGNAL:
-        observation->has_call = false;
+        observation->wait.has_call = false;
         return;
     }
 }
@@ -83,10 +83,11 @@ void sleep_details_read_preemptions(const struct watch_place *place, struct watc
     uint64_t now_ns = observation->now.at_ns;
     bool is_due =
         !watch->preemptions_read_ns || now_ns >= watch->preemptions_read_ns + PREEMPTIONS_EACH_NS;
-    if (observation->call.kind != CALL_FUTEX || !watch->was_read || !is_due)
+    if (observation->wait.call.kind != CALL_FUTEX || !watch->was_read || !is_due)
         return;
     watch->preemptions_read_ns = now_ns;
-    observation->has_preemptions = watch_read_preemptions(place, watch, &observation->preemptions);
+    observation->wait.has_preemptions =
+        watch_read_preemptions(place, watch, &observation->wait.preemptions);
 }
 
 /* Reads what the thread says of its work. */
@@ -104,8 +105,8 @@ int sleep_details_read(const struct subject *subject, const struct watch_place *
                        struct watch *watch, struct observation *observation)
 {
     struct snapshot *snapshot = observation->snapshot;
-    observation->call =
-        call_target_of(observation->syscall_number, snapshot->registers.call_arguments);
+    observation->wait.call =
+        call_target_of(observation->wait.syscall_number, snapshot->registers.call_arguments);
     read_wait_channel(*place, observation);
     if (subject->wants_call && thread_state_waits(observation->state))
         sleep_details_read_call(subject, observation);
@@ -120,8 +121,8 @@ void sleep_details_drop(const struct subject *subject, struct observation *obser
     struct snapshot *snapshot = observation->snapshot;
     if (subject->context && snapshot->context)
         snapshot->context->state = CONTEXT_CHANGED;
-    observation->wait_channel[0] = '\0';
-    observation->has_call = false;
+    observation->wait.channel[0] = '\0';
+    observation->wait.has_call = false;
     if (snapshot->kernel_stack)
         snapshot->kernel_stack[0] = '\0';
 }

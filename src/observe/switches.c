@@ -135,8 +135,8 @@ static enum outcome observe(struct source *source, const struct subject *subject
         snapshot->kernel_stack[0] = '\0';
     observation->evidence = EVIDENCE_WAITING;
     observation->state = THREAD_RUNNABLE;
-    observation->syscall_number = -1;
-    observation->wait_channel[0] = '\0';
+    observation->wait.syscall_number = -1;
+    observation->wait.channel[0] = '\0';
     return OUTCOME_OBSERVED;
 }
 

@@ -177,16 +177,16 @@ static enum place find_place(struct sampler *sampler, const struct observation *
     *ret_process = process;
     *ret_thread = thread;
     if (sampler->options->is_dump)
-        return thread ? place_in_dump(process, thread, observation->sampled_ns) : PLACE_NOWHERE;
-    if (observation->sampled_ns < sampler->clock.start_ns ||
-        (end_ns && observation->sampled_ns >= end_ns))
+        return thread ? place_in_dump(process, thread, observation->sampled.at_ns) : PLACE_NOWHERE;
+    if (observation->sampled.at_ns < sampler->clock.start_ns ||
+        (end_ns && observation->sampled.at_ns >= end_ns))
         return PLACE_NOWHERE;
     if (!thread)
         return PLACE_NOT_YET;
     if (!thread_is_counted(thread) || !may_sample(sampler, process, thread))
         return PLACE_NOWHERE;
     uint64_t exec_ns = perf_source_exec_ns(sampler->kernel.source, process->process.pid);
-    return place_in_program(process, exec_ns, observation->sampled_ns);
+    return place_in_program(process, exec_ns, observation->sampled.at_ns);
 }
 
 static void note(struct sampler *sampler, struct thread *thread)

@@ -87,7 +87,7 @@ static int take_unmoved(struct sampler *sampler, struct sampled_process *process
     uint64_t all_ns = process->threads.count * (1000000000u / UNMOVED_TOLD_PER_S);
     uint64_t each_ns = all_ns > UNMOVED_TOLD_EACH_NS ? all_ns : UNMOVED_TOLD_EACH_NS;
     bool is_old = now->at_ns >= thread->life.told_ns + each_ns;
-    if (!is_old && !sampler->looks_at_all && !observation->has_call)
+    if (!is_old && !sampler->looks_at_all && !observation->wait.has_call)
         return 0;
     observation->snapshot = NULL;
     return tell_unmoved(sampler, process, thread, observation);
@@ -106,7 +106,7 @@ static bool accept_copy(struct sampled_process *process, struct thread *thread,
         return false;
     }
     look_note_alive(thread);
-    thread->call = (struct thread_call){.target = observation->call};
+    thread->call = (struct thread_call){.target = observation->wait.call};
     return true;
 }
 
@@ -199,7 +199,7 @@ static int take_off_cpu(struct sampler *sampler, struct sampled_process *process
         return take_unmoved(sampler, process, thread, observation);
     if (outcome == OUTCOME_WOKEN) {
         schedule->proven = observation->now;
-        schedule->proven.at_ns = observation->woken_ns;
+        schedule->proven.at_ns = observation->record.woken_ns;
         schedule->proven_ticks += ticks.asleep;
         schedule->look_ticks = ticks.runnable;
     }
@@ -223,7 +223,7 @@ static int take_found(struct sampler *sampler, struct sampled_process *process,
     const struct reading *now = &observation->now;
     uint64_t since_tick = thread->schedule.asleep_since_tick;
     uint64_t last_look_tick = begin_look(sampler, process, thread, tick, observation, outcome);
-    if (observation->was_asleep && sampler->kernel.source && !sampler->off_cpu.record)
+    if (observation->asleep.was_asleep && sampler->kernel.source && !sampler->off_cpu.record)
         missed_sleeps_note(&thread->missed_sleeps, observation, thread->schedule.look_ticks);
     if (outcome == OUTCOME_OBSERVED)
         observation->missed_ticks = missed_sleeps_take(&thread->missed_sleeps, observation);
@@ -267,7 +267,7 @@ static int look_now(struct sampler *sampler, struct sampled_process *process, st
     if (off_cpu_samples_observe(sampler, process, thread, tick, &observation, &outcome, &err)) {
         if (err || outcome == OUTCOME_PENDING)
             return err;
-        if (observation.departed_ns)
+        if (observation.record.departed_ns)
             return take_off_cpu(sampler, process, thread, tick, outcome, &observation);
     } else {
         const struct subject subject = subject_of(sampler, process, thread);

@@ -6,7 +6,7 @@
 static bool is_at(const struct missed_sleep *sleep, const struct observation *observation)
 {
     return sleep->ticks && sleep_place_has(&sleep->place, &observation->snapshot->registers) &&
-           sleep->place.syscall_number == observation->syscall_number;
+           sleep->place.syscall_number == observation->wait.syscall_number;
 }
 
 static struct missed_sleep *find(struct thread_missed_sleeps *missed,
@@ -32,7 +32,7 @@ void missed_sleeps_note(struct thread_missed_sleeps *missed, const struct observ
         missed->next = (missed->next + 1) % MISSED_PLACES;
         sleep->place = (struct sleep_place){.pc = registers_pc(registers),
                                             .sp = registers_sp(registers),
-                                            .syscall_number = observation->syscall_number};
+                                            .syscall_number = observation->wait.syscall_number};
         sleep->ticks = 0;
     }
     sleep->ticks += (uint32_t)(ticks < TICKS_MAX ? ticks : TICKS_MAX);
@@ -43,7 +43,7 @@ void missed_sleeps_note(struct thread_missed_sleeps *missed, const struct observ
 uint64_t missed_sleeps_take(struct thread_missed_sleeps *missed,
                             const struct observation *observation)
 {
-    struct missed_sleep *sleep = observation->is_over ? find(missed, observation) : NULL;
+    struct missed_sleep *sleep = observation->asleep.is_over ? find(missed, observation) : NULL;
     uint64_t ticks = sleep ? sleep->ticks : 0;
     if (sleep)
         sleep->ticks = 0;

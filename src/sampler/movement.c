@@ -9,7 +9,8 @@ void movement_note_look(struct thread_movement *movement, enum outcome outcome,
     bool was_woken = movement->woken_at.pc != 0;
     bool is_asleep = outcome == OUTCOME_OBSERVED && observation->evidence == EVIDENCE_ASLEEP;
     /* The thread may still be in our stop, or wait for a CPU there. */
-    bool is_back = is_asleep && observation->state != THREAD_STOPPED && !observation->woken_ns;
+    bool is_back =
+        is_asleep && observation->state != THREAD_STOPPED && !observation->record.woken_ns;
     if (outcome == OUTCOME_UNMOVED || (was_woken && !is_back))
         return;
     if (!is_asleep) {
@@ -34,8 +35,8 @@ void movement_note_departure(struct thread_movement *movement, const struct depa
 
 void movement_note_stop(struct thread_movement *movement, const struct observation *observation)
 {
-    if (observation->asked.pc)
-        movement->woken_at = observation->asked;
+    if (observation->stop.asked.pc)
+        movement->woken_at = observation->stop.asked;
     if (!movement->woken_at.pc)
         return;
     if (!sleep_place_has(&movement->woken_at, &observation->snapshot->registers)) {

@@ -190,10 +190,10 @@ struct off_cpu_ticks off_cpu_ticks_since(const struct clock *clock, uint64_t kno
 {
     if (tick <= known_tick)
         return (struct off_cpu_ticks){0};
-    uint64_t departed_tick = ticks_before(clock, observation->departed_ns);
+    uint64_t departed_tick = ticks_before(clock, observation->record.departed_ns);
     uint64_t since_tick = within(known_tick, departed_tick, tick), woken_tick = tick;
-    if (observation->woken_ns)
-        woken_tick = within(since_tick, ticks_before(clock, observation->woken_ns), tick);
+    if (observation->record.woken_ns)
+        woken_tick = within(since_tick, ticks_before(clock, observation->record.woken_ns), tick);
     return (struct off_cpu_ticks){woken_tick - since_tick, tick - woken_tick};
 }
 
@@ -222,7 +222,8 @@ static int tell_same(struct sampler *sampler, struct sampled_process *process,
                      const struct watch *watch, struct off_cpu_ticks ticks)
 {
     struct thread_schedule *schedule = &thread->schedule;
-    uint64_t until_ns = observation->woken_ns ? observation->woken_ns : observation->returned_ns;
+    uint64_t until_ns = observation->record.woken_ns ? observation->record.woken_ns
+                                                     : observation->record.returned_ns;
     schedule->proven = (struct reading){
         .at_ns = until_ns, .has_activity = watch->has_activity, .activity = watch->activity};
     schedule->proven_ticks += ticks.asleep;
@@ -247,7 +248,7 @@ int off_cpu_samples_tell(struct sampler *sampler, struct sampled_process *proces
         struct watch *watch = watches_get(&sampler->watches, thread->number);
         observation->evidence = EVIDENCE_WAITING;
         observation->state = THREAD_RUNNABLE;
-        observation->has_call = false;
+        observation->wait.has_call = false;
         if (watch)
             watch->departed_ns = 0; /* the worker has not seen it asleep there */
     }
@@ -260,7 +261,7 @@ int off_cpu_samples_tell(struct sampler *sampler, struct sampled_process *proces
     schedule->look_ticks = ticks.runnable;
     woken.evidence = EVIDENCE_WOKEN;
     woken.state = THREAD_RUNNABLE;
-    woken.has_call = woken.has_preemptions = false;
+    woken.wait.has_call = woken.wait.has_preemptions = false;
     return tell_woken(sampler, process, thread, &woken);
 }
 
@@ -281,10 +282,10 @@ static void read_context(struct sampler *sampler, const struct sampled_process *
 /* Which file a descriptor is of seldom changes while a thread waits on it. */
 static void read_link(const struct sampled_process *process, struct observation *observation)
 {
-    if (observation->call.kind != CALL_FILE)
+    if (observation->wait.call.kind != CALL_FILE)
         return;
-    call_read_link(&observation->call, process->process.proc_fd, &observation->call_memory);
-    observation->has_call = true;
+    call_read_link(&observation->wait.call, process->process.proc_fd, &observation->wait.memory);
+    observation->wait.has_call = true;
 }
 
 static int tell_new(struct sampler *sampler, struct sampled_process *process, struct thread *thread,
@@ -323,10 +324,10 @@ static int take(void *argument, const struct past_departure *past)
     struct sampler *sampler = argument;
     const struct departure *departure = &past->departure;
     struct observation observation = {
-        .departed_ns = departure->out_ns,
-        .woken_ns = departure->runnable_ns,
-        .returned_ns = departure->in_ns,
-        .is_over = true,
+        .record.departed_ns = departure->out_ns,
+        .record.woken_ns = departure->runnable_ns,
+        .record.returned_ns = departure->in_ns,
+        .asleep.is_over = true,
     };
     struct sampled_process *process;
     struct thread *thread;
@@ -379,7 +380,7 @@ bool off_cpu_samples_observe(struct sampler *sampler, struct sampled_process *pr
     if (*ret_outcome != OUTCOME_PENDING)
         return *ret_outcome != OUTCOME_REFUSED;
     *ret_err = off_cpu_samples_take(sampler);
-    observation->departed_ns = 0;
+    observation->record.departed_ns = 0;
     if (thread->schedule.looked_tick < tick)
         *ret_outcome = OUTCOME_RUNNING;
     return true;

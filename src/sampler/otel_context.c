@@ -33,8 +33,8 @@ void otel_context_read_sampled(struct sampler *sampler, const struct sampled_pro
     const struct context_thread place = {thread->tid, &process->areas, &watch->thread_pointer};
     thread_context_read_running(&place, &process->context, context);
     const struct reading now = tell_read(sampler, process, thread);
-    context->may_be_later = !before->has_context || before->now.at_ns > observation->sampled_ns ||
-                            !now.has_activity ||
+    context->may_be_later = !before->has_context ||
+                            before->now.at_ns > observation->sampled.at_ns || !now.has_activity ||
                             now.activity.switches != before->now.activity.switches ||
                             hash_of(context) != before->context_hash;
 }

@@ -107,10 +107,10 @@ static int take_stopped(struct sampler *sampler, struct sampled_process *process
 {
     struct snapshots *snapshots = channel_snapshots(sampler->channel);
     movement_note_stop(&thread->movement, observation);
-    if (observation->state != THREAD_STOPPED && !observation->asked.pc) {
-        histogram_add(&sampler->counts.pauses, observation->pause_ns);
+    if (observation->state != THREAD_STOPPED && !observation->stop.asked.pc) {
+        histogram_add(&sampler->counts.pauses, observation->stop.pause_ns);
         thread_count_once(thread, FACT_STOPPED, &sampler->counts.threads_stopped);
-        pause_budget_spend(&thread->pause_budget, observation->pause_ns);
+        pause_budget_spend(&thread->pause_budget, observation->stop.pause_ns);
     }
     if (!process->program || !program_is_current(process->program)) {
         process->program_checked_ns = 0;

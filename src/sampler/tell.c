@@ -93,12 +93,12 @@ static int send(struct sampler *sampler, struct sampled_process *process, struct
     observation->program = process->program ? program_hold(process->program) : NULL;
     observation->tick = thread->schedule.looked_tick;
     observation->round_ns = process->turns.round_ns;
-    observation->begins = !life->is_told;
-    observation->begin = life->begin;
-    observation->asleep =
+    observation->before.begins = !life->is_told;
+    observation->before.begin = life->begin;
+    observation->before.asleep =
         is_news(&thread->schedule.proven, thread) ? thread->schedule.proven : none;
-    observation->asleep_ticks = thread->schedule.proven_ticks;
-    observation->look = is_news(&thread->running.now, thread) ? thread->running.now : none;
+    observation->before.asleep_ticks = thread->schedule.proven_ticks;
+    observation->before.look = is_news(&thread->running.now, thread) ? thread->running.now : none;
     complete_name(process, thread, observation);
     const struct message message = {.kind = MESSAGE_OBSERVATION, .observation = *observation};
     int err = channel_send(sampler->channel, &message);
@@ -123,7 +123,7 @@ int tell_observed(struct sampler *sampler, struct sampled_process *process, stru
     thread->wants.copy = false;
     thread->wants.is_dumped = true;
     observation->ticks = thread->schedule.look_ticks;
-    if (observation->evidence == EVIDENCE_STOPPED && !observation->asked.pc) {
+    if (observation->evidence == EVIDENCE_STOPPED && !observation->stop.asked.pc) {
         observation->ticks += thread->wants.spared_ticks;
         thread->wants.spared_ticks = 0;
     }
@@ -138,7 +138,7 @@ int tell_sampled(struct sampler *sampler, struct sampled_process *process, struc
     observation->now = is_news(&thread->running.now, thread) ? thread->running.now : none;
     observation->ticks = 1;
     thread->wants.is_dumped = true;
-    observation->waits_are_seen =
+    observation->sampled.waits_are_seen =
         sampler->off_cpu.record || switches_is_armed(sampler->switches, thread->number);
     observation->served = thread->wants.served;
     return send(sampler, process, thread, observation);
@@ -164,7 +164,7 @@ int tell_assumed(struct sampler *sampler, struct sampled_process *process, struc
     struct observation observation = {
         .evidence = EVIDENCE_ASSUMED,
         .state = THREAD_RUNNABLE,
-        .syscall_number = -1,
+        .wait.syscall_number = -1,
         .now.at_ns = clock_now_ns(&sampler->clock),
     };
     uint64_t period_ns = sampler->clock.period_ns, known_until_ns = known_ns(thread);
@@ -183,11 +183,11 @@ int tell_gone(struct sampler *sampler, struct sampled_process *process, struct t
     struct observation observation = {
         .evidence = EVIDENCE_GONE,
         .state = is_asleep ? THREAD_SLEEPING : THREAD_RUNNABLE,
-        .syscall_number = -1,
+        .wait.syscall_number = -1,
         .now = *until,
-        .is_certain = is_certain,
-        .is_at_end = sampler->clock.end_ns != 0,
-        .never_moved = sampler->clock.end_ns && !thread->movement.has_moved,
+        .end.is_certain = is_certain,
+        .end.is_at_end = sampler->clock.end_ns != 0,
+        .end.never_moved = sampler->clock.end_ns && !thread->movement.has_moved,
     };
     if (!thread_is_counted(thread))
         return 0;

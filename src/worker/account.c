@@ -79,8 +79,9 @@ void sleeps_note_stop(struct thread_sleeps *sleeps, const struct observation *ob
 static double preempted_part(const struct thread_sleeps *sleeps,
                              const struct observation *observation)
 {
-    uint64_t switches = observation->now.activity.switches, preemptions = observation->preemptions;
-    if (!observation->has_preemptions ||
+    uint64_t switches = observation->now.activity.switches,
+             preemptions = observation->wait.preemptions;
+    if (!observation->wait.has_preemptions ||
         (sleeps->has_preemptions && preemptions < sleeps->read_preemptions))
         return sleeps->preempted_part;
     if (sleeps->has_preemptions) {
@@ -94,9 +95,9 @@ static double preempted_part(const struct thread_sleeps *sleeps,
 static void start_anew(struct thread_sleeps *sleeps, const struct observation *observation,
                        double part, double owed)
 {
-    sleeps->has_preemptions = observation->has_preemptions;
+    sleeps->has_preemptions = observation->wait.has_preemptions;
     sleeps->read_switches = observation->now.activity.switches;
-    sleeps->read_preemptions = observation->preemptions;
+    sleeps->read_preemptions = observation->wait.preemptions;
     sleeps->preempted_part = part;
     sleeps->owed = owed;
     sleeps->stops = sleeps->counted = 0;
@@ -134,7 +135,7 @@ uint64_t sleeps_take(struct thread_sleeps *sleeps, const struct observation *obs
     uint64_t count = owed > 1 ? (uint64_t)(owed + 0.5) : 1;
     sleeps->switches = switches;
     sleeps->counted += count;
-    if (observation->has_preemptions)
+    if (observation->wait.has_preemptions)
         start_anew(sleeps, observation, part, owed - (double)count);
     return count;
 }

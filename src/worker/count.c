@@ -125,7 +125,7 @@ static int count_wait(const struct counter *counter, const struct observation *o
                              .sample = sample,
                              .ticks = ticks,
                              .missed_ticks = observation->missed_ticks};
-    bool is_futex = observation->call.kind == CALL_FUTEX;
+    bool is_futex = observation->wait.call.kind == CALL_FUTEX;
     int err = owners_read(counter->owners, results, observation, row->stack, &held);
     if (!err && held.has_owner && observation->evidence == EVIDENCE_ASLEEP)
         err = request_owner(counter, observation, REQUEST_OWNER);
@@ -162,11 +162,11 @@ static int count_sleep(const struct counter *counter, const struct observation *
     const struct thread_account *account = &thread->account;
     if (!account->sleeps_on || counter->waits)
         return 0;
-    if (observation->evidence == EVIDENCE_UNMOVED && observation->has_call)
+    if (observation->evidence == EVIDENCE_UNMOVED && observation->wait.has_call)
         return count_wait(counter, observation, thread, account->last_sample,
-                          observation->asleep_ticks, 0);
+                          observation->before.asleep_ticks, 0);
     return count_sample(counter, thread, ACCOUNT_ASLEEP, account->last_sample,
-                        observation->asleep_ticks);
+                        observation->before.asleep_ticks);
 }
 
 /* All held waits have their samples by now. The thread at the end of the chain may itself wait for
@@ -214,7 +214,7 @@ static int end_wait(const struct counter *counter, const struct observation *obs
 {
     uint64_t tick = observation->tick;
     /* A thread that never moved has waited for longer than a second. */
-    if (counter->waits || (observation->evidence == EVIDENCE_GONE && observation->never_moved))
+    if (counter->waits || (observation->evidence == EVIDENCE_GONE && observation->end.never_moved))
         return 0;
     if (observation->evidence == EVIDENCE_STOPPED || observation->evidence == EVIDENCE_WAITING ||
         observation->evidence == EVIDENCE_WOKEN)
@@ -235,7 +235,7 @@ static int note_span(const struct counter *counter, const struct observation *ob
 int count_span(const struct counter *counter, const struct observation *observation,
                struct counted_thread *thread, const struct span_sight *sight)
 {
-    uint64_t at_ns = observation->evidence == EVIDENCE_SAMPLED ? observation->sampled_ns
+    uint64_t at_ns = observation->evidence == EVIDENCE_SAMPLED ? observation->sampled.at_ns
                                                                : observation->now.at_ns;
     return note_span(counter, observation, thread, sight, at_ns);
 }
@@ -245,12 +245,12 @@ int count_book(const struct counter *counter, const struct observation *observat
 {
     static const struct span_sight as_before = {0};
     struct thread_account *account = &thread->account;
-    const struct reading *asleep = &observation->asleep, *look = &observation->look;
+    const struct reading *asleep = &observation->before.asleep, *look = &observation->before.look;
     const struct reading *now = &observation->now;
     uint32_t process = observation->process;
     int err = 0;
-    if (observation->begins) {
-        account_begin(account, &observation->begin);
+    if (observation->before.begins) {
+        account_begin(account, &observation->before.begin);
         kept_stack_drop(&thread->kept);
     }
     sleeps_note_stop(&account->sleeps, observation);
@@ -271,7 +271,8 @@ int count_book(const struct counter *counter, const struct observation *observat
         account_book(account, counter->results, process, thread->tid, now,
                      ledger_account(observation->state));
     if (observation->evidence == EVIDENCE_UNMOVED ||
-        (observation->evidence == EVIDENCE_SAMPLED && observation->sampled_ns <= account->slept_ns))
+        (observation->evidence == EVIDENCE_SAMPLED &&
+         observation->sampled.at_ns <= account->slept_ns))
         return err;
     bool was_here = account->sleeps_on || account->is_woken;
     account->is_woken = was_here && observation->evidence == EVIDENCE_WOKEN;
@@ -296,8 +297,8 @@ static int label(const struct counter *counter, const struct observation *observ
     if (thread_state_waits(state)) {
         struct strings *strings = &counter->results->strings;
         const char *kernel_stack = observation->snapshot->kernel_stack;
-        labels.syscall_number = (int32_t)observation->syscall_number;
-        if (strings_intern(strings, observation->wait_channel, &labels.wait_channel) ||
+        labels.syscall_number = (int32_t)observation->wait.syscall_number;
+        if (strings_intern(strings, observation->wait.channel, &labels.wait_channel) ||
             strings_intern(strings, kernel_stack ? kernel_stack : "", &labels.kernel_stack))
             return -ENOMEM;
     }
@@ -321,9 +322,9 @@ static int note_wait(const struct counter *counter, const struct observation *ob
         .is_uninterruptible = observation->state == THREAD_UNINTERRUPTIBLE,
     };
     if (program && observation->evidence == EVIDENCE_ASLEEP && observation->now.has_activity &&
-        observation->syscall_number >= 0) {
+        observation->wait.syscall_number >= 0) {
         facts.has_arguments = true;
-        facts.syscall_number = observation->syscall_number;
+        facts.syscall_number = observation->wait.syscall_number;
         facts.activity = observation->now.activity;
         memcpy(facts.arguments, observation->snapshot->registers.call_arguments,
                sizeof facts.arguments);
@@ -346,7 +347,7 @@ static int give_wait_for_cpu(const struct counter *counter, const struct observa
 {
     struct ledger *ledger = &thread->account.ledger;
     uint32_t sample;
-    if (counter->waits || observation->waits_are_seen || !ledger->owed_ns[ACCOUNT_RUNNABLE])
+    if (counter->waits || observation->sampled.waits_are_seen || !ledger->owed_ns[ACCOUNT_RUNNABLE])
         return 0;
     int err =
         stack_table_in_state(&counter->results->stacks, running_sample, THREAD_RUNNABLE, &sample);
@@ -363,8 +364,9 @@ static void note_seen(const struct observation *observation, struct thread_accou
     ledger_note_sample(&account->ledger, kind, sample);
     if (kind != ACCOUNT_ASLEEP) {
         account->awake_sample = sample;
-        account->awake_at_ns = observation->evidence == EVIDENCE_SAMPLED ? observation->sampled_ns
-                                                                         : observation->now.at_ns;
+        account->awake_at_ns = observation->evidence == EVIDENCE_SAMPLED
+                                   ? observation->sampled.at_ns
+                                   : observation->now.at_ns;
     }
     if (observation->evidence == EVIDENCE_SAMPLED)
         return;
@@ -380,7 +382,7 @@ static int state_at_tick(const struct observation *observation, struct stack_tab
 {
     uint32_t row;
     *ret_state = observation->state;
-    if (!observation->was_woken)
+    if (observation->evidence != EVIDENCE_STOPPED || !observation->stop.was_woken)
         return 0;
     int err = stack_table_add_stack(stacks, space, stack, &row);
     if (!err && stacks->stacks[row].is_slept_in)
@@ -413,7 +415,7 @@ int count_stack(const struct counter *counter, const struct observation *observa
         return err;
     if (observation->evidence == EVIDENCE_ASLEEP)
         stacks->stacks[stacks->samples[sample].stack].is_slept_in = true;
-    bool may_have_owner = observation->has_call && !counter->waits;
+    bool may_have_owner = observation->wait.has_call && !counter->waits;
     uint64_t sleeps =
         kind == ACCOUNT_ASLEEP && !counter->waits ? sleeps_take(&account->sleeps, observation) : 0;
     if (!may_have_owner) {
@@ -523,7 +525,7 @@ int count_assumed(const struct counter *counter, const struct observation *obser
     if (counter->waits)
         return 0;
     /* It was found running, and could not be stopped. */
-    if (observation->look.at_ns && owed_ns[ACCOUNT_RUNNING])
+    if (observation->before.look.at_ns && owed_ns[ACCOUNT_RUNNING])
         err = count_kind_without_stack(counter, observation, thread, ACCOUNT_RUNNING, 1);
     if (!err && owed_ns[ACCOUNT_RUNNABLE])
         err = count_kind_without_stack(counter, observation, thread, ACCOUNT_RUNNABLE,
@@ -550,7 +552,7 @@ static int count_for_dump(const struct counter *counter, const struct observatio
 {
     enum account kind;
     uint32_t sample;
-    if (!observation->is_certain || thread->account.is_dumped)
+    if (!observation->end.is_certain || thread->account.is_dumped)
         return 0;
     int err = add_first_sample(counter, observation, thread, &kind, &sample);
     if (!err)
@@ -609,7 +611,7 @@ int count_gone(const struct counter *counter, const struct observation *observat
     if (err || !ledger_has_sample(ledger))
         return err;
     /* Threads that are still there at the end do not represent others. */
-    uint64_t *carry_ns = observation->is_at_end ? NULL : &results->carry_ns;
+    uint64_t *carry_ns = observation->end.is_at_end ? NULL : &results->carry_ns;
     unsigned count = ledger_settle(ledger, counter->period_ns, carry_ns, settlements);
     for (unsigned i = 0; i < count; i++)
         count_again(counter, settlements[i].sample, &settlements[i].share);

@@ -13,7 +13,7 @@ struct observation objects_observation(const struct object_news *news)
         .program = news->program,
         .process = news->process,
         .round_ns = news->told_ns,
-        .sampled_ns = news->at_ns,
+        .sampled.at_ns = news->at_ns,
         .evidence = EVIDENCE_SAMPLED,
         .snapshot = news->snapshot,
     };

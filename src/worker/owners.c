@@ -137,7 +137,7 @@ static uint64_t find_vtable(const struct results *results, uint32_t space, const
     if (space == NO_SPACE || !resource_is_lock(lock->kind))
         return 0;
     size_t count =
-        object_pointers(lock, site, &observation->call, &observation->call_memory, pointers);
+        object_pointers(lock, site, &observation->wait.call, &observation->wait.memory, pointers);
     for (size_t i = 0; i < count; i++) {
         if (may_be_vtable(results->spaces.items[space], pointers[i]))
             return pointers[i];
@@ -150,8 +150,8 @@ static uint64_t find_vtable(const struct results *results, uint32_t space, const
 static bool waits_for_itself(const struct owners *owners, const struct observation *observation)
 {
     const struct thread_account *account = &owners->threads->items[observation->thread].account;
-    return !observation->call.is_pi && (observation->evidence == EVIDENCE_ASLEEP ||
-                                        account->owner_plus_1 == observation->thread + 1);
+    return !observation->wait.call.is_pi && (observation->evidence == EVIDENCE_ASLEEP ||
+                                             account->owner_plus_1 == observation->thread + 1);
 }
 
 /* Reads a wait that is not for a lock in memory. If a thread owns it, every observation asks again,
@@ -183,14 +183,14 @@ int owners_read(struct owners *owners, struct results *results,
     ret_wait->owner = WAIT_NO_OWNER;
     ret_wait->has_owner = false;
     ret_wait->wait = (struct counted_wait){.kind = RESOURCE_NOT_KNOWN};
-    if (!observation->has_call)
+    if (!observation->wait.has_call)
         return 0;
-    if (observation->call.kind != CALL_FUTEX)
+    if (observation->wait.call.kind != CALL_FUTEX)
         return read_peer(owners, results, observation, ret_wait);
     int err = lock_sites_get(&owners->sites, results, stack, &site);
     if (err)
         return err;
-    const struct lock lock = lock_of(&site, &observation->call, &observation->call_memory);
+    const struct lock lock = lock_of(&site, &observation->wait.call, &observation->wait.memory);
     uint32_t space = results->stacks.stacks[stack].space;
     ret_wait->wait = (struct counted_wait){
         .key = lock.address,

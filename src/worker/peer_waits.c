@@ -409,7 +409,7 @@ static int find_epoll(struct peer_waits *waits, struct results *results,
                       struct peer_wait *wait)
 {
     const struct program *program = observation->program;
-    const struct epoll_row key = {.program = program->number, .fd = observation->call.fd};
+    const struct epoll_row key = {.program = program->number, .fd = observation->wait.call.fd};
     const uint32_t hashed[] = {key.program, (uint32_t)key.fd};
     uint64_t hash = hash_bytes(hashed, sizeof hashed, 0);
     uint32_t item = index_find(&waits->epoll_index, hash, is_epoll, waits, &key);
@@ -450,7 +450,7 @@ static bool has_moved(const struct observation *observation)
 /* The child that the thread waits for; 0: not known, or not one. */
 static pid_t find_child_id(struct peer_waits *waits, const struct observation *observation)
 {
-    const struct call_target *target = &observation->call;
+    const struct call_target *target = &observation->wait.call;
     uint64_t now_ns = monotonic_ns();
     if (target->process > 0 && observation->inner_tid == observation->tid)
         return target->process;
@@ -496,9 +496,9 @@ int peer_waits_find(struct peer_waits *waits, struct results *results,
                     const struct observation *observation, uint64_t since_ns,
                     struct waited_child *child, struct peer_wait *ret_wait)
 {
-    const struct call_target *call = &observation->call;
+    const struct call_target *call = &observation->wait.call;
     const struct waited_file file =
-        file_of(observation, call->fd, call->use, observation->call_memory.link);
+        file_of(observation, call->fd, call->use, observation->wait.memory.link);
     *ret_wait = (struct peer_wait){.wait = {.kind = RESOURCE_NOT_KNOWN,
                                             .process = observation->process,
                                             .owner_process = WAIT_NO_OWNER,

@@ -99,7 +99,7 @@ static int send_limits(const struct unwind_step *step, enum request_kind kind)
 static int ask(struct unwind_step *step, enum request_kind kind)
 {
     /* A recorded wait is over: only later stacks can contain what this one lacks. */
-    if (step->observation->returned_ns)
+    if (step->observation->record.returned_ns)
         return send_limits(step, REQUEST_STACK);
     step->is_asked = true;
     return send_limits(step, kind);
@@ -379,7 +379,7 @@ static uint64_t key_to_ask_by(const struct unwind_step *step, const struct site_
 static bool may_stop_asleep(const struct observation *observation)
 {
     return observation->state == THREAD_STOPPED ||
-           registers_call_survives_stop(observation->syscall_number);
+           registers_call_survives_stop(observation->wait.syscall_number);
 }
 
 /* Asks for the thread's registers when it sleeps again. */
@@ -415,7 +415,7 @@ static int ask_for_stop(struct unwind_step *step, const struct site_keys *keys)
     struct request request = {
         .kind = REQUEST_FRAME_POINTER,
         .asleep = {registers_pc(registers), registers_sp(registers), observation->state,
-                   observation->syscall_number},
+                   observation->wait.syscall_number},
     };
     return send_request(step, &request);
 }
@@ -427,7 +427,8 @@ static int unwind_as_stopped(struct unwind_step *step)
 {
     const struct thread_unwinding *thread = step->thread;
     struct registers *registers = registers_of(step), blocked = *registers;
-    if (step->observation->syscall_number >= 0 || registers_sp(registers) != thread->stopped_sp)
+    if (step->observation->wait.syscall_number >= 0 ||
+        registers_sp(registers) != thread->stopped_sp)
         return 0;
     registers_set(registers, architecture.frame_pointer, thread->stopped_frame_pointer);
     registers_set(registers, architecture.base_pointer, thread->stopped_base_pointer);
@@ -488,7 +489,7 @@ static int find_lost_registers(struct unwind_step *step)
 static int learn_from_stop(const struct unwind_step *step)
 {
     const struct registers *registers = registers_of(step);
-    const struct sleep_place *asked = &step->observation->asked;
+    const struct sleep_place *asked = &step->observation->stop.asked;
     const struct site_keys *keys = &step->thread->site;
     struct site *site = sites_find(&step->program->sites, key_to_ask_by(step, keys));
     if (registers_pc(registers) != asked->pc || registers_sp(registers) != asked->sp)
@@ -506,7 +507,7 @@ static int learn_from_stop(const struct unwind_step *step)
 /* Part of the stack was read after its thread had moved on, and may belong to another call. */
 static bool is_mixed(const struct unwind_step *step)
 {
-    return step->observation->returned_ns && step->stack->cut != STACK_WHOLE &&
+    return step->observation->record.returned_ns && step->stack->cut != STACK_WHOLE &&
            step->hints.stack_bytes_used > step->observation->snapshot->stack.old_bytes;
 }
 
@@ -520,7 +521,7 @@ static bool is_partial_sample(const struct unwind_step *step)
     const struct snapshot *snapshot = observation->snapshot;
     const struct program_maps *maps = &step->program->maps;
     uint64_t missing_address = step->hints.missing_address;
-    if (observation->evidence != EVIDENCE_SAMPLED && !observation->returned_ns)
+    if (observation->evidence != EVIDENCE_SAMPLED && !observation->record.returned_ns)
         return false;
     return is_mixed(step) || !space_find(maps->space, registers_pc(&snapshot->registers)) ||
            (missing_address && stack_areas_find(&maps->areas, missing_address)) ||
@@ -532,7 +533,7 @@ static bool is_partial_sample(const struct unwind_step *step)
 static bool may_be_of_replaced_code(const struct unwind_step *step)
 {
     const struct observation *observation = step->observation;
-    uint64_t made_ns = observation->evidence == EVIDENCE_SAMPLED ? observation->sampled_ns
+    uint64_t made_ns = observation->evidence == EVIDENCE_SAMPLED ? observation->sampled.at_ns
                                                                  : observation->now.at_ns;
     return made_ns + REPLACED_UNSEEN_NS < step->program->maps.replaced_ns;
 }
@@ -568,7 +569,7 @@ int unwind_observation(const struct unwind_means *means, const struct observatio
         err = ask_for_missing(&step);
     if (!err && !step.is_asked && stack->cut == STACK_CUT_NO_REGISTER)
         err = find_lost_registers(&step);
-    if (!err && observation->asked.pc)
+    if (!err && observation->evidence == EVIDENCE_STOPPED && observation->stop.asked.pc)
         err = learn_from_stop(&step);
     if (!err && !step.is_asked)
         err = adjust_stack_limits(&step);

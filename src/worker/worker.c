@@ -255,7 +255,7 @@ static int count_observation(struct worker *worker, const struct observation *ob
         return count_assumed(counter, observation, thread);
     case EVIDENCE_GONE:
         err = count_gone(counter, observation, thread);
-        if (!err && observation->never_moved && worker->options.tells_threads_apart)
+        if (!err && observation->end.never_moved && worker->options.tells_threads_apart)
             err = idle_note(worker->results, thread->tid);
         return err;
     }

@@ -136,7 +136,8 @@ static void is_whole(const struct observation *observation)
     assert_int_equal(observation->tid, observation->process_id);
     assert_int_equal(observation->evidence, EVIDENCE_SAMPLED);
     assert_int_equal(observation->state, THREAD_RUNNING);
-    assert_true(observation->sampled_ns <= now_ns && observation->sampled_ns > now_ns - HANGS_NS);
+    assert_true(observation->sampled.at_ns <= now_ns &&
+                observation->sampled.at_ns > now_ns - HANGS_NS);
     for (unsigned i = 0; i < architecture.register_count; i++)
         assert_true(registers_has(registers, i));
     assert_int_equal(registers->interrupted_call, -1);
@@ -343,8 +344,8 @@ static void test_no_cpu_is_left_out(void **state)
         assert_non_null(taken[i] = snapshots_take(pair.world.snapshots, STACK_BYTES, &no_place));
     memset(counts, 0, sizeof counts);
     while (source->collect(source, &observation, &outcome)) {
-        assert_true(observation.sampled_ns >= last_ns);
-        last_ns = observation.sampled_ns;
+        assert_true(observation.sampled.at_ns >= last_ns);
+        last_ns = observation.sampled.at_ns;
         before += observation.process_id == pair.pids[0] && counts[1];
         counts[observation.process_id == pair.pids[1]]++;
         assert_false(source->collect(source, &observation, &outcome)); /* there is none left */

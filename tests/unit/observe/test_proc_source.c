@@ -133,7 +133,7 @@ static void test_asleep_then_unmoved(void **state)
 {
     struct fake *fake = *state;
     assert_int_equal(observe(fake), OUTCOME_OBSERVED);
-    assert_int_equal(fake->seen.syscall_number, 202);
+    assert_int_equal(fake->seen.wait.syscall_number, 202);
     assert_int_equal(fake->snapshot.stack.bytes, STACK_BYTES);
     assert_memory_equal(fake->snapshot.stack.memory, sleepers_stack, STACK_BYTES);
     /* The count alone proves that it sleeps on: nothing else is read. */
@@ -219,7 +219,7 @@ static void test_states(void **state)
         put_state(fake, letters[i].letter);
         assert_int_equal(observe(fake), OUTCOME_OBSERVED);
         assert_int_equal(fake->seen.state, letters[i].state);
-        assert_string_equal(fake->seen.wait_channel, "");
+        assert_string_equal(fake->seen.wait.channel, "");
     }
 }
 
@@ -240,20 +240,20 @@ static void test_wait_channel(void **state)
     put(fake, "wchan", "kernel_clone");
     /* Of one that a signal wakes, the call says more. */
     assert_int_equal(observe(fake), OUTCOME_OBSERVED);
-    assert_string_equal(fake->seen.wait_channel, "");
+    assert_string_equal(fake->seen.wait.channel, "");
     put_state(fake, 'D');
     put(fake, "schedstat", "1 1 101\n");
     assert_int_equal(observe(fake), OUTCOME_OBSERVED);
-    assert_string_equal(fake->seen.wait_channel, "kernel_clone");
+    assert_string_equal(fake->seen.wait.channel, "kernel_clone");
     put(fake, "wchan", long_name);
     put(fake, "schedstat", "1 1 102\n");
     assert_int_equal(observe(fake), OUTCOME_OBSERVED);
-    assert_int_equal(strlen(fake->seen.wait_channel), WAIT_CHANNEL_BYTES - 1);
+    assert_int_equal(strlen(fake->seen.wait.channel), WAIT_CHANNEL_BYTES - 1);
     take_away(fake, "wchan");
     put(fake, "schedstat", "1 1 103\n");
     assert_int_equal(observe(fake), OUTCOME_OBSERVED);
     assert_int_equal(fake->seen.state, THREAD_UNINTERRUPTIBLE);
-    assert_string_equal(fake->seen.wait_channel, "");
+    assert_string_equal(fake->seen.wait.channel, "");
 }
 
 static void test_kernel_stack(void **state)
@@ -282,26 +282,26 @@ static void test_preemptions(void **state)
     struct fake *fake = *state;
     put(fake, "status", "nonvoluntary_ctxt_switches:\t5\n");
     assert_int_equal(observe(fake), OUTCOME_OBSERVED);
-    assert_false(fake->seen.has_preemptions);
+    assert_false(fake->seen.wait.has_preemptions);
     put(fake, "schedstat", "1 1 101\n");
     put_waiting(fake);
     assert_int_equal(observe(fake), OUTCOME_OBSERVED);
-    assert_true(fake->seen.has_preemptions);
-    assert_int_equal(fake->seen.preemptions, 5);
+    assert_true(fake->seen.wait.has_preemptions);
+    assert_int_equal(fake->seen.wait.preemptions, 5);
     put(fake, "schedstat", "1 1 102\n");
     assert_int_equal(observe(fake), OUTCOME_OBSERVED);
-    assert_false(fake->seen.has_preemptions);
+    assert_false(fake->seen.wait.has_preemptions);
     watches_get(&fake->watches, 0)->preemptions_read_ns -= 1000000000u;
     assert_int_equal(observe(fake), OUTCOME_UNMOVED);
-    assert_false(fake->seen.has_preemptions);
+    assert_false(fake->seen.wait.has_preemptions);
     put(fake, "schedstat", "1 1 103\n");
     put_blocked(fake, SYS_read);
     assert_int_equal(observe(fake), OUTCOME_OBSERVED);
-    assert_false(fake->seen.has_preemptions);
+    assert_false(fake->seen.wait.has_preemptions);
     put(fake, "schedstat", "1 1 104\n");
     put_waiting(fake);
     assert_int_equal(observe(fake), OUTCOME_OBSERVED);
-    assert_true(fake->seen.has_preemptions);
+    assert_true(fake->seen.wait.has_preemptions);
 }
 
 static void test_running(void **state)
@@ -341,27 +341,27 @@ static void test_a_sleep_that_is_over_before_its_proof(void **state)
     enum outcome outcome;
     do
         outcome = observe(fake);
-    while (!fake->seen.is_over);
+    while (!fake->seen.asleep.is_over);
     assert_int_equal(outcome, OUTCOME_OBSERVED);
     assert_int_equal(fake->seen.evidence, EVIDENCE_ASLEEP);
     do
         outcome = observe(fake);
-    while (!fake->seen.was_asleep);
-    assert_false(fake->seen.is_over);
+    while (!fake->seen.asleep.was_asleep);
+    assert_false(fake->seen.asleep.is_over);
     atomic_store(&mover.is_done, true);
     pthread_join(thread, NULL);
     close(mover.schedstat_fd);
     assert_int_equal(outcome, OUTCOME_RUNNING);
-    assert_int_equal(fake->seen.syscall_number, 202);
+    assert_int_equal(fake->seen.wait.syscall_number, 202);
     assert_int_equal(registers_pc(&fake->snapshot.registers), 0x401000);
     assert_int_equal(registers_sp(&fake->snapshot.registers), (uintptr_t)sleepers_stack);
     assert_int_equal(observe(fake), OUTCOME_OBSERVED);
-    assert_false(fake->seen.was_asleep);
-    assert_false(fake->seen.is_over);
+    assert_false(fake->seen.asleep.was_asleep);
+    assert_false(fake->seen.asleep.is_over);
     put(fake, "syscall", "running\n");
     put(fake, "schedstat", "1187426 53201 39\n");
     assert_int_equal(observe(fake), OUTCOME_RUNNING);
-    assert_false(fake->seen.was_asleep);
+    assert_false(fake->seen.asleep.was_asleep);
 }
 
 static void test_zombie(void **state)

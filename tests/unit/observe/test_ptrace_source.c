@@ -124,7 +124,7 @@ static void test_a_running_thread(void **state)
     assert_int_equal(await(world, &seen), OUTCOME_OBSERVED);
     assert_int_equal(seen.evidence, EVIDENCE_STOPPED);
     assert_true(seen.state == THREAD_RUNNING || seen.state == THREAD_RUNNABLE);
-    assert_true(seen.pause_ns > 0 && seen.now.has_activity);
+    assert_true(seen.stop.pause_ns > 0 && seen.now.has_activity);
     assert_true(registers_has(&seen.snapshot->registers, architecture.frame_pointer));
     assert_true(seen.snapshot->stack.bytes > 0);
     assert_int_equal(ptrace_source_pending(world->source), 0);
@@ -168,8 +168,8 @@ static void test_a_stop_in_its_sleep(void **state)
                      OUTCOME_PENDING);
     assert_int_equal(await(world, &seen), OUTCOME_OBSERVED);
     assert_int_equal(seen.state, THREAD_SLEEPING);
-    assert_int_equal(seen.syscall_number, number);
-    assert_true(seen.asked.sp == registers_sp(&registers));
+    assert_int_equal(seen.wait.syscall_number, number);
+    assert_true(seen.stop.asked.sp == registers_sp(&registers));
     assert_true(registers_has(&seen.snapshot->registers, architecture.frame_pointer));
     finish(world);
 }

@@ -154,12 +154,12 @@ static void test_a_sleeper_is_copied(void **state)
     assert_int_equal(observe(world), OUTCOME_OBSERVED);
     assert_int_equal(world->seen.evidence, EVIDENCE_ASLEEP);
     assert_int_equal(world->seen.state, THREAD_SLEEPING);
-    assert_int_equal(world->seen.syscall_number, SYS_read);
-    assert_int_equal(world->seen.departed_ns, TICK_NS - 1000);
-    assert_int_equal(world->seen.woken_ns, 0);
-    assert_false(world->seen.is_over);
-    assert_true(world->seen.has_call);
-    assert_int_equal(world->seen.call.kind, CALL_FILE);
+    assert_int_equal(world->seen.wait.syscall_number, SYS_read);
+    assert_int_equal(world->seen.record.departed_ns, TICK_NS - 1000);
+    assert_int_equal(world->seen.record.woken_ns, 0);
+    assert_false(world->seen.asleep.is_over);
+    assert_true(world->seen.wait.has_call);
+    assert_int_equal(world->seen.wait.call.kind, CALL_FILE);
     assert_true(world->seen.now.at_ns > 0);
     assert_int_equal(registers_pc(&world->snapshot.registers), PC);
     assert_int_equal(world->snapshot.registers.known, record.departure.registers.known);
@@ -211,7 +211,7 @@ static void test_running_at_the_tick(void **state)
     struct world *world = *state;
     record.departure.in_ns = TICK_NS - 1;
     assert_int_equal(observe(world), OUTCOME_RUNNING);
-    assert_int_equal(world->seen.departed_ns, 0);
+    assert_int_equal(world->seen.record.departed_ns, 0);
     assert_true(world->seen.now.at_ns > 0);
     record.departure.in_ns = TICK_NS; /* at that very moment */
     assert_int_equal(observe(world), OUTCOME_RUNNING);
@@ -227,7 +227,7 @@ static void test_moved_since_the_tick(void **state)
     record.departure.in_ns = 0;
     record.departure.out_ns = TICK_NS + 1;
     assert_int_equal(observe(world), OUTCOME_PENDING);
-    assert_int_equal(world->seen.departed_ns, 0);
+    assert_int_equal(world->seen.record.departed_ns, 0);
     assert_int_equal(record.acknowledged, 0);
 }
 
@@ -236,22 +236,22 @@ static void test_unmoved_until_it_is_woken(void **state)
     struct world *world = *state;
     assert_int_equal(observe(world), OUTCOME_OBSERVED);
     next_tick(world);
-    world->subject.call = world->seen.call;
+    world->subject.call = world->seen.wait.call;
     assert_int_equal(observe(world), OUTCOME_UNMOVED);
     assert_int_equal(world->seen.evidence, EVIDENCE_UNMOVED);
     assert_int_equal(world->seen.state, THREAD_SLEEPING);
-    assert_int_equal(world->seen.departed_ns, record.departure.out_ns);
+    assert_int_equal(world->seen.record.departed_ns, record.departure.out_ns);
     assert_int_equal(record.acknowledged_tick, TICK + 1);
-    assert_true(world->seen.has_call);
+    assert_true(world->seen.wait.has_call);
     record.departure.runnable_ns = world->subject.tick_ns + 1; /* after the tick */
     assert_int_equal(observe(world), OUTCOME_UNMOVED);
-    assert_int_equal(world->seen.woken_ns, record.departure.runnable_ns);
+    assert_int_equal(world->seen.record.woken_ns, record.departure.runnable_ns);
     record.departure.runnable_ns = world->subject.tick_ns; /* at the tick */
     assert_int_equal(observe(world), OUTCOME_WOKEN);
     assert_int_equal(world->seen.evidence, EVIDENCE_WOKEN);
     assert_int_equal(world->seen.state, THREAD_RUNNABLE);
-    assert_false(world->seen.has_call);
-    assert_int_equal(world->seen.woken_ns, record.departure.runnable_ns);
+    assert_false(world->seen.wait.has_call);
+    assert_int_equal(world->seen.record.woken_ns, record.departure.runnable_ns);
     assert_int_equal(record.acknowledged, 1);
 }
 
@@ -277,10 +277,10 @@ static void test_moved_while_the_call_is_read_again(void **state)
     struct world *world = *state;
     assert_int_equal(observe(world), OUTCOME_OBSERVED);
     next_tick(world);
-    world->subject.call = world->seen.call;
+    world->subject.call = world->seen.wait.call;
     record.proofs_left = 0;
     assert_int_equal(observe(world), OUTCOME_UNMOVED);
-    assert_false(world->seen.has_call);
+    assert_false(world->seen.wait.has_call);
 }
 
 static void test_another_departure_is_copied_anew(void **state)
@@ -320,8 +320,8 @@ static void test_one_that_was_preempted_waits(void **state)
     assert_int_equal(observe(world), OUTCOME_OBSERVED);
     assert_int_equal(world->seen.evidence, EVIDENCE_WAITING);
     assert_int_equal(world->seen.state, THREAD_RUNNABLE);
-    assert_int_equal(world->seen.syscall_number, -1);
-    assert_false(world->seen.has_call);
+    assert_int_equal(world->seen.wait.syscall_number, -1);
+    assert_false(world->seen.wait.has_call);
 }
 
 static void test_moved_before_the_copy_is_proven(void **state)
@@ -339,9 +339,9 @@ static void test_moved_while_details_are_read(void **state)
     struct world *world = *state;
     record.proofs_left = 1;
     assert_int_equal(observe(world), OUTCOME_OBSERVED);
-    assert_true(world->seen.is_over);
-    assert_false(world->seen.has_call);
-    assert_int_equal(world->seen.syscall_number, SYS_read);
+    assert_true(world->seen.asleep.is_over);
+    assert_false(world->seen.wait.has_call);
+    assert_int_equal(world->seen.wait.syscall_number, SYS_read);
     assert_memory_equal(world->snapshot.stack.memory, sleepers_stack + 64, STACK_BYTES);
     assert_int_equal(record.acknowledged_tick, TICK);
 }
@@ -391,9 +391,9 @@ static void test_a_departure_that_is_over(void **state)
     read_past(world, &past);
     assert_int_equal(world->seen.evidence, EVIDENCE_ASLEEP);
     assert_int_equal(world->seen.state, THREAD_UNINTERRUPTIBLE);
-    assert_int_equal(world->seen.syscall_number, SYS_read);
-    assert_false(world->seen.has_call);
-    assert_int_equal(world->seen.call.kind, CALL_FILE);
+    assert_int_equal(world->seen.wait.syscall_number, SYS_read);
+    assert_false(world->seen.wait.has_call);
+    assert_int_equal(world->seen.wait.call.kind, CALL_FILE);
     assert_int_equal(registers_pc(&snapshot->registers), PC);
     assert_int_equal(snapshot->stack.address, (uintptr_t)sleepers_stack + 64);
     assert_int_equal(snapshot->stack.bytes, TOP_BYTES);
@@ -410,8 +410,8 @@ static void test_a_wait_for_a_cpu_that_is_over(void **state)
     read_past(world, &past);
     assert_int_equal(world->seen.evidence, EVIDENCE_WAITING);
     assert_int_equal(world->seen.state, THREAD_RUNNABLE);
-    assert_int_equal(world->seen.syscall_number, -1);
-    assert_false(world->seen.has_call);
+    assert_int_equal(world->seen.wait.syscall_number, -1);
+    assert_false(world->seen.wait.has_call);
 }
 
 static void wait_for_futex(struct past_departure *past, const void *memory, bool has_before)
@@ -434,17 +434,17 @@ static void test_the_memory_of_a_futex(void **state)
     for (unsigned has_before = 0; has_before < 2; has_before++) {
         wait_for_futex(&past, words, has_before);
         read_past(world, &past);
-        assert_int_equal(world->seen.call.kind, CALL_FUTEX);
-        assert_true(world->seen.has_call);
-        assert_int_equal(world->seen.call_memory.words[FUTEX_WORDS_BEFORE],
+        assert_int_equal(world->seen.wait.call.kind, CALL_FUTEX);
+        assert_true(world->seen.wait.has_call);
+        assert_int_equal(world->seen.wait.memory.words[FUTEX_WORDS_BEFORE],
                          words[FUTEX_WORDS_BEFORE]);
-        assert_int_equal(call_futex_words_before(&world->seen.call, &world->seen.call_memory),
+        assert_int_equal(call_futex_words_before(&world->seen.wait.call, &world->seen.wait.memory),
                          has_before ? FUTEX_WORDS_BEFORE : 0);
     }
     /* Without the memory it is not known who holds the lock. */
     wait_for_futex(&past, NULL, false);
     read_past(world, &past);
-    assert_false(world->seen.has_call);
+    assert_false(world->seen.wait.has_call);
 }
 
 static void read_areas(struct stack_areas *areas)

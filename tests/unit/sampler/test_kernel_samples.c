@@ -39,7 +39,7 @@ static void test_a_runner_is_sampled_and_not_stopped(void **state)
     const struct observation *told = fake_next_of(TID);
     assert_int_equal(told->ticks, 1);
     assert_int_equal(told->state, THREAD_RUNNING);
-    assert_int_equal(told->sampled_ns, FAKE_START_NS + 1000);
+    assert_int_equal(told->sampled.at_ns, FAKE_START_NS + 1000);
     assert_true(fake->told[fake->told_next - 1].has_snapshot);
     assert_int_equal(fake->sampler.counts.kernel_samples, 20);
     assert_int_equal(fake->sampler.counts.threads_kernel_sampled, 1);
@@ -212,8 +212,8 @@ static void test_without_snapshots_samples_wait(void **state)
     uint64_t last_ns = 0;
     const struct observation *told;
     while ((told = fake_next_of(TID))) {
-        assert_true(told->sampled_ns > last_ns);
-        last_ns = told->sampled_ns;
+        assert_true(told->sampled.at_ns > last_ns);
+        last_ns = told->sampled.at_ns;
     }
 }
 
@@ -290,7 +290,7 @@ static void test_one_that_waits_for_a_cpu_is_seen_by_its_switches(void **state)
     fake_forget_told();
     thread->doing = FAKE_RUNS;
     run(thread, 1, true);
-    assert_true(fake_next_of(TID)->waits_are_seen);
+    assert_true(fake_next_of(TID)->sampled.waits_are_seen);
 }
 
 static void test_waits_that_can_t_be_seen_are_counted(void **state)

@@ -30,11 +30,11 @@ static void test_a_sleeper_is_copied_once(void **state)
     assert_non_null(first);
     assert_int_equal(first->evidence, EVIDENCE_ASLEEP);
     assert_int_equal(first->state, THREAD_SLEEPING);
-    assert_int_equal(first->syscall_number, 202);
-    assert_true(first->begins && first->has_name);
+    assert_int_equal(first->wait.syscall_number, 202);
+    assert_true(first->before.begins && first->has_name);
     assert_string_equal(first->name, "thread-101");
-    assert_int_equal(first->begin.at_ns, FAKE_START_NS);
-    assert_true(first->begin.has_activity);
+    assert_int_equal(first->before.begin.at_ns, FAKE_START_NS);
+    assert_true(first->before.begin.has_activity);
     assert_int_equal(first->ticks, 1);
     assert_int_equal(first->program ? 1 : 0, 0); /* the worker has dropped it */
     fake_ticks(20);
@@ -55,9 +55,9 @@ static void test_a_long_sleep_is_told_each_second(void **state)
     for (; told; told = fake_next_of(TID)) {
         assert_int_equal(told->evidence, EVIDENCE_UNMOVED);
         assert_true(told->now.at_ns > last_ns);
-        assert_int_equal(told->now.at_ns, told->asleep.at_ns);
+        assert_int_equal(told->now.at_ns, told->before.asleep.at_ns);
         last_ns = told->now.at_ns;
-        ticks += told->asleep_ticks;
+        ticks += told->before.asleep_ticks;
     }
     /* All ticks but those since the last that was told. */
     uint64_t told_ns = last_ns - FAKE_START_NS;
@@ -86,9 +86,9 @@ static void test_one_that_moved_is_copied_again(void **state)
     fake_ticks(1);
     assert_int_equal(fake_count(TID, EVIDENCE_ASLEEP), 1);
     const struct observation *moved = fake_next_of(TID);
-    assert_false(moved->begins || moved->has_name);
+    assert_false(moved->before.begins || moved->has_name);
     assert_int_equal(moved->ticks, 1);
-    assert_int_equal(moved->asleep_ticks, 5); /* at which it was proven to sleep before */
+    assert_int_equal(moved->before.asleep_ticks, 5); /* at which it was proven to sleep before */
     assert_int_equal(fake->told[fake->told_next - 1].pc, 0x5000);
 }
 
@@ -111,8 +111,8 @@ static void test_a_gap_in_a_long_sleep_is_assumed(void **state)
     assert_int_equal(thread->looks, looks + 1);
     assert_true(fake->sampler.counts.samples_assumed - assumed < 3);
     const struct observation *moved = fake_next_of(TID);
-    assert_true(moved->asleep.at_ns > 0);
-    assert_true(moved->ticks + moved->asleep_ticks >= ticks);
+    assert_true(moved->before.asleep.at_ns > 0);
+    assert_true(moved->ticks + moved->before.asleep_ticks >= ticks);
     assert_true(moved->ticks <= ticks + 1);
 }
 
@@ -128,8 +128,8 @@ static void test_a_runner_is_stopped_and_told(void **state)
     assert_non_null(told);
     assert_int_equal(told->evidence, EVIDENCE_STOPPED);
     assert_int_equal(told->state, THREAD_RUNNING);
-    assert_int_equal(told->look.at_ns, thread->stop.look.at_ns);
-    assert_true(told->now.at_ns >= told->look.at_ns);
+    assert_int_equal(told->before.look.at_ns, thread->stop.look.at_ns);
+    assert_true(told->now.at_ns >= told->before.look.at_ns);
     assert_int_equal(told->ticks, 1);
 }
 
@@ -158,7 +158,7 @@ static void test_one_that_is_gone_ends(void **state)
     fake_ticks(1);
     assert_int_equal(fake_count(TID, EVIDENCE_GONE), 1);
     const struct observation *told = fake_next_of(TID);
-    assert_false(told->is_certain || told->is_at_end);
+    assert_false(told->end.is_certain || told->end.is_at_end);
     assert_true(told->now.at_ns <= fake->now_ns);
     /* It has one end, even if it stays in the list. */
     fake_ticks(5);
@@ -233,8 +233,8 @@ static void test_the_call_of_a_waiter_with_an_owner_is_told_each_time(void **sta
     fake_begin();
     fake_ticks(1);
     const struct observation *told = fake_next_of(PID);
-    assert_true(told && told->has_call);
-    assert_int_equal(told->call.kind, CALL_FUTEX);
+    assert_true(told && told->wait.has_call);
+    assert_int_equal(told->wait.call.kind, CALL_FUTEX);
     fake_ticks(5);
     assert_null(fake_next_of(PID)); /* nobody wants it */
     fake_request_of(PID, (struct request){.kind = REQUEST_OWNER});

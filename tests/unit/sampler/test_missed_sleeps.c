@@ -7,7 +7,7 @@ static struct snapshot snapshot;
 static struct observation seen(long syscall_number, uint64_t pc, uint64_t sp)
 {
     const struct observation observation = {.snapshot = &snapshot,
-                                            .syscall_number = syscall_number};
+                                            .wait.syscall_number = syscall_number};
     registers_set(&snapshot.registers, architecture.pc, pc);
     registers_set(&snapshot.registers, architecture.sp, sp);
     return observation;
@@ -24,7 +24,7 @@ static uint64_t take(struct thread_missed_sleeps *missed, long syscall_number, u
                      uint64_t sp)
 {
     struct observation observation = seen(syscall_number, pc, sp);
-    observation.is_over = true;
+    observation.asleep.is_over = true;
     return missed_sleeps_take(missed, &observation);
 }
 

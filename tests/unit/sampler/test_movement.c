@@ -48,7 +48,7 @@ static void test_a_stop_in_its_sleep_is_no_move(void **state)
     (void)state;
     struct thread_movement movement = unmoved();
     struct observation stop = seen(5, 0x400, 0x7000), look;
-    stop.asked = (struct sleep_place){.pc = 0x400, .sp = 0x7000};
+    stop.stop.asked = (struct sleep_place){.pc = 0x400, .sp = 0x7000};
     movement_note_stop(&movement, &stop);
     assert_false(movement.has_moved);
     look = seen(6, 0x400, 0x7000);
@@ -68,13 +68,13 @@ static void test_it_is_not_back_while_it_is_stopped(void **state)
     (void)state;
     struct thread_movement movement = unmoved();
     struct observation stop = seen(5, 0x400, 0x7000), look;
-    stop.asked = (struct sleep_place){.pc = 0x400, .sp = 0x7000};
+    stop.stop.asked = (struct sleep_place){.pc = 0x400, .sp = 0x7000};
     movement_note_stop(&movement, &stop);
     look = seen(6, 0x400, 0x7000);
     look.state = THREAD_STOPPED;
     movement_note_look(&movement, OUTCOME_OBSERVED, &look);
     look.state = THREAD_SLEEPING;
-    look.woken_ns = 1;
+    look.record.woken_ns = 1;
     movement_note_look(&movement, OUTCOME_OBSERVED, &look);
     look = seen(8, 0x400, 0x7000);
     movement_note_look(&movement, OUTCOME_OBSERVED, &look); /* back in its sleep */
@@ -87,7 +87,7 @@ static void test_it_had_gone_on_when_it_was_stopped(void **state)
     (void)state;
     struct thread_movement movement = unmoved();
     struct observation stop = seen(5, 0x500, 0x7000);
-    stop.asked = (struct sleep_place){.pc = 0x400, .sp = 0x7000};
+    stop.stop.asked = (struct sleep_place){.pc = 0x400, .sp = 0x7000};
     movement_note_stop(&movement, &stop);
     assert_true(movement.has_moved);
 }
@@ -98,7 +98,7 @@ static void test_it_sleeps_elsewhere_after_the_stop(void **state)
     (void)state;
     struct thread_movement movement = unmoved();
     struct observation stop = seen(5, 0x400, 0x7000), look;
-    stop.asked = (struct sleep_place){.pc = 0x400, .sp = 0x7000};
+    stop.stop.asked = (struct sleep_place){.pc = 0x400, .sp = 0x7000};
     movement_note_stop(&movement, &stop);
     look = seen(6, 0x400, 0x6ff0);
     movement_note_look(&movement, OUTCOME_OBSERVED, &look);

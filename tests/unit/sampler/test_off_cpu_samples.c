@@ -97,7 +97,8 @@ static uint64_t after(uint64_t tick)
 static void expect_ticks(uint64_t known_tick, uint64_t tick, uint64_t departed_ns,
                          uint64_t woken_ns, uint64_t asleep, uint64_t runnable)
 {
-    const struct observation observation = {.departed_ns = departed_ns, .woken_ns = woken_ns};
+    const struct observation observation = {.record.departed_ns = departed_ns,
+                                            .record.woken_ns = woken_ns};
     const struct off_cpu_ticks ticks =
         off_cpu_ticks_since(&ticking, known_tick, tick, &observation);
     assert_int_equal(ticks.asleep, asleep);
@@ -170,10 +171,10 @@ static void test_a_sleep_that_is_over_is_told_for_its_tick(void **state)
     assert_int_equal(told->state, THREAD_UNINTERRUPTIBLE);
     assert_int_equal(told->tick, 3);
     assert_int_equal(told->ticks, 1);
-    assert_int_equal(told->syscall_number, thread->syscall_number);
-    assert_int_equal(told->departed_ns, tick_ns(3) - 1000);
-    assert_int_equal(told->returned_ns, tick_ns(3) + 200);
-    assert_true(told->is_over);
+    assert_int_equal(told->wait.syscall_number, thread->syscall_number);
+    assert_int_equal(told->record.departed_ns, tick_ns(3) - 1000);
+    assert_int_equal(told->record.returned_ns, tick_ns(3) + 200);
+    assert_true(told->asleep.is_over);
     assert_true(told->now.has_activity);
     const struct fake_told *copy = &fake->told[fake->told_next - 1];
     assert_true(copy->has_snapshot);
@@ -282,9 +283,9 @@ static void test_a_sleeper_is_looked_at(void **state)
     assert_int_equal(told->evidence, EVIDENCE_ASLEEP);
     assert_int_equal(told->state, THREAD_SLEEPING);
     assert_int_equal(told->ticks, 1);
-    assert_int_equal(told->departed_ns, tick_ns(3) - 1000);
-    assert_int_equal(told->woken_ns, 0);
-    assert_false(told->is_over);
+    assert_int_equal(told->record.departed_ns, tick_ns(3) - 1000);
+    assert_int_equal(told->record.woken_ns, 0);
+    assert_false(told->asleep.is_over);
     assert_true(has_snapshot());
     assert_int_equal(fake_count(TID, EVIDENCE_ASLEEP), 0); /* once */
     assert_int_equal(thread->acknowledged_tick, 4);
@@ -339,7 +340,7 @@ static void test_asleep_at_the_tick_and_woken_at_the_look(void **state)
     told = next_off(TID);
     assert_int_equal(told->evidence, EVIDENCE_WOKEN);
     assert_int_equal(told->ticks, 1);
-    assert_int_equal(told->asleep_ticks, 0);
+    assert_int_equal(told->before.asleep_ticks, 0);
 }
 
 static void test_moved_during_the_copy(void **state)
@@ -351,7 +352,7 @@ static void test_moved_during_the_copy(void **state)
     take_tick(3, LATE_NS);
     const struct observation *told = next_off(TID);
     assert_int_equal(told->evidence, EVIDENCE_ASLEEP);
-    assert_true(told->is_over);
+    assert_true(told->asleep.is_over);
     assert_int_equal(told->tick, 3);
     assert_int_equal(told->ticks, 1);
     assert_null(next_off(TID));
@@ -419,7 +420,7 @@ static void test_one_that_moved_between_looks_has_moved(void **state)
     while ((told = fake_next_of(PID)) && told->evidence != EVIDENCE_GONE) {
     }
     assert_non_null(told);
-    assert_false(told->never_moved);
+    assert_false(told->end.never_moved);
 }
 
 /* ---- Seen asleep before ---- */
@@ -448,8 +449,8 @@ static void test_a_sleep_that_goes_on_is_not_copied_again(void **state)
     assert_int_equal(told->evidence, EVIDENCE_UNMOVED);
     assert_int_equal(told->state, THREAD_SLEEPING);
     assert_int_equal(told->ticks, 0);
-    assert_int_equal(told->asleep_ticks, 2);
-    assert_int_equal(told->asleep.at_ns, tick_ns(5) + 100);
+    assert_int_equal(told->before.asleep_ticks, 2);
+    assert_int_equal(told->before.asleep.at_ns, tick_ns(5) + 100);
     assert_int_equal(told->now.at_ns, tick_ns(5) + 100); /* it may have run since */
     assert_false(has_snapshot());
     assert_null(next_off(TID));
@@ -469,8 +470,8 @@ static void test_ticks_after_it_was_woken_are_runnable(void **state)
     assert_int_equal(told->state, THREAD_RUNNABLE);
     assert_int_equal(told->tick, 6);
     assert_int_equal(told->ticks, 1);
-    assert_int_equal(told->asleep_ticks, 2); /* 4 and 5 */
-    assert_int_equal(told->asleep.at_ns, tick_ns(6) - 100);
+    assert_int_equal(told->before.asleep_ticks, 2); /* 4 and 5 */
+    assert_int_equal(told->before.asleep.at_ns, tick_ns(6) - 100);
     assert_false(has_snapshot());
     assert_null(next_off(TID));
     expect_all_snapshots();
@@ -487,8 +488,8 @@ static void test_woken_and_still_there(void **state)
     assert_non_null(told);
     assert_int_equal(told->evidence, EVIDENCE_WOKEN);
     assert_int_equal(told->ticks, 1);
-    assert_int_equal(told->asleep_ticks, 2);
-    assert_int_equal(told->asleep.at_ns, tick_ns(6) - 100);
+    assert_int_equal(told->before.asleep_ticks, 2);
+    assert_int_equal(told->before.asleep.at_ns, tick_ns(6) - 100);
     departure->in_ns = tick_ns(7) + 100; /* and at the next tick */
     take_tick(7, LATE_NS);
     told = next_off(TID);
@@ -496,7 +497,7 @@ static void test_woken_and_still_there(void **state)
     assert_int_equal(told->tick, 7);
     assert_int_equal(told->ticks, 1);
     assert_int_equal(told->state, THREAD_RUNNABLE);
-    assert_int_equal(told->asleep_ticks, 0);
+    assert_int_equal(told->before.asleep_ticks, 0);
     assert_null(next_off(TID));
 }
 
@@ -511,7 +512,7 @@ static void test_the_sleep_after_it_is_another(void **state)
     const struct observation *told = next_off(TID);
     assert_int_equal(told->evidence, EVIDENCE_ASLEEP);
     assert_int_equal(told->ticks, 1);
-    assert_int_equal(told->asleep_ticks, 1);
+    assert_int_equal(told->before.asleep_ticks, 1);
     assert_true(has_snapshot());
 }
 
@@ -662,7 +663,7 @@ static struct sums sums_told(pid_t tid)
     const struct observation *told;
     fake->told_next = 0;
     while ((told = fake_next_of(tid))) {
-        sums.asleep += told->asleep_ticks;
+        sums.asleep += told->before.asleep_ticks;
         if (told->evidence == EVIDENCE_SAMPLED || told->evidence == EVIDENCE_STOPPED)
             sums.running += told->ticks;
         else if (told->evidence == EVIDENCE_ASLEEP)

@@ -105,7 +105,7 @@ static void test_the_registers_of_a_sleeper(void **state)
     const struct observation *told = fake_next_of(TID);
     assert_non_null(told);
     assert_int_equal(told->evidence, EVIDENCE_STOPPED);
-    assert_int_equal(told->asked.sp, place.sp);
+    assert_int_equal(told->stop.asked.sp, place.sp);
     assert_int_equal(fake->sampler.counts.pauses.count, 0); /* no runner was paused */
     fake_ticks(5);
     assert_int_equal(thread->stops, 1); /* once */
@@ -126,7 +126,7 @@ static void test_a_stop_in_its_sleep_is_no_move(void **state)
     const struct observation *told = fake_next_of(TID);
     while (told->evidence != EVIDENCE_GONE)
         told = fake_next_of(TID);
-    assert_true(told->never_moved);
+    assert_true(told->end.never_moved);
 }
 
 static void test_requests_for_another_thread_are_dropped(void **state)

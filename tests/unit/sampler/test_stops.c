@@ -80,8 +80,8 @@ static void test_one_that_ends_instead(void **state)
     fake_ticks(1);
     assert_int_equal(fake_count(TID, EVIDENCE_GONE), 1);
     const struct observation *told = fake_next_of(TID);
-    assert_true(told->is_certain); /* it was still there when it was looked at */
-    assert_true(told->look.at_ns > 0 && told->now.at_ns >= told->look.at_ns);
+    assert_true(told->end.is_certain); /* it was still there when it was looked at */
+    assert_true(told->before.look.at_ns > 0 && told->now.at_ns >= told->before.look.at_ns);
     fake_ticks(3);
     assert_null(fake_next_of(TID));
 }
@@ -97,7 +97,7 @@ static void test_one_that_may_not_be_stopped_is_assumed(void **state)
     fake_end();
     const struct observation *told = fake_next_of(TID);
     assert_non_null(told);
-    assert_true(told->look.at_ns > 0); /* its time is known all the same */
+    assert_true(told->before.look.at_ns > 0); /* its time is known all the same */
 }
 
 /* Between the look and the stop: it was running, and its next look finds it asleep. */

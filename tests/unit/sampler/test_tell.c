@@ -58,12 +58,13 @@ static void test_the_first_one_says_when_it_began(void **state)
     observe(world, 5000);
     observe(world, 6000);
     struct observation first = next(world), second = next(world);
-    assert_true(first.begins && first.begin.at_ns == 1000 && first.begin.has_activity);
+    assert_true(first.before.begins && first.before.begin.at_ns == 1000 &&
+                first.before.begin.has_activity);
     assert_true(first.has_name);
     assert_string_equal(first.name, "worker");
     assert_int_equal(first.process, 3);
     assert_int_equal(first.tid, getppid());
-    assert_false(second.begins || second.has_name);
+    assert_false(second.before.begins || second.has_name);
 }
 
 static void test_a_proof_of_sleep_is_told_once(void **state)
@@ -74,11 +75,11 @@ static void test_a_proof_of_sleep_is_told_once(void **state)
     world->thread.schedule.proven_ticks = 12;
     observe(world, 9000);
     observe(world, 10000);
-    assert_int_equal(next(world).asleep.at_ns, 0);
+    assert_int_equal(next(world).before.asleep.at_ns, 0);
     const struct observation proof = next(world);
-    assert_int_equal(proof.asleep.at_ns, 7000);
-    assert_int_equal(proof.asleep_ticks, 12);
-    assert_int_equal(next(world).asleep.at_ns, 0);
+    assert_int_equal(proof.before.asleep.at_ns, 7000);
+    assert_int_equal(proof.before.asleep_ticks, 12);
+    assert_int_equal(next(world).before.asleep.at_ns, 0);
     assert_int_equal(world->thread.schedule.proven_ticks, 0);
 }
 
@@ -104,9 +105,9 @@ static void test_a_look_that_found_it_running_is_told(void **state)
     assert_int_equal(tell_gone(&world->sampler, &world->process, &world->thread, &until, true), 0);
     const struct observation gone = next(world);
     assert_int_equal(gone.evidence, EVIDENCE_GONE);
-    assert_int_equal(gone.look.at_ns, 4000);
+    assert_int_equal(gone.before.look.at_ns, 4000);
     assert_int_equal(gone.now.at_ns, 4500);
-    assert_true(gone.begins && gone.is_certain);
+    assert_true(gone.before.begins && gone.end.is_certain);
 }
 
 static void test_time_that_does_not_count_is_not_told(void **state)

@@ -167,16 +167,16 @@ static void test_threads_come_and_go(void **state)
     fake_ticks(1);
     const struct observation *told = fake_next_of(PID + 7);
     assert_non_null(told);
-    assert_true(told->begins && told->begin.has_activity);
-    assert_int_equal(told->begin.activity.running_ns, 0);
-    assert_in_range(told->begin.at_ns, FAKE_START_NS, before_ns);
-    assert_true(told->now.at_ns > told->begin.at_ns);
+    assert_true(told->before.begins && told->before.begin.has_activity);
+    assert_int_equal(told->before.begin.activity.running_ns, 0);
+    assert_in_range(told->before.begin.at_ns, FAKE_START_NS, before_ns);
+    assert_true(told->now.at_ns > told->before.begin.at_ns);
     fake_thread_leaves(late);
     fake_ticks(1);
     assert_int_equal(fake_count(PID + 7, EVIDENCE_GONE), 1);
     told = fake_next_of(PID + 7);
     assert_true(told->now.at_ns >= before_ns && told->now.at_ns <= fake->now_ns);
-    assert_false(told->is_at_end);
+    assert_false(told->end.is_at_end);
     fake_ticks(3);
     fake_end();
     assert_int_equal(fake_count(PID + 7, EVIDENCE_GONE), 0);
@@ -246,7 +246,7 @@ static void test_the_end_of_the_recording(void **state)
     while (told->evidence != EVIDENCE_GONE)
         told = fake_next_of(PID);
     assert_int_equal(told->now.at_ns, end_ns);
-    assert_true(told->is_at_end && told->is_certain && told->never_moved);
+    assert_true(told->end.is_at_end && told->end.is_certain && told->end.never_moved);
     fake->told_next = from;
     assert_non_null(fake_next(MESSAGE_PROGRAM_ENDED));
     assert_int_equal(fake->told[fake->told_count - 1].message.kind, MESSAGE_END);
@@ -264,7 +264,7 @@ static void test_one_that_moved_is_no_idle_one(void **state)
     const struct observation *told = fake_next_of(PID);
     while (told->evidence != EVIDENCE_GONE)
         told = fake_next_of(PID);
-    assert_false(told->never_moved);
+    assert_false(told->end.never_moved);
 }
 
 static void test_the_duration(void **state)

@@ -28,15 +28,15 @@ static struct held_wait wait_of(struct world *world, uint32_t number, uint64_t a
     struct observation observation = {
         .thread = number,
         .evidence = EVIDENCE_ASLEEP,
-        .has_call = true,
-        .call = {.kind = CALL_FUTEX, .address = 0x8000 + 64 * number, .is_pi = true},
+        .wait.has_call = true,
+        .wait.call = {.kind = CALL_FUTEX, .address = 0x8000 + 64 * number, .is_pi = true},
     };
     struct memory_range ranges[CALL_RANGES_MAX];
-    unsigned count = call_ranges(&observation.call, &observation.call_memory, ranges);
+    unsigned count = call_ranges(&observation.wait.call, &observation.wait.memory, ranges);
     for (unsigned i = 0; i < count; i++)
         ranges[i].got = ranges[i].bytes;
-    call_note_read(&observation.call_memory, ranges, count);
-    observation.call_memory.words[FUTEX_WORDS_BEFORE] = owner | FUTEX_WAITERS;
+    call_note_read(&observation.wait.memory, ranges, count);
+    observation.wait.memory.words[FUTEX_WORDS_BEFORE] = owner | FUTEX_WAITERS;
     struct held_wait wait = {
         .thread = number, .at_ns = NOW_NS, .sample = sample_at(world, address), .ticks = 1};
     assert_int_equal(owners_read(&world->owners, &world->results, &observation,
@@ -278,8 +278,8 @@ static void test_a_process_with_one_thread(void **state)
         .program = child,
         .evidence = EVIDENCE_ASLEEP,
         .now.at_ns = NOW_NS,
-        .has_call = true,
-        .call = {.kind = CALL_PROCESS, .process = getpid(), .fd = -1},
+        .wait.has_call = true,
+        .wait.call = {.kind = CALL_PROCESS, .process = getpid(), .fd = -1},
     };
     struct held_wait wait = {0};
     assert_int_equal(owners_read(&world->owners, &world->results, &observation, 0, &wait), 0);
@@ -308,17 +308,17 @@ static const volatile uintptr_t vtable[] = {0, 1, 2, 3}, other_vtable[] = {0, 1,
 static struct counted_wait wait_in_object(struct world *world, uint32_t stack, uint64_t pointer)
 {
     struct observation observation = {
-        .has_call = true,
-        .call = {.kind = CALL_FUTEX, .address = 0x8838, .is_pi = true},
+        .wait.has_call = true,
+        .wait.call = {.kind = CALL_FUTEX, .address = 0x8838, .is_pi = true},
     };
     struct memory_range ranges[CALL_RANGES_MAX];
-    unsigned count = call_ranges(&observation.call, &observation.call_memory, ranges);
+    unsigned count = call_ranges(&observation.wait.call, &observation.wait.memory, ranges);
     for (unsigned i = 0; i < count; i++)
         ranges[i].got = ranges[i].bytes;
-    call_note_read(&observation.call_memory, ranges, count);
+    call_note_read(&observation.wait.memory, ranges, count);
     /* malloc's size of the object that begins 40 bytes before the lock. */
     const uint64_t words[] = {0x71, pointer};
-    memcpy(&observation.call_memory.words[FUTEX_WORDS_BEFORE - 12], words, sizeof words);
+    memcpy(&observation.wait.memory.words[FUTEX_WORDS_BEFORE - 12], words, sizeof words);
     struct held_wait wait = {0};
     assert_int_equal(owners_read(&world->owners, &world->results, &observation, stack, &wait), 0);
     assert_int_equal(wait.wait.kind, RESOURCE_MUTEX);

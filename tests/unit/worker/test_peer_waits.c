@@ -103,11 +103,11 @@ static struct observation observation_of(struct world *world, const struct call_
         .process = OWN,
         .evidence = EVIDENCE_ASLEEP,
         .state = THREAD_SLEEPING,
-        .has_call = true,
-        .call = *call,
+        .wait.has_call = true,
+        .wait.call = *call,
     };
     if (call->kind == CALL_FILE)
-        call_read_link(call, world->own->proc_fd, &observation.call_memory);
+        call_read_link(call, world->own->proc_fd, &observation.wait.memory);
     return observation;
 }
 
@@ -134,7 +134,7 @@ static struct peer_wait wait_on_link(struct world *world, const char *link)
 {
     const struct call_target call = {.kind = CALL_FILE, .fd = -1, .use = FILE_USE_READ};
     struct observation observation = observation_of(world, &call);
-    snprintf(observation.call_memory.link, sizeof observation.call_memory.link, "%s", link);
+    snprintf(observation.wait.memory.link, sizeof observation.wait.memory.link, "%s", link);
     return find(world, &observation);
 }
 
@@ -322,13 +322,13 @@ static void test_children(void **state)
     assert_false(wait.is_pending);
     /* It is not sampled (yet). */
     world->child = (struct waited_child){0};
-    observation.call.process = 1;
+    observation.wait.call.process = 1;
     wait = find(world, &observation);
     assert_wait(world, &wait, RESOURCE_PROCESS, "process 1", WAIT_NO_OWNER);
     assert_true(wait.is_pending);
     /* Any child: a thread that has moved since waits for another one, or for none. */
     world->child = (struct waited_child){0};
-    observation.call.process = -1;
+    observation.wait.call.process = -1;
     wait = find(world, &observation);
     assert_wait(world, &wait, RESOURCE_PROCESS, "any child", WAIT_NO_OWNER);
 }

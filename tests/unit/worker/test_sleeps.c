@@ -29,8 +29,8 @@ static uint64_t take(uint64_t switches)
 static uint64_t take_read(uint64_t switches, uint64_t preemptions)
 {
     struct observation observation = found(switches);
-    observation.has_preemptions = true;
-    observation.preemptions = preemptions;
+    observation.wait.has_preemptions = true;
+    observation.wait.preemptions = preemptions;
     return sleeps_take(&sleeps, &observation);
 }
 

@@ -95,7 +95,7 @@ static struct observation observe(uint32_t thread, uint64_t pc)
         .round_ns = round_ns,
         .evidence = EVIDENCE_ASLEEP,
         .state = THREAD_SLEEPING,
-        .syscall_number = SYS_clock_nanosleep,
+        .wait.syscall_number = SYS_clock_nanosleep,
         .served = threads[thread].asked,
         .snapshot = &made.snapshot,
     };
@@ -408,7 +408,7 @@ static bool is_asked_of(uint64_t made_ns, enum evidence evidence)
     struct observation observation = observe(0, code_at(PLAIN + 4));
     observation.evidence = evidence;
     observation.now.at_ns = evidence == EVIDENCE_SAMPLED ? 0 : made_ns;
-    observation.sampled_ns = evidence == EVIDENCE_SAMPLED ? made_ns : 0;
+    observation.sampled.at_ns = evidence == EVIDENCE_SAMPLED ? made_ns : 0;
     return is_asked_for(&observation);
 }
 
@@ -476,7 +476,7 @@ static void test_a_stop_tells_the_frame_pointer_of_a_site(void **state)
     assert_no_request();
     struct observation stopped = observe(0, code_at(NEEDING + 0x40));
     stopped.evidence = EVIDENCE_STOPPED;
-    stopped.asked = request.asleep;
+    stopped.stop.asked = request.asleep;
     set_register(&made, RBP, word_at(33));
     set_register(&made, RBX, 0);
     assert_false(is_asked_for(&stopped));
@@ -516,7 +516,7 @@ static void test_a_stop_that_tells_nothing_is_the_last(void **state)
     assert_true(is_asked_at(0, NEEDING + 0x40));
     struct observation stopped = observe(0, code_at(NEEDING + 0x40));
     stopped.evidence = EVIDENCE_STOPPED;
-    stopped.asked = next(REQUEST_FRAME_POINTER).asleep;
+    stopped.stop.asked = next(REQUEST_FRAME_POINTER).asleep;
     set_register(&made, RBP, word_at(60));
     made.words[61] = code_at(0x900); /* no call is before it, and no function around it */
     assert_false(is_asked_for(&stopped));
@@ -537,7 +537,7 @@ static void test_sleepers_are_not_stopped_for_a_dump_or_in_calls_that_notice(voi
     assert_no_request();
     means.may_stop_sleepers = true;
     struct observation observation = observe(0, code_at(NEEDING + 0x40));
-    observation.syscall_number = SYS_epoll_wait;
+    observation.wait.syscall_number = SYS_epoll_wait;
     /* Its registers are asked for, once: they are told when it sleeps again. */
     assert_false(is_asked_for(&observation));
     next_of(REQUEST_REGISTERS, 0);
@@ -561,7 +561,7 @@ static void test_a_page_fault_is_followed_as_the_last_stop(void **state)
     forget_register(&made, RBP);
     forget_register(&made, RBX);
     struct observation faulting = observe(0, code_at(NEEDING + 0x40));
-    faulting.syscall_number = -1;
+    faulting.wait.syscall_number = -1;
     assert_false(is_asked_for(&faulting));
     assert_whole(3);
     assert_no_request();

@@ -145,7 +145,7 @@ static struct observation asleep(const struct world *world, uint32_t thread, str
         .round_ns = monotonic_ns(),
         .evidence = EVIDENCE_ASLEEP,
         .state = THREAD_SLEEPING,
-        .syscall_number = SYS_clock_nanosleep,
+        .wait.syscall_number = SYS_clock_nanosleep,
         .now = now,
         .ticks = 1,
     };
@@ -154,8 +154,8 @@ static struct observation asleep(const struct world *world, uint32_t thread, str
 static struct observation first(const struct world *world, uint32_t thread, struct reading now)
 {
     struct observation observation = asleep(world, thread, now);
-    observation.begins = true;
-    observation.begin = (struct reading){.has_activity = true};
+    observation.before.begins = true;
+    observation.before.begin = (struct reading){.has_activity = true};
     return observation;
 }
 
@@ -228,11 +228,11 @@ static void test_time_goes_to_what_was_found(void **state)
     tell_whole(world, first(world, 0, at(10 * MS, 2 * MS)));
     /* It slept until 30 ms, ran at a look at 40, and was stopped after that. */
     struct observation running = asleep(world, 0, at(41 * MS, 6 * MS));
-    running.asleep = at(30 * MS, 2 * MS);
-    running.look = at(40 * MS, 5 * MS);
+    running.before.asleep = at(30 * MS, 2 * MS);
+    running.before.look = at(40 * MS, 5 * MS);
     running.evidence = EVIDENCE_STOPPED;
     running.state = THREAD_RUNNING;
-    running.syscall_number = -1;
+    running.wait.syscall_number = -1;
     tell_whole(world, running);
     settle_copy(world);
     /* What it slept between the looks is for where it is known to have slept. */
@@ -260,7 +260,7 @@ static void test_a_sleep_goes_on(void **state)
     tell_whole(world, first(world, 0, at(10 * MS, 0)));
     struct observation unmoved = asleep(world, 0, at(1000 * MS, 0));
     unmoved.evidence = EVIDENCE_UNMOVED;
-    unmoved.asleep = unmoved.now;
+    unmoved.before.asleep = unmoved.now;
     tell(world, unmoved);
     end(world);
     assert_int_equal(time_in(world, THREAD_SLEEPING), 1000 * MS);
@@ -279,13 +279,13 @@ static void test_a_wait_for_a_cpu_is_where_it_slept(void **state)
     struct observation woken = asleep(world, 0, at(20 * MS, 0));
     woken.evidence = EVIDENCE_WOKEN;
     woken.state = THREAD_RUNNABLE;
-    woken.syscall_number = -1;
+    woken.wait.syscall_number = -1;
     tell(world, woken);
     woken.now = at(30 * MS, 0);
     tell(world, woken);
     struct observation ran = gone(world, 0, 60 * MS);
-    ran.look = at(60 * MS, 5 * MS);
-    ran.look.activity.waiting_ns = 15 * MS;
+    ran.before.look = at(60 * MS, 5 * MS);
+    ran.before.look.activity.waiting_ns = 15 * MS;
     tell(world, ran);
     end(world);
     assert_int_equal(stacks->samples[1].labels.state, THREAD_RUNNABLE);
@@ -330,9 +330,9 @@ static void tell_two_sleeps(struct world *world, uint32_t thread, uint64_t from_
 {
     tell_whole(world, first(world, thread, at(from_ns + 10 * MS, 0)));
     struct observation other = asleep(world, thread, at(from_ns + 50 * MS, 0));
-    other.asleep = at(from_ns + 40 * MS, 0);
-    other.asleep_ticks = 3;
-    other.syscall_number = SYS_futex;
+    other.before.asleep = at(from_ns + 40 * MS, 0);
+    other.before.asleep_ticks = 3;
+    other.wait.syscall_number = SYS_futex;
     tell_whole(world, other);
 }
 
@@ -350,7 +350,7 @@ static void test_time_is_divided_by_ticks(void **state)
     assert_int_equal(time_in_call(world, SYS_futex), 10 * MS);
     /* What comes after the copy is for the samples after it. */
     struct observation again = asleep(world, 0, at(80 * MS, 0));
-    again.syscall_number = SYS_futex;
+    again.wait.syscall_number = SYS_futex;
     tell_whole(world, again);
     tell(world, gone(world, 0, 80 * MS));
     settle(world);
@@ -379,7 +379,7 @@ static void test_samples_without_a_reading(void **state)
         struct observation sampled = asleep(world, 0, none);
         sampled.evidence = EVIDENCE_STOPPED;
         sampled.state = THREAD_RUNNING;
-        sampled.syscall_number = -1;
+        sampled.wait.syscall_number = -1;
         sampled.has_name = true;
         strcpy(sampled.name, i ? "one" : "other");
         tell_whole(world, sampled);
@@ -407,8 +407,8 @@ static void test_a_long_recording_is_counted_on_the_way(void **state)
     tell_whole(world, first(world, 0, at(10 * MS, 0)));
     struct observation unmoved = asleep(world, 0, at(1010 * MS, 0));
     unmoved.evidence = EVIDENCE_UNMOVED;
-    unmoved.asleep = unmoved.now;
-    unmoved.asleep_ticks = 100;
+    unmoved.before.asleep = unmoved.now;
+    unmoved.before.asleep_ticks = 100;
     tell(world, unmoved);
     settle(world);
     assert_int_equal(time_in(world, THREAD_SLEEPING), 1010 * MS);
@@ -460,8 +460,8 @@ static void test_threads_that_were_not_seen_have_no_stack(void **state)
     struct world *world = *state;
     start(world);
     struct observation begins = gone(world, 0, 30 * MS);
-    begins.begins = true;
-    begins.begin = (struct reading){.at_ns = 5 * MS};
+    begins.before.begins = true;
+    begins.before.begin = (struct reading){.at_ns = 5 * MS};
     begins.has_name = true;
     strcpy(begins.name, "short");
     tell(world, begins);
@@ -489,7 +489,7 @@ static void test_parts_of_ticks_are_carried_over(void **state)
     for (uint32_t i = 10; i < 20; i++) {
         tell_whole(world, first(world, i, at(4 * MS, 0)));
         struct observation last = gone(world, i, 4 * MS);
-        last.is_at_end = last.is_certain = true;
+        last.end.is_at_end = last.end.is_certain = true;
         tell(world, last);
     }
     end(world);
@@ -567,7 +567,7 @@ static void test_elapsed_time(void **state)
     struct observation last = gone(world, 0, 130 * MS);
     last.state = THREAD_SLEEPING;
     last.tick = 13;
-    last.is_at_end = last.is_certain = true;
+    last.end.is_at_end = last.end.is_certain = true;
     tell(world, last);
     tell_tick(world, 13, 0, 0, 130 * MS);
     end(world);
@@ -582,13 +582,14 @@ static void test_elapsed_time(void **state)
 static struct observation for_lock_of(struct observation observation, uint32_t owner)
 {
     struct memory_range ranges[CALL_RANGES_MAX];
-    observation.has_call = true;
-    observation.call = (struct call_target){.kind = CALL_FUTEX, .address = 0x8000, .is_pi = true};
-    unsigned count = call_ranges(&observation.call, &observation.call_memory, ranges);
+    observation.wait.has_call = true;
+    observation.wait.call =
+        (struct call_target){.kind = CALL_FUTEX, .address = 0x8000, .is_pi = true};
+    unsigned count = call_ranges(&observation.wait.call, &observation.wait.memory, ranges);
     for (unsigned i = 0; i < count; i++)
         ranges[i].got = ranges[i].bytes;
-    call_note_read(&observation.call_memory, ranges, count);
-    observation.call_memory.words[FUTEX_WORDS_BEFORE] = owner | FUTEX_WAITERS;
+    call_note_read(&observation.wait.memory, ranges, count);
+    observation.wait.memory.words[FUTEX_WORDS_BEFORE] = owner | FUTEX_WAITERS;
     return observation;
 }
 
@@ -653,8 +654,8 @@ static struct observation unmoved(struct observation observation, uint64_t tick)
 {
     observation.evidence = EVIDENCE_UNMOVED;
     observation.tick = tick;
-    observation.asleep = observation.now;
-    observation.asleep_ticks = 1;
+    observation.before.asleep = observation.now;
+    observation.before.asleep_ticks = 1;
     return observation;
 }
 
@@ -672,7 +673,7 @@ static void test_sleeps_are_counted_where_they_are_found(void **state)
     struct observation running = at_tick(asleep(world, 0, at(40 * MS, MS)), 4, 9);
     running.evidence = EVIDENCE_STOPPED;
     running.state = THREAD_RUNNING;
-    running.syscall_number = -1;
+    running.wait.syscall_number = -1;
     tell_whole(world, running);
     tell_whole(world, at_tick(asleep(world, 0, at(50 * MS, 2 * MS)), 5, 12));
     end(world);
@@ -684,7 +685,7 @@ static struct observation woken(const struct world *world, uint64_t at_ns)
     struct observation observation = asleep(world, 0, at(at_ns, 0));
     observation.evidence = EVIDENCE_STOPPED;
     observation.state = THREAD_RUNNABLE;
-    observation.was_woken = true;
+    observation.stop.was_woken = true;
     return observation;
 }
 
@@ -696,7 +697,7 @@ static void test_one_that_was_woken_slept_where_threads_sleep(void **state)
     struct observation begin = first(world, 0, at(10 * MS, 0));
     begin.evidence = EVIDENCE_STOPPED;
     begin.state = THREAD_RUNNABLE;
-    begin.was_woken = true;
+    begin.stop.was_woken = true;
     for (int i = 0; i < 3; i++) { /* all of them with one stack */
         struct observation observation = i == 0   ? begin
                                          : i == 1 ? asleep(world, 0, at(20 * MS, 0))
@@ -725,7 +726,7 @@ static void test_missed_ticks_count_as_well(void **state)
     for (uint32_t i = 0; i < 3; i++) {
         tell_whole(world, with_id(first(world, i, at(10 * MS, 0)), 60 + (pid_t)i));
         struct observation missed = with_id(asleep(world, i, at(50 * MS, 0)), 60 + (pid_t)i);
-        missed.syscall_number = SYS_futex;
+        missed.wait.syscall_number = SYS_futex;
         missed.missed_ticks = 3;
         tell_whole(world, i == 0 ? missed : for_lock_of(missed, i == 1 ? 99 : 53));
     }
@@ -783,15 +784,15 @@ static void test_elapsed_time_at_the_end_of_a_chain(void **state)
     /* At tick 101 and the one before, another thread has it that is not known. */
     struct observation unmoved = at_tick(with_id(asleep(world, 0, at(1010 * MS, 0)), 50), 101, 1);
     unmoved.evidence = EVIDENCE_UNMOVED;
-    unmoved.asleep = unmoved.now;
-    unmoved.asleep_ticks = 2;
+    unmoved.before.asleep = unmoved.now;
+    unmoved.before.asleep_ticks = 2;
     tell(world, for_lock_of(unmoved, 99));
     tell_tick(world, 300, 300, 0, 0);
     for (uint32_t thread = 0; thread < 2; thread++) {
         struct observation last = gone(world, thread, 3000 * MS);
         last.state = THREAD_SLEEPING;
         last.tick = 300;
-        last.is_at_end = last.is_certain = last.never_moved = true;
+        last.end.is_at_end = last.end.is_certain = last.end.never_moved = true;
         tell(world, last);
     }
     tell_tick(world, 300, 0, 0, 3000 * MS);
@@ -811,7 +812,7 @@ static void test_elapsed_time_of_long_waits(void **state)
     tell_tick(world, 300, 300, 0, 0);
     struct observation last = gone(world, 0, 3000 * MS);
     last.tick = 300;
-    last.is_at_end = last.is_certain = last.never_moved = true;
+    last.end.is_at_end = last.end.is_certain = last.end.never_moved = true;
     tell(world, last);
     tell_tick(world, 300, 0, 0, 3000 * MS);
     end(world);
@@ -867,14 +868,14 @@ static void test_numbers_are_used_again(void **state)
     tell(world, gone(world, 0, 10 * MS));
     struct observation other = first(world, 0, at(50 * MS, 0));
     other.tid += 7;
-    other.begin.at_ns = 40 * MS;
+    other.before.begin.at_ns = 40 * MS;
     tell_whole(world, other);
     struct observation again = other;
     again.evidence = EVIDENCE_GONE;
-    again.begins = false;
+    again.before.begins = false;
     tell(world, again);
     again = other;
-    again.begin = at(90 * MS, 0);
+    again.before.begin = at(90 * MS, 0);
     again.now = at(100 * MS, 0);
     tell_whole(world, again);
     end(world);
@@ -957,8 +958,8 @@ static void test_idle_threads_are_noted_if_threads_are_told_apart(void **state)
     for (uint32_t i = 0; i < 3; i++) {
         tell_whole(world, first(world, i, at(20 * MS, 0)));
         struct observation last = gone(world, i, 20 * MS);
-        last.is_certain = last.is_at_end = true;
-        last.never_moved = i != 1;
+        last.end.is_certain = last.end.is_at_end = true;
+        last.end.never_moved = i != 1;
         tell(world, last);
     }
     end(world);
@@ -977,7 +978,7 @@ static void test_idle_threads_are_not_noted_otherwise(void **state)
     struct world *world = *state;
     start(world);
     struct observation last = gone(world, 0, 20 * MS);
-    last.begins = last.never_moved = last.is_certain = last.is_at_end = true;
+    last.before.begins = last.end.never_moved = last.end.is_certain = last.end.is_at_end = true;
     tell(world, last);
     end(world);
     assert_int_equal(world->results.idle_tid_count, 0);
@@ -987,7 +988,7 @@ static void test_idle_threads_are_not_noted_otherwise(void **state)
 static void tell_certain_end(struct world *world, uint32_t thread)
 {
     struct observation last = gone(world, thread, 50 * MS);
-    last.is_certain = last.is_at_end = true;
+    last.end.is_certain = last.end.is_at_end = true;
     tell(world, last);
 }
 
@@ -1000,14 +1001,14 @@ static void test_a_dump_has_each_thread_once(void **state)
     start(world);
     for (unsigned i = 0; i < 2; i++) {
         struct observation observation = first(world, 0, at(10 * MS, 0));
-        observation.begins = i == 0;
+        observation.before.begins = i == 0;
         tell_whole(world, observation);
     }
     struct observation unseen = gone(world, 1, 50 * MS);
-    unseen.begins = unseen.is_certain = true;
+    unseen.before.begins = unseen.end.is_certain = true;
     tell(world, unseen);
     struct observation uncertain = gone(world, 2, 50 * MS);
-    uncertain.begins = true;
+    uncertain.before.begins = true;
     tell(world, uncertain);
     tell_copy(world, first(world, 3, at(10 * MS, 0)), 64);
     tell_certain_end(world, 0);
@@ -1089,17 +1090,17 @@ static void test_an_owner_that_waits_for_a_cpu(void **state)
     start(world);
     owner.evidence = EVIDENCE_WAITING;
     owner.state = THREAD_RUNNABLE;
-    owner.syscall_number = -1;
+    owner.wait.syscall_number = -1;
     owner.inner_tid = 50;
     waiter.inner_tid = 51;
-    waiter.has_call = true;
-    waiter.call = (struct call_target){.kind = CALL_FUTEX, .address = 0x8000, .is_pi = true};
+    waiter.wait.has_call = true;
+    waiter.wait.call = (struct call_target){.kind = CALL_FUTEX, .address = 0x8000, .is_pi = true};
     struct memory_range ranges[CALL_RANGES_MAX];
-    unsigned count = call_ranges(&waiter.call, &waiter.call_memory, ranges);
+    unsigned count = call_ranges(&waiter.wait.call, &waiter.wait.memory, ranges);
     for (unsigned i = 0; i < count; i++)
         ranges[i].got = ranges[i].bytes;
-    call_note_read(&waiter.call_memory, ranges, count);
-    waiter.call_memory.words[FUTEX_WORDS_BEFORE] = 50 | FUTEX_WAITERS;
+    call_note_read(&waiter.wait.memory, ranges, count);
+    waiter.wait.memory.words[FUTEX_WORDS_BEFORE] = 50 | FUTEX_WAITERS;
     tell_whole(world, owner);
     tell_whole(world, waiter);
     settle_copy(world);
@@ -1118,7 +1119,7 @@ static void test_snapshots_come_back(void **state)
     start(world);
     for (unsigned i = 0; i < 3 * SNAPSHOTS_MAX; i++) {
         struct observation observation = first(world, 0, at((i + 1) * (uint64_t)MS, 0));
-        observation.begins = i == 0;
+        observation.before.begins = i == 0;
         tell_copy(world, observation, 65536);
         if (i % 100 == 99)
             settle(world);

@@ -25,16 +25,18 @@ static enum outcome read_sleeper(struct fake_thread *thread, const struct subjec
 {
     bool has_moved = !thread->was_copied || thread->copied_switches != thread->activity.switches;
     observation->state = THREAD_SLEEPING;
-    observation->call = thread->has_call ? (struct call_target){.kind = CALL_FUTEX} : subject->call;
-    observation->has_call = thread->has_call && (has_moved || subject->call.kind != CALL_OTHER);
+    observation->wait.call =
+        thread->has_call ? (struct call_target){.kind = CALL_FUTEX} : subject->call;
+    observation->wait.has_call =
+        thread->has_call && (has_moved || subject->call.kind != CALL_OTHER);
     if (!has_moved && !subject->wants_copy) {
         observation->evidence = EVIDENCE_UNMOVED;
         return OUTCOME_UNMOVED;
     }
     thread->was_copied = true;
     thread->copied_switches = thread->activity.switches;
-    observation->is_over = thread->is_over;
-    observation->syscall_number = thread->syscall_number;
+    observation->asleep.is_over = thread->is_over;
+    observation->wait.syscall_number = thread->syscall_number;
     set_place(observation, thread);
     return OUTCOME_OBSERVED;
 }
@@ -49,7 +51,7 @@ static enum outcome observe_asleep(struct source *source, const struct subject *
     thread->looked_ns = fake->now_ns;
     fake->now_ns += fake->look_ns;
     observation->evidence = EVIDENCE_ASLEEP;
-    observation->syscall_number = -1;
+    observation->wait.syscall_number = -1;
     observation->now =
         (struct reading){.at_ns = fake->now_ns, .has_activity = true, .activity = thread->activity};
     switch (thread->doing) {
@@ -57,8 +59,8 @@ static enum outcome observe_asleep(struct source *source, const struct subject *
         return read_sleeper(thread, subject, observation);
     case FAKE_SLIPS:
         set_place(observation, thread);
-        observation->syscall_number = thread->syscall_number;
-        observation->was_asleep = true;
+        observation->wait.syscall_number = thread->syscall_number;
+        observation->asleep.was_asleep = true;
         thread->was_copied = false;
         return OUTCOME_RUNNING;
     case FAKE_WOKEN:
@@ -146,9 +148,9 @@ static bool collect_stopped(struct source *source, struct observation *ret_obser
         *ret_outcome = thread->doing == FAKE_GONE ? OUTCOME_GONE : OUTCOME_OBSERVED;
         stop.observation.evidence = EVIDENCE_STOPPED;
         stop.observation.state = thread->is_group_stopped ? THREAD_STOPPED : THREAD_RUNNING;
-        stop.observation.syscall_number = -1;
-        stop.observation.asked = stop.subject.asleep;
-        stop.observation.pause_ns = thread->pause_ns;
+        stop.observation.wait.syscall_number = -1;
+        stop.observation.stop.asked = stop.subject.asleep;
+        stop.observation.stop.pause_ns = thread->pause_ns;
         stop.observation.now = (struct reading){
             .at_ns = fake->now_ns, .has_activity = true, .activity = thread->activity};
         set_place(&stop.observation, thread);
@@ -261,10 +263,10 @@ static bool collect_samples(struct source *source, struct observation *ret_obser
     *ret_observation = (struct observation){
         .process_id = sample.process_id,
         .tid = sample.tid,
-        .sampled_ns = sample.at_ns,
+        .sampled.at_ns = sample.at_ns,
         .evidence = EVIDENCE_SAMPLED,
         .state = THREAD_RUNNING,
-        .syscall_number = -1,
+        .wait.syscall_number = -1,
         .snapshot = snapshot,
     };
     if (thread)
