@@ -206,8 +206,11 @@ def test_lost_samples_are_said(world):
         wait_for_ticks(sampler)
         spent_before = process_running_s(target.pid)
         sampler.send_signal(signal.SIGSTOP)
-        wait_for(lambda: process_running_s(target.pid) > spent_before + 2, "the spinners to run on")
-        sampler.send_signal(signal.SIGCONT)
+        try:
+            wait_for(lambda: process_running_s(target.pid) > spent_before + 2, "the spinners to run on")
+        finally:
+            # The target's end could not be waited for while a stopped profiler traces a thread of it.
+            sampler.send_signal(signal.SIGCONT)
         wait_for(lambda: process_running_s(target.pid) > spent_before + 2.5, "the spinners to run on")
         sampler.send_signal(signal.SIGINT)
         stdout, stderr = sampler.communicate(timeout=HANGS_S)
