@@ -1,12 +1,9 @@
 #include "cli/select_pids.h"
 #include "cli/options/values.h"
+#include "cli/targets.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-
-#define NAME_MAX_BYTES 15 /* the kernel's TASK_COMM_LEN, less the NUL */
 
 static bool attach(fgprof_recorder *recorder, pid_t pid)
 {
@@ -17,21 +14,6 @@ static bool attach(fgprof_recorder *recorder, pid_t pid)
         fprintf(stderr, "fgprof-c: %s\n", why);
     }
     return !err;
-}
-
-/* Lists all processes whose name matches the pattern, as pgrep(1) does. The caller frees *ret_pids.
- * Returns whether any was found; if not, prints the reason on stderr. */
-static bool find_named(const char *pattern, pid_t **ret_pids, size_t *ret_count)
-{
-    int err = fgprof_find_processes(pattern, ret_pids, ret_count);
-    if (err == -EINVAL)
-        regex_check("name", pattern);
-    else if (err)
-        fprintf(stderr, "fgprof-c: processes can't be listed: %s\n", strerror(-err));
-    else if (!*ret_count)
-        fprintf(stderr, "fgprof-c: no process's name matches '%s'%s\n", pattern,
-                strlen(pattern) > NAME_MAX_BYTES ? ": names have at most 15 characters" : "");
-    return !err && *ret_count;
 }
 
 static bool has(const struct selected_pids *targets, pid_t pid)
@@ -57,7 +39,7 @@ static bool attach_named(const struct cli_options *options, fgprof_recorder *rec
 {
     pid_t *pids = NULL;
     size_t count = 0;
-    bool ok = find_named(options->pgrep, &pids, &count);
+    bool ok = find_named_processes(options->pgrep, &pids, &count);
     for (size_t i = 0; i < count && ok; i++) {
         if (!has(targets, pids[i]) && attach(recorder, pids[i]))
             ok = add(targets, pids[i]);

@@ -38,6 +38,18 @@ bool is_target(const char *word)
     return is_found;
 }
 
+bool find_named_processes(const char *name, pid_t **ret_pids, size_t *ret_count)
+{
+    int err = find(name, ret_pids, ret_count);
+    if (err == -EINVAL)
+        regex_check("name", name);
+    else if (err)
+        fprintf(stderr, "fgprof-c: processes can't be listed: %s\n", strerror(-err));
+    else if (!*ret_count)
+        fprintf(stderr, "fgprof-c: no process's name matches '%s'\n", name);
+    return !err && *ret_count;
+}
+
 /* If only one of the processes has exactly this name, it becomes the only one. */
 static void prefer_whole_name(const char *name, pid_t *pids, size_t *count)
 {
@@ -106,18 +118,12 @@ static bool find_named(struct cli_options *options, const char *name)
 {
     pid_t *pids = NULL;
     size_t count = 0;
-    int err = find(name, &pids, &count);
-    if (!err && count > 1)
+    bool ok = find_named_processes(name, &pids, &count);
+    if (count > 1)
         prefer_whole_name(name, pids, &count);
-    bool ok = !err && count == 1 && add(options, pids[0]);
-    if (err == -EINVAL)
-        regex_check("name", name);
-    else if (err)
-        fprintf(stderr, "fgprof-c: processes can't be listed: %s\n", strerror(-err));
-    else if (!count)
-        fprintf(stderr, "fgprof-c: no process's name matches '%s'\n", name);
-    else if (count > 1)
+    if (count > 1)
         list(name, pids, count);
+    ok = ok && count == 1 && add(options, pids[0]);
     if (ok && !options->is_quiet && options->command != COMMAND_TOP) {
         fprintf(stderr, "fgprof-c: %s is process %d: ", name, (int)pids[0]);
         print_command_line(pids[0]);

@@ -1,4 +1,4 @@
-/* Processes that are named by words of the command line, without an option. */
+/* Processes by their names, and those that are named on the command line without an option. */
 #ifndef FGPROF_CLI_TARGETS_H
 #define FGPROF_CLI_TARGETS_H
 
@@ -12,5 +12,10 @@ bool is_target(const char *word);
  * them. With --wait, a word is for processes that come later, too. On failure, prints the reason on
  * stderr, or a list of those that match, and returns false. */
 bool find_targets(struct cli_options *options);
+
+/* Lists the processes whose name matches, as pgrep(1) does. A name that is longer than the kernel
+ * keeps matches what it keeps. The caller frees *ret_pids. Returns whether there is any; if not,
+ * prints the reason on stderr. */
+bool find_named_processes(const char *name, pid_t **ret_pids, size_t *ret_count);
 
 #endif
