@@ -92,11 +92,6 @@ struct switch_births {
     __u64 items[SWITCH_BIRTHS]; /* number n at n % SWITCH_BIRTHS: (n + 1) << 16 | slot */
 };
 
-/* Which processes are followed, a bit each: ids are below 2^22 (PID_MAX_LIMIT in the kernel's
- * linux/threads.h). */
-#define SWITCH_IDS (1u << 22)
-#define SWITCH_ID_WORDS (SWITCH_IDS / 64)
-
 /* CPUs whose counters are apart; those beyond share what others have. */
 #define SWITCH_CPUS 256u
 struct switch_cpu {

@@ -7,6 +7,7 @@
  * thread is put on a run queue. (sched_waking is earlier, and may be while the thread still leaves
  * its CPU.) So one writer follows the other, and only readers need the slot's sequence. */
 #include "observe/bpf/kernel_types.h"
+#include "observe/bpf/process_set.h"
 #include "observe/bpf/switch_format.h"
 
 #include <linux/bpf.h>
@@ -37,7 +38,7 @@ const volatile __u64 stack_pause_ns = 0;  /* since the last copy, after which on
 
 /* ---- Shared with the loader ---- */
 
-__u64 followed[SWITCH_ID_WORDS];
+struct process_set followed;
 struct switch_tick ticks[SWITCH_TICKS];
 struct switch_births births;
 struct switch_cpu cpus[SWITCH_CPUS];
@@ -145,7 +146,7 @@ static __always_inline __u32 tid_of(const struct task_struct *task)
 
 static __always_inline bool is_followed(__u32 process_id)
 {
-    return followed[process_id / 64 % SWITCH_ID_WORDS] >> process_id % 64 & 1;
+    return process_set_has(&followed, process_id);
 }
 
 /* ---- Slots ---- */

@@ -2,6 +2,8 @@
 
 #include "base/array.h"
 #include "base/clock.h"
+#include "observe/bpf/libbpf_log.h"
+#include "observe/bpf/process_set.h"
 #include "proc/procfs.h"
 
 #include <bpf/bpf.h>
@@ -9,9 +11,6 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -56,23 +55,6 @@ struct switch_record {
     switch_take_fn *take;
     void *take_argument;
 };
-
-/* ---- What libbpf says. It has one function for the whole process. ---- */
-
-static pthread_mutex_t log_mutex = PTHREAD_MUTEX_INITIALIZER;
-static const struct switch_options *log_options;
-
-static int log_text(enum libbpf_print_level level, const char *format, va_list arguments)
-{
-    char *text = NULL;
-    if (!log_options || !log_options->log || (level == LIBBPF_DEBUG && !log_options->has_full_log))
-        return 0;
-    if (vasprintf(&text, format, arguments) < 0)
-        return 0;
-    log_options->log(log_options->log_argument, text);
-    free(text);
-    return 0;
-}
 
 /* ---- Opening ---- */
 
@@ -244,16 +226,13 @@ int switch_record_open(const struct switch_options *options, struct switch_recor
     record->offsets = read_clock_offsets();
     int err = make_index(&record->index, record->slots_max);
     if (!err) {
-        pthread_mutex_lock(&log_mutex);
-        log_options = options;
-        libbpf_print_fn_t before = libbpf_set_print(log_text);
+        const struct libbpf_log log = {options->log, options->log_argument, options->has_full_log};
+        libbpf_log_begin(&log);
         err = load(record, options);
-        libbpf_set_print(before);
-        log_options = NULL;
-        pthread_mutex_unlock(&log_mutex);
+        if (!err)
+            err = map_memory(record);
+        libbpf_log_end();
     }
-    if (!err)
-        err = map_memory(record);
     if (err) {
         switch_record_free(record);
         return err;
@@ -278,11 +257,6 @@ void switch_record_free(struct switch_record *record)
 }
 
 /* ---- Which processes ---- */
-
-static uint64_t *word_of(struct switch_record *record, pid_t process_id)
-{
-    return (uint64_t *)&record->programs->bss->followed[(uint32_t)process_id / 64];
-}
 
 /* Takes back the slots of a process. A thread that ends at the same time gives its slot back
  * itself. */
@@ -320,23 +294,20 @@ static void release_left(struct switch_record *record)
 
 int switch_record_follow(struct switch_record *record, pid_t process_id)
 {
-    if (process_id <= 0 || (uint32_t)process_id >= SWITCH_IDS)
+    if (process_id <= 0)
         return -EINVAL;
     release_left(record);
     for (size_t i = 0; i < record->leaving_count; i++) {
         if (record->leaving[i].process_id == process_id) /* its slots are needed again */
             record->leaving[i--] = record->leaving[--record->leaving_count];
     }
-    __atomic_fetch_or(word_of(record, process_id), 1ull << process_id % 64, __ATOMIC_SEQ_CST);
-    return 0;
+    return process_set_add(&record->programs->bss->followed, process_id) ? 0 : -EINVAL;
 }
 
 void switch_record_unfollow(struct switch_record *record, pid_t process_id)
 {
-    if (process_id <= 0 || (uint32_t)process_id >= SWITCH_IDS)
-        return;
     release_left(record);
-    __atomic_fetch_and(word_of(record, process_id), ~(1ull << process_id % 64), __ATOMIC_SEQ_CST);
+    process_set_remove(&record->programs->bss->followed, process_id);
     /* If memory is short, slots are only given back when their threads end. */
     if (array_reserve(&record->leaving, &record->leaving_capacity, record->leaving_count + 1) == 0)
         record->leaving[record->leaving_count++] = (struct leaving){process_id, monotonic_ns()};

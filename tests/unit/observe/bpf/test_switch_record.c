@@ -2,6 +2,7 @@
  * BPF programs. What each child does is judged by ptrace, and by its memory. */
 #include "unit.h"
 #include "base/clock.h"
+#include "observe/bpf/process_set.h"
 #include "observe/bpf/switch_record.h"
 
 #include <alloca.h>
@@ -1022,8 +1023,8 @@ static void test_says_what_the_verifier_says(void **state)
     options.has_full_log = true;
     assert_int_equal(open_record(&options, &record), 0);
     assert_int_equal(switch_record_follow(record, 0), -EINVAL);
-    assert_int_equal(switch_record_follow(record, SWITCH_IDS), -EINVAL);
-    switch_record_unfollow(record, SWITCH_IDS);
+    assert_int_equal(switch_record_follow(record, PROCESS_IDS), -EINVAL);
+    switch_record_unfollow(record, PROCESS_IDS);
     switch_record_free(record);
     assert_true(length > 1000);
 }
