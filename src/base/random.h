@@ -8,20 +8,13 @@
 
 #include <stdint.h>
 
-#define RANDOM_STEP 0x9e3779b97f4a7c15u
-#define RANDOM_FACTOR_1 0xbf58476d1ce4e5b9u
-#define RANDOM_FACTOR_2 0x94d049bb133111ebu
-#define RANDOM_FOLD_1 30
-#define RANDOM_FOLD_2 27
-#define RANDOM_FOLD_3 31
-
 /* Number `n` of the seed, of 64 bits. */
 static inline uint64_t random_number(uint64_t seed, uint64_t n)
 {
-    uint64_t z = seed + (n + 1) * RANDOM_STEP;
-    z = (z ^ z >> RANDOM_FOLD_1) * RANDOM_FACTOR_1;
-    z = (z ^ z >> RANDOM_FOLD_2) * RANDOM_FACTOR_2;
-    return z ^ z >> RANDOM_FOLD_3;
+    uint64_t z = seed + (n + 1) * 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
 }
 
 /* The same number, scaled to at least 0 and less than `limit`. Numbers are equally likely but for

@@ -165,13 +165,10 @@ static void correct(struct faults *faults, size_t number)
 /* Reads what a record of this ring says. */
 static bool read_next(struct faults *faults, size_t number, const struct record *record)
 {
-    const struct filter *filter = &faults->filter;
     struct ring_state *ring = &faults->rings[number];
     if (record->header.type != PERF_RECORD_SAMPLE ||
         !record_read(record, 0, &ring->next, sizeof ring->next))
         return false;
-    if (filter->choices && !filter->passed)
-        ring->parts = parts_by(filter->choices[filter_page_group(ring->next.address)].limit);
     correct(faults, number);
     return true;
 }
@@ -774,7 +771,6 @@ int faults_new(uint64_t seed, struct faults **ret_faults)
         return -ENOMEM;
     *faults = (struct faults){.seed = seed,
                               .stack_bytes = STACK_BYTES_FIRST,
-                              .filter = {.map_fd = -1, .program_fd = -1, .shared_fd = -1},
                               .moves_pages = kernel_moves_pages(),
                               .judged_ns = monotonic_ns()};
     int err = begin(faults, true);
@@ -809,10 +805,7 @@ static int add_owner(struct faults *faults, const struct process *process)
 
 int faults_follow(struct faults *faults, const struct process *process)
 {
-    uint32_t capacity = faults->filter.capacity;
     int err = events_follow(&faults->events, process->pid);
-    if (faults->filter.capacity != capacity)
-        faults->ring_count = 0; /* the events are others now */
     if (err || faults->choice == FAULTS_BY_PAGE)
         return err;
     err = add_owner(faults, process);

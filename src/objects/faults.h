@@ -4,10 +4,10 @@
  *
  * There are more of them than can be told, so some are chosen, in one of two ways.
  *
- * By page: each CPU has an event, and a program in the kernel lets those faults pass that are of
- * some pages, chosen by their address (observe/filter.h). All faults of such a page are told, so
+ * By page: each CPU has an event, and a program in the kernel passes the faults on some pages,
+ * chosen by their address (observe/bpf/perf_filter.h). All faults on such a page are reported, so
  * if memory is freed and used again it is known which thread touched it last. How many pages are
- * chosen follows the rate of faults; those that are chosen of fewer are also chosen of more.
+ * chosen follows the rate of faults: a page that is chosen stays chosen when more of them are.
  *
  * By number: each thread has events, and one of so many of its faults is told. It needs no
  * privilege, but it is not known what became of a page afterwards. By page, that is done too if
@@ -15,7 +15,7 @@
 #ifndef FGPROF_OBJECTS_FAULTS_H
 #define FGPROF_OBJECTS_FAULTS_H
 
-#include "observe/filter.h"
+#include "observe/bpf/perf_filter.h"
 #include "observe/snapshot.h"
 #include "proc/process.h"
 

@@ -5,7 +5,7 @@
 #ifndef FGPROF_OBJECTS_SOURCE_H
 #define FGPROF_OBJECTS_SOURCE_H
 
-#include "observe/filter.h"
+#include "observe/bpf/perf_filter.h"
 #include "observe/snapshots.h"
 #include "proc/program.h"
 

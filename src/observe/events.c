@@ -214,21 +214,11 @@ int events_update_cpus_sometimes(struct events *events)
     return is_due ? events_update_cpus(events) : 0;
 }
 
-/* An event keeps the filter that it was opened with. */
-static int add_to_filter(struct events *events, pid_t process_id)
-{
-    bool has_grown;
-    int err = filter_add(events->filter, process_id, &has_grown);
-    if (has_grown)
-        events_reopen(events);
-    return err;
-}
-
 int events_follow(struct events *events, pid_t process_id)
 {
     if (array_reserve(&events->followed, &events->followed_capacity, events->followed_count + 1))
         return -ENOMEM;
-    int err = events->filter ? add_to_filter(events, process_id) : 0;
+    int err = events->filter ? filter_add(events->filter, process_id) : 0;
     for (size_t i = 0; i < events->count && !events->followed_count && !err; i++)
         err = enable(&events->items[i]);
     if (err || find_followed(events, process_id))

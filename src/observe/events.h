@@ -7,7 +7,7 @@
 #ifndef FGPROF_OBSERVE_EVENTS_H
 #define FGPROF_OBSERVE_EVENTS_H
 
-#include "observe/filter.h"
+#include "observe/bpf/perf_filter.h"
 #include "observe/ring.h"
 #include "proc/cpus.h"
 
@@ -69,9 +69,8 @@ int events_update_cpus(struct events *events);
 /* The same, if the last time was a while ago. */
 int events_update_cpus_sometimes(struct events *events);
 
-/* Records of this process are of interest from now on, or no longer. If the filter has no room for
- * it, a larger one takes its place, by new events. Returns 0 or a negative errno: it is not
- * followed. */
+/* Records of this process are of interest from now on, or no longer. Returns 0 or a negative errno:
+ * it is not followed. */
 int events_follow(struct events *events, pid_t process_id);
 void events_unfollow(struct events *events, pid_t process_id);
 bool events_are_of(const struct events *events, pid_t process_id);

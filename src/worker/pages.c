@@ -2,7 +2,7 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/random.h"
-#include "observe/filter.h"
+#include "observe/bpf/perf_filter.h"
 #include "proc/pages.h"
 
 #include <errno.h>
