@@ -82,7 +82,7 @@ def parse():
                         help="print differences to standard error: stacks, steps")
     parser.add_argument("--other", metavar="PROGRAM",
                         help="another build of fgprof-c, measured by turns with this one: "
-                        "start, names, truth, soak")
+                        "start, names, truth, growth, soak")
     parser.add_argument("--without", metavar="CORRECTION",
                         help="the same, a build that lacks one correction (FGPROF_WITHOUT in "
                         "CMakeLists.txt): truth")

@@ -117,10 +117,10 @@ class World:
         """Runs a command to its end and returns what it cost."""
         return Measured(self, *command, **options).wait(timeout_s)
 
-    def attach(self, pids, *arguments):
-        """Starts fgprof-c on these processes. Its profile is not kept."""
+    def attach(self, pids, *arguments, fgprof=None):
+        """Starts fgprof-c, or another build of it, on these processes. Its profile is not kept."""
         pids = ",".join(map(str, pids)) if isinstance(pids, list) else str(pids)
-        return Measured(self, self.fgprof, "attach", "-p", pids, "-F", "99",
+        return Measured(self, fgprof or self.fgprof, "attach", "-p", pids, "-F", "99",
                         "-o", self.path("profile.folded"), *arguments)
 
 

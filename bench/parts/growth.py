@@ -13,8 +13,13 @@ TOOLS = ("redis-server", "redis-benchmark")
 
 
 def samplers(world):
-    return {"nothing": lambda pids: None,
-            "fgprof-c": lambda pids: world.attach(pids, "--kind", "growth")}
+    """{name: what starts it on some processes}. Nothing is the first."""
+    found = {"nothing": lambda pids: None,
+             "fgprof-c": lambda pids: world.attach(pids, "--kind", "growth")}
+    if world.options.other:
+        found["the other"] = lambda pids: world.attach(pids, "--kind", "growth",
+                                                       fgprof=world.options.other)
+    return found
 
 
 class Pages:
@@ -73,7 +78,8 @@ def costs(world):
                 target.stop()
             yield [title, f"{load.median_of(figures['nothing'], 'cpu_s') * 1e9:,.0f} ns",
                    *load.compare(figures, "cpu_s"),
-                   tables.percent(load.median_of(figures["fgprof-c"], "share"))]
+                   *(tables.percent(load.median_of(runs, "share"))
+                     for name, runs in figures.items() if name != "nothing")]
 
 
 def resident(pid):
@@ -113,6 +119,8 @@ def truth(world):
 
 def report(world):
     header = ["program", "CPU a page, or value", "noise", "sampled", "CPU of fgprof-c"]
+    if world.options.other:
+        header[4:] = ["by the other", "CPU of fgprof-c", "CPU of the other"]
     cost = tables.table(header, list(costs(world)))
     true = tables.table(["program", "grew by", "shown"], list(truth(world)))
     return f"""CPU time of the program itself for each page that it touches first, or each value that it takes, and its
