@@ -202,6 +202,9 @@ enum {
     DW_CFA_val_offset = 0x14,
     DW_CFA_val_offset_sf = 0x15,
     DW_CFA_val_expression = 0x16,
+    /* "DWARF for the Arm 64-bit Architecture", 4.3; elsewhere 0x2d is SPARC's. */
+    DW_CFA_AARCH64_negate_ra_state_with_pc = 0x2c,
+    DW_CFA_AARCH64_negate_ra_state = 0x2d,
     DW_CFA_GNU_args_size = 0x2e,
     DW_CFA_GNU_negative_offset_extended = 0x2f,
     DW_CFA_high_user = 0x3f,

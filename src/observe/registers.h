@@ -34,9 +34,13 @@ struct architecture {
     /* DWARF numbers. base_pointer is a register that functions preserve for their callers; code
      * that leaves the frame pointer alone may keep its frame's address in it. */
     unsigned sp, pc, frame_pointer, base_pointer;
+    unsigned link; /* where a call leaves the return address; REGISTERS_MAX: on the stack */
 };
 
 extern const struct architecture architecture;
+
+/* The bits of a return address that are an address; the others may hold a signature. */
+uint64_t registers_code_mask(void);
 
 /* Sets the registers of a thread that is blocked in a system call: stack pointer, program counter,
  * and the registers that hold the call's six arguments. */

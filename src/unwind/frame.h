@@ -64,11 +64,12 @@ bool frame_follows_call(const struct walk *walk, uint64_t address);
 
 /* For code without call frame information: the frame pointer points to where the caller's was
  * saved, and the return address is next to it. Believed only if all of that fits. */
-enum step frame_step_by_pointer(struct walk *walk, struct frame *frame);
+enum step frame_step_by_pointer(struct walk *walk, struct rule_tables *tables, struct frame *frame);
 
 /* Applies a rule that was read from the code. Believed only if it leads to an address after a call,
  * or out of a handler. */
-enum step frame_step_by_code(struct walk *walk, struct frame *frame, const struct rule *rule);
+enum step frame_step_by_code(struct walk *walk, struct rule_tables *tables, struct frame *frame,
+                             const struct rule *rule);
 
 /* The code jumped to, or called, an address without code (such as a null pointer), and a signal
  * handler finds it there. The caller's address is still the last that was pushed. */

@@ -41,7 +41,8 @@ static bool is_first_function(const struct walk *walk, const struct frame *frame
            (module_read(mapping->module, address, after, sizeof after) && call_is_last(after));
 }
 
-enum step frame_step_by_pointer(struct walk *walk, struct frame *frame)
+/* Follows the frame pointer from a frame that has set it up. */
+static enum step step_by_own_pointer(struct walk *walk, struct frame *frame)
 {
     uint64_t saved, pc;
     /* The psABIs mark the first frame this way. But if the register is not used as a frame pointer,
@@ -55,6 +56,7 @@ enum step frame_step_by_pointer(struct walk *walk, struct frame *frame)
     if (!walk_read_stack(walk, frame->frame_pointer, &saved) ||
         !walk_read_stack(walk, frame->frame_pointer + sizeof saved, &pc))
         return frame_cut(walk, STACK_CUT_UNREADABLE);
+    pc &= walk->code_mask;
     /* This also excludes 0, which is what most memory holds. */
     if (!frame_follows_call(walk, pc) && !ends_handler(walk, pc))
         return frame_cut(walk, STACK_CUT_NO_UNWIND_INFO);
@@ -64,7 +66,49 @@ enum step frame_step_by_pointer(struct walk *walk, struct frame *frame)
     return STEP_TAKEN;
 }
 
-enum step frame_step_by_code(struct walk *walk, struct frame *frame, const struct rule *rule)
+/* Whether both addresses are in one function; false if the function is not known. */
+static bool is_one_function(const struct walk *walk, struct rule_tables *tables, uint64_t address,
+                            uint64_t other)
+{
+    const struct mapping *mapping = space_find(walk->space, address);
+    if (!mapping || !mapping->has_bias || space_find(walk->space, other) != mapping)
+        return false;
+    uint64_t function = rule_tables_function(tables, mapping->module, address - mapping->bias);
+    return function &&
+           rule_tables_function(tables, mapping->module, other - mapping->bias) == function;
+}
+
+/* Where calls leave the return address in a register, a function has its caller's frame pointer
+ * until it has saved both, and may never do so. The register tells: once the function has called
+ * another, it points into the function itself. */
+static enum step step_by_link(struct walk *walk, struct rule_tables *tables, struct frame *frame)
+{
+    uint64_t saved;
+    if (!frame->registers || !registers_has(frame->registers, architecture.link))
+        return frame_cut(walk, STACK_CUT_NO_REGISTER);
+    uint64_t link = frame->registers->values[architecture.link] & walk->code_mask;
+    bool is_saved = frame->has_frame_pointer &&
+                    walk_read_stack(walk, frame->frame_pointer + sizeof saved, &saved) &&
+                    (saved & walk->code_mask) == link;
+    if (is_saved || is_one_function(walk, tables, frame->pc, address_of_call(link)))
+        return step_by_own_pointer(walk, frame);
+    const struct mapping *mapping = space_find(walk->space, frame->pc);
+    bool is_known = mapping && mapping->has_bias &&
+                    rule_tables_function(tables, mapping->module, frame->pc - mapping->bias);
+    if (!is_known || !frame_follows_call(walk, link))
+        return frame_cut(walk, STACK_CUT_NO_UNWIND_INFO);
+    frame_set(frame, link, frame->sp, frame->has_frame_pointer, frame->frame_pointer);
+    return STEP_TAKEN;
+}
+
+enum step frame_step_by_pointer(struct walk *walk, struct rule_tables *tables, struct frame *frame)
+{
+    return frame->is_exact && architecture.link != REGISTERS_MAX ? step_by_link(walk, tables, frame)
+                                                                 : step_by_own_pointer(walk, frame);
+}
+
+enum step frame_step_by_code(struct walk *walk, struct rule_tables *tables, struct frame *frame,
+                             const struct rule *rule)
 {
     struct frame caller = *frame;
     if (frame_step_to_caller(walk, &caller, rule) == STEP_TAKEN &&
@@ -76,16 +120,22 @@ enum step frame_step_by_code(struct walk *walk, struct frame *frame, const struc
     if (walk->stack->cut == STACK_CUT_UNREADABLE)
         return STEP_CUT;
     walk->stack->cut = STACK_WHOLE;
-    return frame_step_by_pointer(walk, frame);
+    return frame_step_by_pointer(walk, tables, frame);
 }
 
 enum step frame_step_from_no_code(struct walk *walk, struct frame *frame)
 {
     uint64_t pc;
     walk->hints->has_unknown_address = true;
-    if (!walk_read_stack(walk, frame->sp, &pc) || !frame_follows_call(walk, pc))
+    bool is_on_stack = architecture.link == REGISTERS_MAX;
+    if (!is_on_stack && frame->registers && registers_has(frame->registers, architecture.link))
+        pc = frame->registers->values[architecture.link] & walk->code_mask;
+    else if (!is_on_stack || !walk_read_stack(walk, frame->sp, &pc))
         return frame_cut(walk, STACK_CUT_NO_UNWIND_INFO);
-    frame_set(frame, pc, frame->sp + sizeof pc, frame->has_frame_pointer, frame->frame_pointer);
+    if (!frame_follows_call(walk, pc))
+        return frame_cut(walk, STACK_CUT_NO_UNWIND_INFO);
+    frame_set(frame, pc, frame->sp + (is_on_stack ? sizeof pc : 0), frame->has_frame_pointer,
+              frame->frame_pointer);
     return STEP_TAKEN;
 }
 

@@ -58,6 +58,7 @@ static bool fits(const struct search *search, uint64_t address, enum calls calls
     if (at > snapshot->stack.bytes || snapshot->stack.bytes - at < 16)
         return false;
     memcpy(&return_address, snapshot->stack.memory + at + 8, sizeof return_address);
+    return_address &= registers_code_mask();
     if (!can_return_to(search, return_address, calls))
         return false;
     set_frame_pointer(snapshot, address);

@@ -217,7 +217,7 @@ enum step frame_step_to_caller(struct walk *walk, struct frame *frame, const str
         step = read_frame_pointer(walk, frame, rule, cfa, &has_frame_pointer, &frame_pointer);
     if (step == STEP_TAKEN) {
         follow_base_pointer(frame, rule, cfa);
-        frame_set(frame, pc, cfa, has_frame_pointer, frame_pointer);
+        frame_set(frame, pc & walk->code_mask, cfa, has_frame_pointer, frame_pointer);
         frame->is_exact = rule->caller_is_exact;
     }
     return step;

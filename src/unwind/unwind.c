@@ -63,7 +63,7 @@ static int unwind_by_libunwind(struct unwinder *unwinder, struct walk *walk)
 int unwind_snapshot(struct unwinder *unwinder, struct space *space, const struct snapshot *snapshot,
                     size_t max_depth, struct stack *stack, struct unwind_hints *ret_hints)
 {
-    struct walk walk = {space, snapshot, max_depth, stack, ret_hints};
+    struct walk walk = {space, snapshot, max_depth, stack, ret_hints, registers_code_mask()};
     begin(&walk);
     int err = walk_by_rules(&walk, &unwinder->rules);
     return err == -ENOTSUP ? unwind_by_libunwind(unwinder, &walk) : err;

@@ -14,6 +14,7 @@ struct walk {
     size_t max_depth;
     struct stack *stack;
     struct unwind_hints *hints;
+    uint64_t code_mask; /* see registers_code_mask */
 };
 
 /* An address further away than this from the copy of a stack is likelier on another stack than on

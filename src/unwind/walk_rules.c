@@ -18,10 +18,10 @@ static enum step take_step(struct walk *walk, struct rule_tables *tables, struct
     case RULE_LEFT_STACK:
         return frame_step_to_left_stack(walk, tables, frame, mapping, rule);
     case RULE_CALLER:
-        return rule->is_from_code ? frame_step_by_code(walk, frame, rule)
+        return rule->is_from_code ? frame_step_by_code(walk, tables, frame, rule)
                                   : frame_step_to_caller(walk, frame, rule);
     case RULE_NONE:
-        return frame_step_by_pointer(walk, frame);
+        return frame_step_by_pointer(walk, tables, frame);
     case RULE_SIGNAL_FRAME:
         return frame_step_to_interrupted(walk, frame, interrupted);
     case RULE_FIRST_FRAME:

@@ -53,7 +53,8 @@ static void unwind(struct space *space, struct snapshot *snapshot)
     struct stack stack = {0}, scratch = {0};
     struct unwind_hints hints, libunwind_hints = {0};
     struct libunwind *libunwind = NULL;
-    struct walk walk = {space, snapshot, DEPTH_MAX, &scratch, &libunwind_hints};
+    struct walk walk = {space,    snapshot,         DEPTH_MAX,
+                        &scratch, &libunwind_hints, registers_code_mask()};
     must(unwinder_new(NULL, &unwinder) == 0 && libunwind_new(&libunwind) == 0);
     must(unwind_snapshot(unwinder, space, snapshot, DEPTH_MAX, &stack, &hints) == 0);
     check(&stack, &snapshot->registers);

@@ -113,7 +113,8 @@ static void take_all(struct context *context)
 static int unwind(struct context *context, size_t number, bool by_rules, struct stack *stack)
 {
     struct unwind_hints hints = {0};
-    struct walk walk = {context->space, &context->snapshots[number], MAX_DEPTH, stack, &hints};
+    struct walk walk = {context->space, &context->snapshots[number], MAX_DEPTH, stack,
+                        &hints,         registers_code_mask()};
     stack->depth = 0;
     stack->cut = STACK_WHOLE;
     return by_rules ? walk_by_rules(&walk, &context->rules)

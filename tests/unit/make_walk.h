@@ -22,6 +22,7 @@ struct made_walk {
     uint64_t words[MADE_WORDS];
     struct snapshot snapshot;
     size_t max_depth;
+    uint64_t signature_mask; /* the bits of return addresses that are signed */
     struct rule_tables tables;
     struct stack stack;
     struct unwind_hints hints;
@@ -117,9 +118,10 @@ static inline void forget_register(struct made_walk *made, unsigned number)
 /* Unwinds a thread that is at `pc`, with the stack pointer at that word of the stack. */
 static inline int walk_from(struct made_walk *made, uint64_t pc, uint64_t sp_word)
 {
-    struct walk walk = {&made->space, &made->snapshot, made->max_depth, &made->stack, &made->hints};
-    set_register(made, RIP, pc);
-    set_register(made, RSP, word_at(sp_word));
+    struct walk walk = {&made->space, &made->snapshot, made->max_depth,
+                        &made->stack, &made->hints,    ~made->signature_mask};
+    set_register(made, architecture.pc, pc);
+    set_register(made, architecture.sp, word_at(sp_word));
     made->stack.depth = 0;
     made->stack.cut = STACK_WHOLE;
     made->hints = (struct unwind_hints){0};

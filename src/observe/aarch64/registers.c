@@ -6,6 +6,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -18,7 +19,17 @@ const struct architecture architecture = {
     .pc = 32,
     .frame_pointer = 29,
     .base_pointer = 19,
+    .link = 30,
 };
+
+/* Pointer authentication signs in the bits above the address space, which has the same size in all
+ * processes (Documentation/arm64/pointer-authentication.rst; TASK_SIZE_64 in asm/processor.h).
+ * Their stacks begin in its uppermost part. A stopped thread's NT_ARM_PAC_MASK says the same. */
+uint64_t registers_code_mask(void)
+{
+    uint64_t on_stack = getauxval(AT_RANDOM);
+    return UINT64_MAX >> __builtin_clzll(on_stack | 1);
+}
 
 /* syscall(2): x0 to x5. */
 void registers_set_blocked(struct registers *registers, const uint64_t arguments[6], uint64_t sp,
@@ -31,10 +42,37 @@ void registers_set_blocked(struct registers *registers, const uint64_t arguments
     memcpy(registers->call_arguments, arguments, sizeof registers->call_arguments);
 }
 
+#define SVC 0xd4000001u /* svc #0 */
+
+/* What the code around the program counter says of a stopped thread, whose x8 has the number of the
+ * call. A call that was interrupted and will be begun again is shown before its instruction
+ * (do_signal in arch/arm64/kernel/signal.c); it is given the place of one that sleeps. */
+static void find_call(pid_t tid, struct registers *registers)
+{
+    uint64_t *pc = &registers->values[32];
+    long number = (long)registers->values[8], result = (long)registers->values[0];
+    errno = 0;
+    uint64_t words = (uint64_t)ptrace(PTRACE_PEEKTEXT, tid, (void *)(*pc - 4), NULL);
+    if (errno)
+        return;
+    if ((uint32_t)(words >> 32) == SVC) {
+        registers->interrupted_call = number;
+        *pc += 4;
+    } else if ((uint32_t)words == SVC) {
+        registers->is_new_thread = result == 0 && (number == SYS_clone || number == SYS_clone3);
+        if (result == -EINTR)
+            registers->interrupted_call = number;
+        else if (!registers->is_new_thread)
+            registers->finished_call = number;
+    }
+}
+
 int registers_read_stopped(pid_t tid, struct registers *ret_registers)
 {
     struct user_regs_struct user;
     struct iovec whole = {&user, sizeof user};
+    uint64_t pointer;
+    struct iovec tls = {&pointer, sizeof pointer};
     if (ptrace(PTRACE_GETREGSET, tid, (void *)NT_PRSTATUS, &whole))
         return -ESRCH;
     if (whole.iov_len != sizeof user)
@@ -44,9 +82,9 @@ int registers_read_stopped(pid_t tid, struct registers *ret_registers)
     memcpy(registers.values, user.regs, 31 * sizeof *registers.values);
     registers.values[31] = user.sp;
     registers.values[32] = user.pc;
-    /* The number of a system call stays in x8; a new thread gets the result 0 (copy_thread). */
-    registers.is_new_thread =
-        user.regs[0] == 0 && (user.regs[8] == SYS_clone || user.regs[8] == SYS_clone3);
+    find_call(tid, &registers);
+    if (!ptrace(PTRACE_GETREGSET, tid, (void *)NT_ARM_TLS, &tls))
+        registers.thread_pointer = pointer;
     *ret_registers = registers;
     return 0;
 }
@@ -64,14 +102,27 @@ void registers_from_sample(const uint64_t *values, struct registers *ret_registe
     ret_registers->may_be_new_thread = values[0] == 0;
 }
 
-/* Not done here: restarting calls could not be tried on this architecture. */
+/* What a call that failed with EINTR had in x0 is not shown, so it can't be begun again
+ * (docs/limits.md). */
 void registers_hide_stop(pid_t tid, const struct registers *registers)
 {
     (void)tid, (void)registers;
 }
 
+/* As on x86-64; the kernel restarts these in code that all architectures have. */
 bool registers_call_survives_stop(long syscall_number)
 {
-    (void)syscall_number;
-    return false;
+    switch (syscall_number) {
+    case SYS_ppoll:
+    case SYS_pselect6:
+    case SYS_futex:
+    case SYS_nanosleep:
+    case SYS_clock_nanosleep:
+    case SYS_wait4:
+    case SYS_waitid:
+    case SYS_restart_syscall:
+        return true;
+    default:
+        return false;
+    }
 }

@@ -17,7 +17,13 @@ const struct architecture architecture = {
     .pc = 16,
     .frame_pointer = 6,
     .base_pointer = 3,
+    .link = REGISTERS_MAX,
 };
+
+uint64_t registers_code_mask(void)
+{
+    return UINT64_MAX;
+}
 
 /* syscall(2): rdi, rsi, rdx, r10, r8, r9. One of them holds the return address in glibc's vfork. */
 void registers_set_blocked(struct registers *registers, const uint64_t arguments[6], uint64_t sp,

@@ -3,7 +3,6 @@
  * code is left to its call frame information and to frame pointers, which it keeps. */
 #include "unwind/code/code_end.h"
 #include "unwind/code/code_frame.h"
-#include "unwind/code/code_return.h"
 #include "unwind/code/prologue.h"
 #include "unwind/go_rule.h"
 
@@ -23,13 +22,6 @@ struct code_frame code_frame_in_stub(const uint8_t code[CODE_STUB_BYTES])
 {
     (void)code;
     return (struct code_frame){.kind = CODE_FRAME_UNKNOWN};
-}
-
-bool code_return_find(struct module *module, uint64_t address, bool is_after_call,
-                      struct code_return *ret_return)
-{
-    (void)module, (void)address, (void)is_after_call, (void)ret_return;
-    return false;
 }
 
 size_t prologue_frame_bytes(const uint8_t *code, size_t code_bytes,

@@ -144,6 +144,10 @@ static bool run_other_instruction(struct machine *machine, uint8_t code, struct 
 {
     switch (code) {
     case DW_CFA_nop:
+    /* Whether the return address is signed: the signature is taken off in any case, as all that
+     * was saved of it may have one. */
+    case DW_CFA_AARCH64_negate_ra_state:
+    case DW_CFA_AARCH64_negate_ra_state_with_pc:
         return true;
     case DW_CFA_advance_loc1:
         advance(machine, bytes_unsigned(program, 1));

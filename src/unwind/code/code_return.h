@@ -1,6 +1,6 @@
 /* Where code returns to, read from the instructions between a place in it and its returns: for code
- * of which not even the start is known. The build compiles one of x86_64/code_return.c and
- * aarch64/code.c. */
+ * of which not even the start is known. The build compiles code_return.c of x86_64/ or of
+ * aarch64/. */
 #ifndef FGPROF_UNWIND_CODE_CODE_RETURN_H
 #define FGPROF_UNWIND_CODE_CODE_RETURN_H
 
@@ -23,8 +23,10 @@ struct code_value {
 /* What the registers are when the code returns. By the psABI those that it preserves are then the
  * caller's. */
 struct code_return {
-    struct code_value sp; /* points to the return address; never CODE_VALUE_FAR or unknown */
+    struct code_value sp; /* points to the return address if that is on the stack then; never
+                             CODE_VALUE_FAR or unknown */
     struct code_value frame_pointer;
+    struct code_value return_address; /* if the architecture returns through a register */
 };
 
 /* Follows the code of `module` from the instruction at `address`; `is_after_call`: where a call

@@ -4,8 +4,7 @@
 #include "unwind/code/code_return.h"
 #include "elf/functions.h"
 
-/* The return address is the last word below the CFA (System V psABI, 3.2.2; of the two
- * architectures only x86-64 has such frames here). */
+/* On x86-64 the return address is the last word below the CFA (System V psABI, 3.2.2). */
 #define RETURN_ADDRESS_BYTES 8
 
 static struct rule rule_of_frame(const struct code_frame *frame)
@@ -86,14 +85,17 @@ struct rule rule_from_returns(struct module *module, uint64_t address)
     if (!code_return_find(module, address + has_called, has_called, &found))
         return (struct rule){.kind = RULE_NONE};
     bool is_in_memory = found.sp.kind == CODE_VALUE_MEMORY;
+    bool is_on_stack = architecture.link == REGISTERS_MAX;
     struct rule rule = {
         .kind = RULE_CALLER,
         .is_from_code = true,
         .cfa = {found.sp.register_number, is_in_memory, found.sp.offset},
-        .cfa_offset = found.sp.then_offset + RETURN_ADDRESS_BYTES,
+        .cfa_offset = found.sp.then_offset + (is_on_stack ? RETURN_ADDRESS_BYTES : 0),
         .return_address = {RULE_CFA, true, -RETURN_ADDRESS_BYTES},
         .base_pointer_offset = RULE_BASE_POINTER_LOST,
     };
+    if (!is_on_stack && !set_place(&rule.return_address, &found.return_address, &found.sp))
+        return (struct rule){.kind = RULE_NONE};
     rule.has_frame_pointer = set_place(&rule.frame_pointer, &found.frame_pointer, &found.sp);
     return rule;
 }

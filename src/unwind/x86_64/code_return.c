@@ -232,7 +232,7 @@ static void add_return(struct search *search, const struct way *way)
     if (frame_pointer.register_number == REALIGNED)
         frame_pointer = unknown;
     if (!search->has_found)
-        search->found = (struct code_return){sp, frame_pointer};
+        search->found = (struct code_return){.sp = sp, .frame_pointer = frame_pointer};
     else if (!is_same(&search->found.sp, &sp))
         search->has_contradiction = true;
     else if (!is_same(&search->found.frame_pointer, &frame_pointer))

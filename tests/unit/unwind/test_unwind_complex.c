@@ -82,7 +82,8 @@ static struct unwound by_rules(const struct snapshot *snapshot, size_t max_depth
 {
     struct rule_tables tables = {0};
     struct unwound unwound = {0};
-    struct walk walk = {self.space, snapshot, max_depth, &unwound.stack, &unwound.hints};
+    struct walk walk = {self.space,     snapshot,       max_depth,
+                        &unwound.stack, &unwound.hints, UINT64_MAX};
     unwound.err = walk_by_rules(&walk, &tables);
     rule_tables_free(&tables);
     return unwound;
@@ -92,7 +93,8 @@ static struct unwound by_libunwind(const struct snapshot *snapshot, size_t max_d
 {
     struct libunwind *libunwind;
     struct unwound unwound = {0};
-    struct walk walk = {self.space, snapshot, max_depth, &unwound.stack, &unwound.hints};
+    struct walk walk = {self.space,     snapshot,       max_depth,
+                        &unwound.stack, &unwound.hints, UINT64_MAX};
     assert_int_equal(libunwind_new(&libunwind), 0);
     unwound.err = walk_by_libunwind(&walk, libunwind);
     libunwind_free(libunwind);

@@ -27,6 +27,7 @@ enum {
     JUMPER = 0x1000,    /* is about to jump to what rdi says */
     FORGETFUL = 0x1100, /* has 24 bytes, and does not say that it frees them at byte 0x20 */
     CALLER = 0x1200,    /* has none; calls at its start */
+    NO_RULE = 0x2000,   /* has no call frame information */
     LAST = 0x3ff0,      /* ends with its mapping, with a call */
 };
 
@@ -111,6 +112,26 @@ static void test_the_first_and_the_last_instruction(void **state)
     made.words[2] = code_at(FIRST + 5);
     assert_int_equal(walk_from(&made, code_at(PLAIN), 0), 0);
     ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(PLAIN), code_at(LAST + 0xf), code_at(FIRST + 4));
+}
+
+/* As pointer authentication signs them: by a rule, and by the frame pointer. */
+static void test_signatures_are_taken_off_return_addresses(void **state)
+{
+    (void)state;
+    static const uint64_t signature = 0x3aull << 56 | 0x15ull << 48;
+    put_call(&made, NO_RULE + 0x20, PLAIN);
+    made.words[0] = code_at(NO_RULE + 0x20) | signature;
+    set_register(&made, RBP, word_at(2));
+    made.words[2] = word_at(5);
+    made.words[3] = code_at(CALLER + 5) | signature;
+    made.words[4] = code_at(FIRST + 5) | signature;
+    made.signature_mask = 0xffffull << 48;
+    assert_int_equal(walk_from(&made, code_at(PLAIN), 0), 0);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(PLAIN), code_at(NO_RULE + 0x1f),
+                 code_at(CALLER + 4), code_at(FIRST + 4));
+    made.signature_mask = 0;
+    assert_int_equal(walk_from(&made, code_at(PLAIN), 0), 0);
+    ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, code_at(PLAIN));
 }
 
 static void test_a_return_address_of_0_ends_the_stack(void **state)
@@ -441,7 +462,7 @@ static void test_without_a_place(void **state)
     static const unsigned numbers[] = {RSP, RIP};
     made.words[0] = code_at(FIRST + 5);
     for (size_t i = 0; i < 2; i++) {
-        struct walk walk = {&made.space, &made.snapshot, 9, &made.stack, &made.hints};
+        struct walk walk = {&made.space, &made.snapshot, 9, &made.stack, &made.hints, UINT64_MAX};
         assert_int_equal(walk_from(&made, code_at(PLAIN), 0), 0);
         assert_int_equal(made.stack.depth, 2);
         made.snapshot.registers.known &= ~(1ull << numbers[i]);
@@ -501,6 +522,7 @@ int main(void)
         TEST(test_at_a_return),
         TEST(test_code_on_its_way_to_another_frame),
         TEST(test_what_no_rule_can_say),
+        TEST(test_signatures_are_taken_off_return_addresses),
         TEST(test_max_depth),
         TEST(test_a_stack_that_ends_early),
         TEST(test_another_stack),

@@ -94,6 +94,18 @@ static void test_where_registers_are(void **state)
     assert_cfa(7, 8);
 }
 
+/* Signing a return address changes no row. */
+static void test_signed_return_addresses(void **state)
+{
+    (void)state;
+    static const uint8_t program[] = {DW_CFA_AARCH64_negate_ra_state,
+                                      DW_CFA_AARCH64_negate_ra_state_with_pc, DW_CFA_offset | 6, 2};
+    assert_true(find(0, program, sizeof program));
+    assert_register(6, CFI_AT_OFFSET, -16);
+    assert_register(16, CFI_AT_OFFSET, -8);
+    assert_cfa(7, 8);
+}
+
 static void test_registers_by_expression(void **state)
 {
     (void)state;
@@ -342,9 +354,9 @@ static void test_programs_cut_short(void **state)
 static void test_unknown_instructions(void **state)
 {
     (void)state;
-    static const uint8_t known[] = {0x00, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08,
-                                    0x09, 0x0a, 0x0b, 0x0c, 0x0d, 0x0e, 0x0f, 0x10,
-                                    0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x2e, 0x2f};
+    static const uint8_t known[] = {0x00, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x09,
+                                    0x0a, 0x0b, 0x0c, 0x0d, 0x0e, 0x0f, 0x10, 0x11, 0x12,
+                                    0x13, 0x14, 0x15, 0x16, 0x2c, 0x2d, 0x2e, 0x2f};
     for (uint8_t code = 0; code < 0x40; code++) {
         uint8_t program[16] = {code, [9] = DW_CFA_nop};
         if (memchr(known, code, sizeof known))
@@ -379,6 +391,7 @@ int main(void)
         cmocka_unit_test(test_where_the_cfa_is),
         cmocka_unit_test(test_cfa_by_expression),
         cmocka_unit_test(test_where_registers_are),
+        cmocka_unit_test(test_signed_return_addresses),
         cmocka_unit_test(test_registers_by_expression),
         cmocka_unit_test(test_rows),
         cmocka_unit_test(test_advances),

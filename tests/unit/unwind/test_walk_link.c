@@ -1,0 +1,240 @@
+/* Stacks of code that returns through a register: only AArch64 has such. */
+#include "unit.h"
+
+#ifdef __aarch64__
+
+#include "make_walk.h"
+
+/* `leaf` never calls; `framed` has a frame record from its third instruction on; `caller` has one,
+ * too. None has call frame information, but symbols tell where they begin. */
+
+enum { X29 = 29, X30 = 30 };
+
+/* Where the pieces of code below lie. */
+enum {
+    LEAF = 0x100,
+    FRAMED = 0x200,
+    CALLER = 0x300,
+    STUB = 0x400,
+    TWO_WAYS = 0x500,
+    REALIGNED = 0x600,
+    FIRST = 0x800
+};
+
+static struct made_walk made;
+
+static const uint32_t leaf[] = {
+    0xd503233f, /* paciasp */
+    0xd10083ff, /* sub sp, sp, #32 */
+    0xb9000fe0, /* str w0, [sp, #12] */
+    0x910083ff, /* add sp, sp, #32 */
+    0xd50323bf, /* autiasp */
+    0xd65f03c0, /* ret */
+};
+static const uint32_t framed[] = {
+    0xd503233f, /* paciasp */
+    0xa9be7bfd, /* stp x29, x30, [sp, #-32]! */
+    0x910003fd, /* mov x29, sp */
+    0xf9000bf3, /* str x19, [sp, #16] */
+    0x97ffffbc, /* bl LEAF */
+    0xf9400bf3, /* ldr x19, [sp, #16] */
+    0xa8c27bfd, /* ldp x29, x30, [sp], #32 */
+    0xd65f0bff, /* retaa */
+};
+static const uint32_t caller[] = {
+    0xa9bf7bfd, /* stp x29, x30, [sp, #-16]! */
+    0x910003fd, /* mov x29, sp */
+    0x97ffffbe, /* bl FRAMED */
+    0xa8c17bfd, /* ldp x29, x30, [sp], #16 */
+    0xd65f03c0, /* ret */
+};
+static const uint32_t stub[] = {
+    0x90000010, /* adrp x16, 0 */
+    0xf9400211, /* ldr x17, [x16] */
+    0x91000210, /* add x16, x16, #0 */
+    0xd61f0220, /* br x17 */
+};
+static const uint32_t two_ways[] = {
+    0x34000080, /* cbz w0, 4 instructions on */
+    0xa9bf7bfd, /* stp x29, x30, [sp, #-16]! */
+    0xa8c17bfd, /* ldp x29, x30, [sp], #16 */
+    0xd65f03c0, /* ret */
+    0xd65f03c0, /* ret */
+};
+static const uint32_t realigned[] = {
+    0xa9bf7bfd, /* stp x29, x30, [sp, #-16]! */
+    0x910003fd, /* mov x29, sp */
+    0x927cec1f, /* and sp, x0, #-16 */
+    0x910003bf, /* mov sp, x29 */
+    0xa8c17bfd, /* ldp x29, x30, [sp], #16 */
+    0xd65f03c0, /* ret */
+};
+
+static void put_words(uint64_t offset, const uint32_t *words, size_t bytes)
+{
+    put_code(&made, offset, (const uint8_t *)words, bytes);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    begin_module(&made);
+    memset(made.code, 0, sizeof made.code); /* udf: no way goes on from here */
+    put_words(LEAF, leaf, sizeof leaf);
+    put_words(FRAMED, framed, sizeof framed);
+    put_words(CALLER, caller, sizeof caller);
+    put_words(STUB, stub, sizeof stub);
+    put_words(TWO_WAYS, two_ways, sizeof two_ways);
+    put_words(REALIGNED, realigned, sizeof realigned);
+    put_words(FIRST, (const uint32_t[]){0x97fffec0}, 4); /* bl CALLER */
+    static const struct made_form form = {1, false, "zR", 0x1b, 4, -8, X30};
+    uint64_t cie = put_cie(&made.eh, &form, BYTES(DW_CFA_def_cfa, 31, 0));
+    put_fde(&made.eh, &form, cie, MADE_ADDRESS + FIRST, 0x20, BYTES(DW_CFA_undefined, X30));
+    end_module(&made);
+    made.signature_mask = 0xffffull << 48;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    made_walk_free(&made);
+    return 0;
+}
+
+#define SIGNATURE (0x2bull << 56 | 0x7full << 48)
+
+/* At any instruction of the leaf, the register has the return address. */
+static void test_a_leaf(void **state)
+{
+    (void)state;
+    made.words[8] = word_at(12); /* FRAMED's record */
+    made.words[9] = code_at(CALLER + 12) | SIGNATURE;
+    made.words[12] = 0; /* CALLER's */
+    made.words[13] = code_at(FIRST + 4);
+    for (unsigned i = 0; i < sizeof leaf / sizeof *leaf; i++) {
+        bool has_frame = i == 2 || i == 3;
+        set_register(&made, X29, word_at(8));
+        set_register(&made, X30, code_at(FRAMED + 20) | (i > 0 && i < 5 ? SIGNATURE : 0));
+        assert_int_equal(walk_from(&made, code_at(LEAF + 4 * i), has_frame ? 4 : 8), 0);
+        ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(LEAF + 4 * i), code_at(FRAMED + 19),
+                     code_at(CALLER + 11), code_at(FIRST + 3));
+    }
+}
+
+/* Before its record is there, and when it is gone again, too. */
+static void test_a_function_with_a_frame_record(void **state)
+{
+    (void)state;
+    made.words[12] = 0;
+    made.words[13] = code_at(FIRST + 4);
+    for (unsigned i = 0; i < sizeof framed / sizeof *framed; i++) {
+        bool has_frame = i >= 2 && i <= 6;
+        made.words[8] = word_at(12);
+        made.words[9] = code_at(CALLER + 12) | SIGNATURE;
+        set_register(&made, X29, has_frame && i > 2 ? word_at(8) : word_at(12));
+        set_register(&made, X30, i > 4 && i < 7 ? code_at(FRAMED + 20) : code_at(CALLER + 12));
+        assert_int_equal(walk_from(&made, code_at(FRAMED + 4 * i), has_frame ? 8 : 12), 0);
+        ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(FRAMED + 4 * i), code_at(CALLER + 11),
+                     code_at(FIRST + 3));
+    }
+}
+
+/* A thread that sleeps in a call shows neither register. */
+static void test_without_registers(void **state)
+{
+    (void)state;
+    made.words[8] = word_at(12);
+    made.words[9] = code_at(CALLER + 12);
+    made.words[12] = 0;
+    made.words[13] = code_at(FIRST + 4);
+    assert_int_equal(walk_from(&made, code_at(FRAMED + 16), 8), 0);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(FRAMED + 16), code_at(CALLER + 11),
+                 code_at(FIRST + 3));
+    /* Nothing tells where the leaf returns to: the caller is not taken for its caller's. */
+    set_register(&made, X29, word_at(8));
+    forget_register(&made, X30);
+    assert_int_equal(walk_from(&made, code_at(LEAF + 8), 4), 0);
+    ASSERT_STACK(&made.stack, STACK_CUT_NO_REGISTER, code_at(LEAF + 8));
+}
+
+static void test_a_stub(void **state)
+{
+    (void)state;
+    made.words[8] = 0;
+    made.words[9] = code_at(FIRST + 4);
+    set_register(&made, X29, word_at(8));
+    set_register(&made, X30, code_at(CALLER + 12));
+    assert_int_equal(walk_from(&made, code_at(STUB + 8), 8), 0);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(STUB + 8), code_at(CALLER + 11),
+                 code_at(FIRST + 3));
+}
+
+static void test_ways_that_agree(void **state)
+{
+    (void)state;
+    made.words[8] = 0;
+    made.words[9] = code_at(FIRST + 4);
+    set_register(&made, X29, word_at(8));
+    set_register(&made, X30, code_at(CALLER + 12));
+    assert_int_equal(walk_from(&made, code_at(TWO_WAYS), 8), 0);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(TWO_WAYS), code_at(CALLER + 11),
+                 code_at(FIRST + 3));
+}
+
+/* The frame pointer brings the stack pointer back from an unknown place. */
+static void test_a_realigned_stack(void **state)
+{
+    (void)state;
+    made.words[8] = word_at(12);
+    made.words[9] = code_at(CALLER + 12);
+    made.words[12] = 0;
+    made.words[13] = code_at(FIRST + 4);
+    set_register(&made, X29, word_at(8));
+    set_register(&made, X30, 0);
+    assert_int_equal(walk_from(&made, code_at(REALIGNED + 12), 3), 0);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(REALIGNED + 12), code_at(CALLER + 11),
+                 code_at(FIRST + 3));
+}
+
+/* A call through a null pointer. */
+static void test_from_no_code(void **state)
+{
+    (void)state;
+    made.words[8] = 0;
+    made.words[9] = code_at(FIRST + 4);
+    set_register(&made, X29, word_at(8));
+    set_register(&made, X30, code_at(CALLER + 12));
+    assert_int_equal(walk_from(&made, 0, 8), 0);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, 0, code_at(CALLER + 11), code_at(FIRST + 3));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_a_leaf, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_function_with_a_frame_record, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_without_registers, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_stub, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_ways_that_agree, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_realigned_stack, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_from_no_code, set_up, tear_down),
+    };
+    return cmocka_run_group_tests_name("walk_link", tests, NULL, NULL);
+}
+
+#else
+
+static void test_another_architecture(void **state)
+{
+    (void)state;
+    skip();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_another_architecture)};
+    return cmocka_run_group_tests_name("walk_link", tests, NULL, NULL);
+}
+
+#endif
