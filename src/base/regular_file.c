@@ -2,9 +2,19 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <linux/magic.h>
+#include <linux/openat2.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
+
+#define LINKS_MAX 40 /* as many as the kernel follows (path_resolution(7)) */
+#define DEPTH_MAX 64
 
 /* O_PATH first: it has no effect on the file. */
 int open_regular_file(int dir_fd, const char *path)
@@ -28,4 +38,104 @@ int reopen_regular_file(int path_fd)
     }
     close(path_fd);
     return fd;
+}
+
+/* A path on its way through the folders of another root: those above the present one are open, so
+ * that ".." needs no name. */
+struct way {
+    int folders[DEPTH_MAX]; /* the first is the root, which is the caller's */
+    unsigned depth;
+    unsigned links;
+    char rest[PATH_MAX]; /* what is still to be followed */
+};
+
+static void leave_to(struct way *way, unsigned depth)
+{
+    while (way->depth > depth)
+        close(way->folders[way->depth--]);
+}
+
+/* Puts what the link says before the rest of the path. Returns 0 or a negative errno. */
+static int follow_link(struct way *way, int link_fd, const char *rest)
+{
+    struct statfs where;
+    char whole[PATH_MAX];
+    ssize_t bytes = readlinkat(link_fd, "", whole, sizeof whole);
+    if (bytes < 0)
+        return -errno;
+    if (way->links++ == LINKS_MAX || fstatfs(link_fd, &where) || where.f_type == PROC_SUPER_MAGIC)
+        return -ELOOP;
+    size_t rest_bytes = strlen(rest) + 1;
+    if ((size_t)bytes + 1 + rest_bytes > sizeof whole)
+        return -ENAMETOOLONG;
+    whole[bytes] = '/';
+    memcpy(whole + bytes + 1, rest, rest_bytes);
+    memcpy(way->rest, whole, (size_t)bytes + 1 + rest_bytes);
+    if (whole[0] == '/')
+        leave_to(way, 0);
+    return 0;
+}
+
+/* Goes on by one name. Returns the file's descriptor if it is the last one, -EAGAIN if it is not,
+ * or another negative errno. */
+static int step(struct way *way, bool follows_last)
+{
+    char name[NAME_MAX + 1], rest[PATH_MAX];
+    struct stat status;
+    size_t slashes = strspn(way->rest, "/"), bytes = strcspn(way->rest + slashes, "/");
+    snprintf(rest, sizeof rest, "%s", way->rest + slashes + bytes);
+    if (!bytes || bytes > NAME_MAX)
+        return bytes ? -ENAMETOOLONG : -EISDIR;
+    memcpy(name, way->rest + slashes, bytes);
+    name[bytes] = '\0';
+    memmove(way->rest, rest, strlen(rest) + 1);
+    if (strcmp(name, "..") == 0) {
+        leave_to(way, way->depth ? way->depth - 1 : 0);
+        return -EAGAIN;
+    }
+    bool is_last = rest[strspn(rest, "/")] == '\0';
+    int fd = openat(way->folders[way->depth], name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    bool is_link = fstat(fd, &status) == 0 && S_ISLNK(status.st_mode);
+    if (is_last && !(is_link && follows_last))
+        return fd;
+    if (!is_link && way->depth + 1 < DEPTH_MAX) {
+        way->folders[++way->depth] = fd;
+        return -EAGAIN;
+    }
+    int err = is_link ? follow_link(way, fd, rest) : -ENAMETOOLONG;
+    close(fd);
+    return err ? err : -EAGAIN;
+}
+
+/* As openat2 does it, one name after the other. What is replaced by a link meanwhile is not
+ * followed. */
+static int walk_in_root(int root_fd, const char *path, bool follows_last)
+{
+    struct way way = {.folders = {root_fd}};
+    if (strlen(path) >= sizeof way.rest)
+        return -ENAMETOOLONG;
+    memcpy(way.rest, path, strlen(path) + 1);
+    int fd;
+    do
+        fd = step(&way, follows_last);
+    while (fd == -EAGAIN);
+    leave_to(&way, 0);
+    return fd;
+}
+
+int open_regular_file_in_root(int root_fd, const char *path, bool follows_last)
+{
+    struct open_how how = {
+        .flags = (uint64_t)(O_PATH | O_CLOEXEC | (follows_last ? 0 : O_NOFOLLOW)),
+        .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
+    };
+    int fd = (int)syscall(SYS_openat2, root_fd, path, &how, sizeof how);
+    if (fd < 0)
+        fd = -errno;
+    /* Linux has it from 5.6 on; filters of system calls that do not know it refuse it. */
+    if (fd == -ENOSYS || fd == -EPERM)
+        fd = walk_in_root(root_fd, path, follows_last);
+    return reopen_regular_file(fd);
 }

@@ -2,6 +2,8 @@
 #ifndef FGPROF_BASE_REGULAR_FILE_H
 #define FGPROF_BASE_REGULAR_FILE_H
 
+#include <stdbool.h>
+
 /* Opens `path`, below `dir_fd` or AT_FDCWD, for reading if it is a regular file. Opening a FIFO
  * could wait forever, and opening a device may have effects. Returns the descriptor or a negative
  * errno: -ENOEXEC if it is not a regular file. */
@@ -10,5 +12,10 @@ int open_regular_file(int dir_fd, const char *path);
 /* The same for a file opened as `path_fd` with O_PATH, which is closed. If `path_fd` is a negative
  * errno, it is returned. */
 int reopen_regular_file(int path_fd);
+
+/* Opens `path` as in a process with the root directory `root_fd`: no symbolic link, and no "..",
+ * leads out of it, or through /proc. `follows_last`: the file may itself be a link; if it may not
+ * and is, the result is -ENOEXEC. */
+int open_regular_file_in_root(int root_fd, const char *path, bool follows_last);
 
 #endif

@@ -6,12 +6,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 /* Allows for the kernel's file clock, and for a start that is known only in ticks. */
@@ -91,16 +89,11 @@ bool jit_owner_believes(const struct jit_owner *owner, int fd)
  * file. */
 int jit_owner_open_map(const struct jit_owner *owner)
 {
-    struct open_how how = {
-        .flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
-        .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
-    };
     char path[48];
     if (owner->has_slow_maps)
         return -EACCES;
     snprintf(path, sizeof path, "tmp/perf-%d.map", owner->pid);
-    long path_fd = syscall(SYS_openat2, owner->root_fd, path, &how, sizeof how);
-    int fd = reopen_regular_file(path_fd < 0 ? -errno : (int)path_fd);
+    int fd = open_regular_file_in_root(owner->root_fd, path, false);
     if (fd >= 0 && !jit_owner_believes(owner, fd)) {
         close(fd);
         fd = -EACCES;

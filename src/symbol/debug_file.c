@@ -4,11 +4,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -31,22 +29,11 @@ static bool has_checksum(int fd, uint32_t wanted)
     return chunk && got == 0 && sum == wanted;
 }
 
-/* No symbolic link may lead out of the root directory, or through /proc. */
-static int open_in_root(int root_fd, const char *path)
-{
-    struct open_how how = {
-        .flags = O_PATH | O_CLOEXEC,
-        .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
-    };
-    long path_fd = syscall(SYS_openat2, root_fd, path, &how, sizeof how);
-    return reopen_regular_file(path_fd < 0 ? -errno : (int)path_fd);
-}
-
 static int open_own(struct debug_files *files, const char *path)
 {
     const struct own_debug_files *own = (struct own_debug_files *)files;
     int root_fd_plus_1 = own->module->root_fd_plus_1;
-    int fd = root_fd_plus_1 ? open_in_root(root_fd_plus_1 - 1, path) : -ENOENT;
+    int fd = root_fd_plus_1 ? open_regular_file_in_root(root_fd_plus_1 - 1, path, true) : -ENOENT;
     return fd < 0 ? open_regular_file(AT_FDCWD, path) : fd;
 }
 
