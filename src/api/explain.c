@@ -1,5 +1,6 @@
 /* Says why a process can't be sampled, and what to do about it. */
 #include "fgprof.h"
+#include "base/perf_permission.h"
 #include "proc/procfs.h"
 
 #include <errno.h>
@@ -187,14 +188,13 @@ static void explain_refused_faults(const char *process, char *buffer, size_t buf
     if (paranoid > 2)
         snprintf(buffer, buffer_bytes,
                  "not permitted to see the page faults of %s, which tell where its memory grows: "
-                 "run with CAP_PERFMON, or with kernel.perf_event_paranoid of at most 2 (it is "
-                 "%ld)",
-                 process, paranoid);
+                 "run with %s, or with kernel.perf_event_paranoid of at most 2 (it is %ld)",
+                 process, perf_permission_needed(), paranoid);
     else
         snprintf(buffer, buffer_bytes,
                  "not permitted to see the page faults of %s, which tell where its memory grows: "
-                 "run as its user or with CAP_PERFMON, which a container must have been given",
-                 process);
+                 "run as its user or with %s, which a container must have been given",
+                 process, perf_permission_needed());
 }
 
 static const struct reason *reasons_of(enum fgprof_kind kind)

@@ -2,6 +2,7 @@
 #include "cli/escape.h"
 #include "cli/progress.h"
 #include "cli/output_file.h"
+#include "base/perf_permission.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -183,9 +184,10 @@ fgprof_recorder *new_recorder(const struct cli_options *options, const fgprof_op
         fprintf(stderr, "fgprof-c: this kernel does not show its stacks (CONFIG_STACKTRACE): run "
                         "without --kernel\n");
     else if (options->capture == FGPROF_CAPTURE_KERNEL && (err == -EACCES || err == -EPERM))
-        fprintf(stderr, "fgprof-c: the kernel does not permit sampling running threads: run with "
-                        "CAP_PERFMON, or first sudo sysctl kernel.perf_event_paranoid=1, or "
-                        "without --capture=kernel\n");
+        fprintf(stderr,
+                "fgprof-c: the kernel does not permit sampling running threads: run with %s, or "
+                "first sudo sysctl kernel.perf_event_paranoid=1, or without --capture=kernel\n",
+                perf_permission_needed());
     else if (options->capture == FGPROF_CAPTURE_RECORD)
         fprintf(stderr,
                 "fgprof-c: the kernel may not record switches (%s): run with CAP_BPF and "

@@ -3,6 +3,7 @@
 #include "cli/output_file.h"
 #include "cli/progress.h"
 #include "base/buffer.h"
+#include "base/perf_permission.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -267,21 +268,29 @@ static void summarize_kernel_losses(const struct fgprof_summary *summary)
 }
 
 /* What would help where the kernel refused an event. */
-static const char *remedy(int error)
+static void print_remedy(int error)
 {
     switch (error) {
     case EACCES:
-    case EPERM:
-        return "; CAP_PERFMON would help, or: sudo sysctl kernel.perf_event_paranoid=1";
+        fprintf(stderr, "; %s would help, or: sudo sysctl kernel.perf_event_paranoid=1",
+                perf_permission_needed());
+        break;
+    case EPERM: /* the kernel's own refusal is EACCES */
+        fputs("; a filter of system calls or a security module refuses it: a container needs "
+              "CAP_PERFMON, or a seccomp profile that permits perf_event_open",
+              stderr);
+        break;
     case ENOBUFS:
-        return "; more memory to lock (ulimit -l) would help";
+        fputs("; more memory to lock (ulimit -l) would help", stderr);
+        break;
     case EMFILE:
-        return "; a higher limit of open files (ulimit -n) would help";
+        fputs("; a higher limit of open files (ulimit -n) would help", stderr);
+        break;
     case ENFILE:
-        return "; a higher limit of open files of all programs (fs.file-max) would help";
-    default:
-        return "";
+        fputs("; a higher limit of open files of all programs (fs.file-max) would help", stderr);
+        break;
     }
+    fputc('\n', stderr);
 }
 
 static const char *reason(int error)
@@ -292,8 +301,9 @@ static const char *reason(int error)
 static void summarize_lacking(uint64_t count, const char *one, const char *many, int error)
 {
     if (count)
-        fprintf(stderr, "  %" PRIu64 " %s (%s)%s\n", count, count == 1 ? one : many, reason(error),
-                remedy(error));
+        fprintf(stderr, "  %" PRIu64 " %s (%s)", count, count == 1 ? one : many, reason(error));
+    if (count)
+        print_remedy(error);
 }
 
 /* What should have had an event. */
@@ -384,8 +394,10 @@ static void summarize_capture(const struct cli_options *options,
         fprintf(
             stderr,
             "  the kernel may not sample running threads (%s), so they were stopped: where time "
-            "goes in bursts of less than some 100 us is not exact%s\n",
-            strerror(summary->kernel_refusal), remedy(summary->kernel_refusal));
+            "goes in bursts of less than some 100 us is not exact",
+            strerror(summary->kernel_refusal));
+    if (summary->kernel_refusal)
+        print_remedy(summary->kernel_refusal);
     if (options->has_kernel_stacks)
         summarize_kernel_frames(summary);
 }

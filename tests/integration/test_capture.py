@@ -168,6 +168,11 @@ def test_a_refusal_is_said_and_threads_are_stopped(world):
         with world.running("spinners", 30, 1) as target:
             done = world.attach(target, duration="1s", preexec_fn=lambda: refuse_events(error))
         assert f"the kernel may not sample running threads ({os.strerror(error)})" in done.stderr
+        # Only the kernel's own refusal is one of capabilities.
+        assert ("; a filter of system calls or a security module refuses it" in done.stderr) == (
+            error == errno.EPERM), done.stderr
+        assert ("would help, or: sudo sysctl kernel.perf_event_paranoid=1" in done.stderr) == (
+            error == errno.EACCES), done.stderr
         assert pauses(done.stderr), done.stderr
         assert in_spin(done.stdout) > 0
 

@@ -1,0 +1,36 @@
+#include "base/perf_permission.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+/* CAP_PERFMON came with Linux 5.8. Debian and Ubuntu know a value of 3 or more, with which only
+ * CAP_SYS_ADMIN helps; elsewhere that is the same as 2. */
+const char *perf_permission_needed_on(unsigned major, unsigned minor, long paranoid)
+{
+    if (major < 5 || (major == 5 && minor < 8))
+        return "CAP_SYS_ADMIN";
+    return paranoid > 2 ? "CAP_PERFMON (on Debian's and Ubuntu's kernels CAP_SYS_ADMIN)"
+                        : "CAP_PERFMON";
+}
+
+static long paranoid_level(void)
+{
+    char value[16] = "";
+    int fd = open("/proc/sys/kernel/perf_event_paranoid", O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd < 0 ? -1 : read(fd, value, sizeof value - 1);
+    if (fd >= 0)
+        close(fd);
+    return got > 0 ? strtol(value, NULL, 10) : 0;
+}
+
+const char *perf_permission_needed(void)
+{
+    struct utsname name;
+    unsigned major, minor;
+    if (uname(&name) || sscanf(name.release, "%u.%u", &major, &minor) != 2)
+        major = 5, minor = 8;
+    return perf_permission_needed_on(major, minor, paranoid_level());
+}
