@@ -322,11 +322,19 @@ static void test_signal_frames(void **state)
     snapshot_clear(&take.snapshot);
 }
 
+/* The thread has jumped to where no code is, and not by a call. */
+static void set_lost(struct snapshot *snapshot, uint64_t pc)
+{
+    snapshot->registers.values[architecture.pc] = pc;
+    if (architecture.link != REGISTERS_MAX)
+        snapshot->registers.values[architecture.link] = 0;
+}
+
 static void test_leaf_in_no_code(void **state)
 {
     (void)state;
     struct take take = take_here();
-    take.snapshot.registers.values[architecture.pc] = 0x10;
+    set_lost(&take.snapshot, 0x10);
     struct unwound cut = unwind(&take.snapshot, FRAMES_MAX);
     assert_int_equal(cut.stack.cut, STACK_CUT_NO_UNWIND_INFO);
     assert_int_equal(cut.stack.depth, 1);
@@ -337,12 +345,11 @@ static void test_leaf_in_no_code(void **state)
     snapshot_clear(&take.snapshot);
 }
 
-/* A call of a null pointer. */
 static void test_leaf_at_0(void **state)
 {
     (void)state;
     struct take take = take_here();
-    take.snapshot.registers.values[architecture.pc] = 0;
+    set_lost(&take.snapshot, 0);
     struct unwound cut = unwind(&take.snapshot, FRAMES_MAX);
     assert_int_not_equal(cut.stack.cut, STACK_WHOLE);
     free(cut.stack.addresses);
