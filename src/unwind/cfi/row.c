@@ -12,6 +12,7 @@ struct machine {
     struct cfi_row remembered[REMEMBERED_MAX];
     unsigned remembered_count;
     bool checks_expressions;     /* an expression that is not bounded is an error */
+    bool is_signed;              /* return addresses are signed somewhere */
     uint64_t location;           /* the address that the row is for */
     struct cfi_register ignored; /* for registers that are not followed here: vector registers,
                                     flags */
@@ -144,10 +145,12 @@ static bool run_other_instruction(struct machine *machine, uint8_t code, struct 
 {
     switch (code) {
     case DW_CFA_nop:
+        return true;
     /* Whether the return address is signed: the signature is taken off in any case, as all that
      * was saved of it may have one. */
     case DW_CFA_AARCH64_negate_ra_state:
     case DW_CFA_AARCH64_negate_ra_state_with_pc:
+        machine->is_signed = true;
         return true;
     case DW_CFA_advance_loc1:
         advance(machine, bytes_unsigned(program, 1));
@@ -211,6 +214,7 @@ static bool run_both(struct machine *machine, const struct cfi_entry *entry, uin
     memset(&machine->row, 0, sizeof machine->row);
     machine->entry = entry;
     machine->remembered_count = 0;
+    machine->is_signed = false;
     machine->location = entry->start;
     machine->initial = machine->row;
     if (!run(machine, entry->common_program, UINT64_MAX))
@@ -235,5 +239,5 @@ bool cfi_is_bounded(const struct cfi_entry *entry)
     struct machine machine;
     machine.checks_expressions = true;
     return entry->return_register < architecture.register_count &&
-           run_both(&machine, entry, UINT64_MAX);
+           run_both(&machine, entry, UINT64_MAX) && !machine.is_signed;
 }

@@ -104,6 +104,11 @@ static void test_signed_return_addresses(void **state)
     assert_register(6, CFI_AT_OFFSET, -16);
     assert_register(16, CFI_AT_OFFSET, -8);
     assert_cfa(7, 8);
+    /* But libunwind is not to see them. */
+    assert_false(cfi_is_bounded(
+        made_entry(START, START + 16, common, sizeof common, program, sizeof program)));
+    assert_true(cfi_is_bounded(
+        made_entry(START, START + 16, common, sizeof common, program + 2, sizeof program - 2)));
 }
 
 static void test_registers_by_expression(void **state)
