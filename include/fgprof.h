@@ -500,6 +500,8 @@ struct fgprof_summary {
     /* An errno: why the kernel's samples of running threads lack kernel functions, as EACCES if
      * /proc/kallsyms hides where these are; 0: they have them, or none were wanted. */
     uint64_t kernel_names_refusal;
+    uint64_t waits_limited; /* that are shown as waits for "[other]", as there were 65,536 different
+                               locks, owners of these, files and so on */
 };
 
 /* Fills the caller's struct. `bytes` is its size, sizeof *ret_summary: see "Compatibility". */

@@ -5,6 +5,9 @@
 #include "base/index.h"
 #include "base/renumber.h"
 
+/* Stands for all names beyond a limit. */
+#define STRING_OTHER "[other]"
+
 struct strings {
     char **items;
     size_t count;

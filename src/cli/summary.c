@@ -182,6 +182,15 @@ static void summarize_labels(const struct fgprof_summary *summary)
                 summary->labels_limited == 1 ? "time labels had" : "times labels had");
 }
 
+static void summarize_waits(const struct fgprof_summary *summary)
+{
+    if (summary->waits_limited)
+        fprintf(stderr,
+                "  %" PRIu64 " %s for more different locks, files and so on than are kept: these "
+                "are shown as [other]\n",
+                summary->waits_limited, summary->waits_limited == 1 ? "wait was" : "waits were");
+}
+
 /* Losses and limits that a recording usually does not meet: nothing is printed then. */
 static void summarize_exceptions(const fgprof_profile *profile,
                                  const struct fgprof_summary *summary)
@@ -207,6 +216,7 @@ static void summarize_exceptions(const fgprof_profile *profile,
                                                    : "looks at threads were");
     }
     summarize_jit(summary);
+    summarize_waits(summary);
     if (summary->timeline_lost_ns) {
         fprintf(stderr,
                 "  the timelines are full and end early: they lack %.1f s of thread time, which is "

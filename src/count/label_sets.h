@@ -15,7 +15,7 @@
 #define LABEL_KEYS_MAX 1024
 #define LABEL_VALUES_MAX 1000 /* of a key */
 #define LABEL_SETS_MAX 65536
-#define LABEL_OTHER "[other]" /* the value of a key that has had its number of values */
+#define LABEL_OTHER STRING_OTHER /* the value of a key that has had its number of values */
 
 struct label { /* both in label_sets.strings */
     uint32_t key, value;

@@ -11,6 +11,25 @@ static bool is_same(const void *owner, uint32_t item, const void *key)
     return memcmp(&waits->rows[item], key, sizeof *waits->rows) == 0;
 }
 
+/* If there are `rows_max` rows, a new one is not added, and *ret_wait_plus_1 is 0. */
+static int add(struct waits *waits, const struct counted_wait *row, size_t rows_max,
+               uint32_t *ret_wait_plus_1)
+{
+    uint64_t hash = hash_bytes(row, sizeof *row, 0);
+    uint32_t found = index_find(&waits->index, hash, is_same, waits, row);
+    *ret_wait_plus_1 = 0;
+    if (found == INDEX_NONE && waits->count < rows_max) {
+        if (array_reserve(&waits->rows, &waits->capacity, waits->count + 1) ||
+            index_add(&waits->index, hash, (uint32_t)waits->count))
+            return -ENOMEM;
+        found = (uint32_t)waits->count;
+        waits->rows[waits->count++] = *row;
+    }
+    if (found != INDEX_NONE)
+        *ret_wait_plus_1 = found + 1;
+    return 0;
+}
+
 int waits_add(struct waits *waits, const struct counted_wait *wait, uint32_t *ret_wait_plus_1)
 {
     struct counted_wait row = *wait;
@@ -18,19 +37,18 @@ int waits_add(struct waits *waits, const struct counted_wait *wait, uint32_t *re
         row.owner_stack = WAIT_NO_STACK;
         row.owner_wait_plus_1 = 0;
     }
-    uint64_t hash = hash_bytes(&row, sizeof row, 0);
-    uint32_t found = index_find(&waits->index, hash, is_same, waits, &row);
-    *ret_wait_plus_1 = 0;
-    if (found == INDEX_NONE && waits->count < WAITS_MAX) {
-        if (array_reserve(&waits->rows, &waits->capacity, waits->count + 1) ||
-            index_add(&waits->index, hash, (uint32_t)waits->count))
-            return -ENOMEM;
-        found = (uint32_t)waits->count;
-        waits->rows[waits->count++] = row;
-    }
-    if (found != INDEX_NONE)
-        *ret_wait_plus_1 = found + 1;
-    return 0;
+    int err = add(waits, &row, WAITS_MAX, ret_wait_plus_1);
+    if (err || *ret_wait_plus_1)
+        return err;
+    const struct counted_wait other = {
+        .kind = wait->kind,
+        .space = UINT32_MAX,
+        .process = wait->process,
+        .owner_process = WAIT_NO_OWNER,
+        .owner_stack = WAIT_NO_STACK,
+    };
+    waits->limited++;
+    return add(waits, &other, WAITS_MAX + WAITS_OTHER_MAX, ret_wait_plus_1);
 }
 
 void waits_keep_chains(const struct waits *waits, struct renumber *rows)

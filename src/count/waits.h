@@ -3,8 +3,8 @@
  * A row is one thing that is waited for, in the hands of one thread at one place of its code: the
  * samples of its waiters name the row, so that their time is that which the owner spent there.
  * Each distinct row is there once. A program may have any number of locks, so rows are limited:
- * beyond half of them owners have no stack, and when they are used up nothing is known of a wait.
- */
+ * beyond half of them owners have no stack, and when they are used up all further locks of a
+ * process are one, and so are its further files and so on, of which no owner is known. */
 #ifndef FGPROF_COUNT_WAITS_H
 #define FGPROF_COUNT_WAITS_H
 
@@ -12,13 +12,14 @@
 #include "base/renumber.h"
 
 #define WAITS_MAX 65536u
+#define WAITS_OTHER_MAX 1024u /* further rows, for what stands for others */
 #define WAIT_NO_OWNER UINT32_MAX
 #define WAIT_NO_STACK UINT32_MAX
 
 /* Without padding, so that rows can be compared as bytes. */
 struct counted_wait {
     uint64_t key;           /* which of its kind: the address of a lock; else its name, a number
-                               in the recording's strings */
+                               in the recording's strings; 0: it stands for others */
     uint64_t vtable;        /* what the object points at that a lock is part of: the vtable of its
                                class, if symbols say so; 0: nothing */
     uint32_t kind;          /* enum resource_kind */
@@ -36,6 +37,7 @@ struct waits {
     struct counted_wait *rows;
     size_t count, capacity;
     struct index index;
+    uint64_t limited; /* how often a row was found that stands for others */
 };
 
 /* Finds the row or adds it: *ret_wait_plus_1 is 0 if there are too many. Returns 0 or -ENOMEM. */

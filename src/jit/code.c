@@ -27,8 +27,7 @@ void jit_code_free(struct jit_code *code)
 static int intern(struct jit_code *code, const char *name, size_t bytes, uint32_t *ret_name)
 {
     char text[JIT_NAME_MAX + 1];
-    size_t known = code->strings.count;
-    if (code->text_bytes >= JIT_TEXT_BYTES_MAX)
+    if (code->strings.text_bytes >= JIT_TEXT_BYTES_MAX)
         return -ENOSPC;
     if (bytes > JIT_NAME_MAX) {
         bytes = JIT_NAME_MAX;
@@ -38,11 +37,7 @@ static int intern(struct jit_code *code, const char *name, size_t bytes, uint32_
     }
     memcpy(text, name, bytes);
     text[bytes] = '\0';
-    if (strings_intern(&code->strings, text, ret_name))
-        return -ENOMEM;
-    if (code->strings.count > known)
-        code->text_bytes += bytes;
-    return 0;
+    return strings_intern(&code->strings, text, ret_name);
 }
 
 static int append(struct jit_code *code, const struct jit_symbol *symbol)
@@ -189,6 +184,97 @@ int jit_code_apply(struct jit_code *code)
     code->pending = (struct jit_ranges){0};
     code->applied_count = code->symbol_count;
     return 0;
+}
+
+/* Copies lines that belong to the next symbol. */
+static int add_lines(struct jit_code *code, const struct jit_code *from, uint32_t first,
+                     size_t count)
+{
+    int err = 0;
+    for (size_t i = 0; i < count && !err; i++) {
+        const struct jit_line *line = &from->lines[first + i];
+        const char *file = strings_get(&from->strings, line->file);
+        err = jit_code_add_line(code, line->offset, file, strlen(file), line->line);
+    }
+    return err;
+}
+
+int jit_code_add_copy(struct jit_code *code, const struct jit_code *from, uint32_t symbol)
+{
+    const struct jit_symbol *own = &from->symbols[symbol];
+    const char *name = strings_get(&from->strings, own->name);
+    int err = add_lines(code, from, own->first_line, own->line_count);
+    return err ? err
+               : jit_code_add(code, own->start, own->size, name, strlen(name), own->line_count);
+}
+
+/* Those that are some code's name now, or will be. */
+static void keep_current(const struct jit_code *code, struct renumber *needed)
+{
+    for (size_t i = 0; i < code->ranges.count; i++)
+        renumber_keep(needed, code->ranges.items[i].symbol);
+    for (size_t i = code->applied_count; i < code->symbol_count; i++)
+        renumber_keep(needed, (uint32_t)i);
+}
+
+/* Lines that were announced for a symbol that is still to come. */
+static int copy_open_lines(const struct jit_code *from, struct jit_code *code)
+{
+    uint32_t first = 0;
+    for (size_t i = 0; i < from->symbol_count; i++) {
+        uint32_t end = from->symbols[i].first_line + from->symbols[i].line_count;
+        first = end > first ? end : first;
+    }
+    return add_lines(code, from, first, from->line_count - first);
+}
+
+static int copy_needed(const struct jit_code *from, const struct renumber *needed,
+                       struct jit_code *code)
+{
+    int err = jit_code_init(code);
+    for (uint32_t i = 0; i < from->symbol_count && !err; i++) {
+        if (renumber_of(needed, i) == ROW_GONE)
+            continue;
+        err = jit_code_add_copy(code, from, i);
+        if (!err && from->symbols[i].id)
+            err = jit_code_identify(code, from->symbols[i].id);
+        code->applied_count += i < from->applied_count;
+    }
+    if (!err)
+        err = copy_open_lines(from, code);
+    code->lowest_line_offset = from->lowest_line_offset;
+    return err;
+}
+
+int jit_code_keep(struct jit_code *code, struct renumber *needed)
+{
+    struct jit_code kept;
+    keep_current(code, needed);
+    bool are_many = renumber_kept(needed) <= code->symbol_count - code->symbol_count / 4;
+    for (uint32_t i = 0; i < code->symbol_count && !are_many; i++)
+        renumber_keep(needed, i);
+    renumber_assign(needed);
+    if (!are_many)
+        return 0;
+    int err = copy_needed(code, needed, &kept);
+    if (err) {
+        jit_code_free(&kept);
+        return err;
+    }
+    kept.ranges = code->ranges;
+    code->ranges = (struct jit_ranges){0};
+    for (size_t i = 0; i < kept.ranges.count; i++)
+        kept.ranges.items[i].symbol = renumber_of(needed, kept.ranges.items[i].symbol);
+    jit_code_free(code);
+    *code = kept;
+    return 0;
+}
+
+bool jit_code_has_room(const struct jit_code *code)
+{
+    return code->symbol_count < JIT_SYMBOLS_MAX / 4 * 3 &&
+           code->line_count < JIT_LINES_MAX / 4 * 3 &&
+           code->strings.text_bytes < JIT_TEXT_BYTES_MAX / 4 * 3;
 }
 
 static uint32_t find(const struct jit_ranges *ranges, uint64_t address)

@@ -1,18 +1,20 @@
 /* Code that a process generates: which function is where, as the process itself says.
  *
- * Two tables. Symbols are in the order in which they were announced, and are never removed. Ranges
- * say which symbol holds which addresses now; they are sorted and do not overlap, since the last
- * symbol that was announced is what is there. Announced symbols enter the ranges only with
- * jit_code_apply. */
+ * Two tables. Symbols are in the order in which they were announced. Ranges say which symbol holds
+ * which addresses now; they are sorted and do not overlap, since the last symbol that was announced
+ * is what is there. Announced symbols enter the ranges only with jit_code_apply. Replaced symbols
+ * can be removed. */
 #ifndef FGPROF_JIT_CODE_H
 #define FGPROF_JIT_CODE_H
 
+#include "base/renumber.h"
 #include "base/strings.h"
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Limits for one program: several times what large ones have. About 200 MB at most. */
+/* Limits for one program, of what is kept at a time: several times what large ones have. About 200
+ * MB at most. */
 #define JIT_SYMBOLS_MAX (1u << 20)
 #define JIT_LINES_MAX (4u << 20)
 #define JIT_TEXT_BYTES_MAX (64u << 20) /* of distinct names and files */
@@ -52,7 +54,6 @@ struct jit_code {
     size_t line_count, line_capacity;
     uint32_t lowest_line_offset; /* of all lines, if there are any */
     struct strings strings;
-    size_t text_bytes;
     struct index by_id; /* symbols that have an id */
 };
 
@@ -81,6 +82,17 @@ int jit_code_prepare(struct jit_code *code);
 
 /* Puts what jit_code_prepare sorted over the ranges. Returns 0 or -ENOMEM. */
 int jit_code_apply(struct jit_code *code);
+
+/* Adds a copy of a symbol of `from` and of its lines. Errors as above. */
+int jit_code_add_copy(struct jit_code *code, const struct jit_code *from, uint32_t symbol);
+
+/* Removes symbols that were replaced and that `needed` does not keep, if they are many. Those that
+ * stay have new numbers, which `needed` tells afterwards. Returns 0, or a negative errno; then
+ * nothing has changed. */
+int jit_code_keep(struct jit_code *code, struct renumber *needed);
+
+/* Whether no limit is nearly reached. */
+bool jit_code_has_room(const struct jit_code *code);
 
 /* The symbol that is at an address now, or that jit_code_apply will put there; JIT_NO_SYMBOL if
  * there is none. */

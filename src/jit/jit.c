@@ -53,7 +53,7 @@ static uint64_t hash_use(const struct jit_use *use)
 
 int jit_note(struct jit *jit, uint32_t space, uint64_t address)
 {
-    const struct jit_use use = {address, space, JIT_NO_SYMBOL};
+    const struct jit_use use = {address, space, JIT_NO_SYMBOL, false};
     uint64_t hash = hash_use(&use);
     if (index_find(&jit->use_index, hash, is_same_use, jit, &use) != INDEX_NONE)
         return 0;
@@ -62,6 +62,51 @@ int jit_note(struct jit *jit, uint32_t space, uint64_t address)
         return -ENOMEM;
     jit->uses[jit->use_count++] = use;
     return 0;
+}
+
+static uint32_t find_use(const struct jit *jit, uint32_t space, uint64_t address)
+{
+    const struct jit_use sought = {.address = address, .space = space};
+    return index_find(&jit->use_index, hash_use(&sought), is_same_use, jit, &sought);
+}
+
+void jit_need(struct jit *jit, uint32_t space, uint64_t address)
+{
+    uint32_t number = find_use(jit, space, address);
+    if (number != INDEX_NONE)
+        jit->uses[number].is_needed = true;
+}
+
+static void keep_needed_uses(struct jit *jit)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < jit->use_count; i++) {
+        if (jit->uses[i].is_needed)
+            jit->uses[kept++] = jit->uses[i];
+    }
+    jit->use_count = kept;
+    array_trim(&jit->uses, &jit->use_capacity, kept);
+    index_clear(&jit->use_index, kept);
+    for (size_t i = 0; i < kept; i++) {
+        jit->uses[i].is_needed = false;
+        index_add(&jit->use_index, hash_use(&jit->uses[i]), (uint32_t)i);
+    }
+}
+
+int jit_keep_needed(struct jit *jit)
+{
+    struct renumber symbols;
+    keep_needed_uses(jit);
+    int err = renumber_init(&symbols, jit->code.symbol_count);
+    if (err)
+        return err;
+    for (size_t i = 0; i < jit->use_count; i++)
+        renumber_keep(&symbols, jit->uses[i].symbol);
+    err = jit_code_keep(&jit->code, &symbols);
+    for (size_t i = 0; i < jit->use_count && !err; i++)
+        jit->uses[i].symbol = renumber_of(&symbols, jit->uses[i].symbol);
+    renumber_free(&symbols);
+    return err == -ENOSPC ? 0 : err;
 }
 
 /* A function announced again at the same place is the same one, unless it has lines, which may
@@ -115,28 +160,10 @@ int jit_take_in(struct jit *jit, bool *ret_is_replaced)
 
 const struct jit_symbol *jit_find(const struct jit *jit, uint32_t space, uint64_t address)
 {
-    const struct jit_use sought = {address, space, JIT_NO_SYMBOL};
-    uint32_t number = index_find(&jit->use_index, hash_use(&sought), is_same_use, jit, &sought);
+    uint32_t number = find_use(jit, space, address);
     if (number == INDEX_NONE || jit->uses[number].symbol == JIT_NO_SYMBOL)
         return NULL;
     return &jit->code.symbols[jit->uses[number].symbol];
-}
-
-/* Copies the symbol and its lines. *ret_symbol is its number in the copy. */
-static int copy_symbol(const struct jit_code *from, uint32_t number, struct jit_code *to,
-                       uint32_t *ret_symbol)
-{
-    const struct jit_symbol *symbol = &from->symbols[number];
-    const char *name = strings_get(&from->strings, symbol->name);
-    for (uint32_t i = 0; i < symbol->line_count; i++) {
-        const struct jit_line *line = &from->lines[symbol->first_line + i];
-        const char *file = strings_get(&from->strings, line->file);
-        int err = jit_code_add_line(to, line->offset, file, strlen(file), line->line);
-        if (err)
-            return err;
-    }
-    *ret_symbol = (uint32_t)to->symbol_count;
-    return jit_code_add(to, symbol->start, symbol->size, name, strlen(name), symbol->line_count);
 }
 
 int jit_copy(const struct jit *jit, struct jit **ret_copy)
@@ -158,8 +185,10 @@ int jit_copy(const struct jit *jit, struct jit **ret_copy)
         if (err || symbol == JIT_NO_SYMBOL)
             continue;
         uint32_t number = numbers[symbol] - 1;
-        if (!numbers[symbol])
-            err = copy_symbol(&jit->code, symbol, &copy->code, &number);
+        if (!numbers[symbol]) {
+            number = (uint32_t)copy->code.symbol_count;
+            err = jit_code_add_copy(&copy->code, &jit->code, symbol);
+        }
         numbers[symbol] = number + 1;
         copy->uses[copy->use_count - 1].symbol = number;
     }

@@ -16,6 +16,7 @@ struct jit_use {
     uint64_t address;
     uint32_t space;
     uint32_t symbol; /* JIT_NO_SYMBOL until settled */
+    bool is_needed;  /* since jit_keep_needed was last called */
 };
 
 struct jit {
@@ -37,6 +38,13 @@ int jit_note(struct jit *jit, uint32_t space, uint64_t address);
 /* Takes in what was announced to jit->code. *ret_is_replaced says that it contradicts the name of a
  * noted address, so that later samples belong in a new space. Returns 0 or -ENOMEM. */
 int jit_take_in(struct jit *jit, bool *ret_is_replaced);
+
+/* Says that an address that was noted is still needed. */
+void jit_need(struct jit *jit, uint32_t space, uint64_t address);
+
+/* Forgets the noted addresses that are not needed, and code that was replaced and that no other
+ * needs. Returns 0 or -ENOMEM. */
+int jit_keep_needed(struct jit *jit);
 
 /* At the end: gives all noted addresses the names that they have by now. */
 void jit_settle(struct jit *jit);

@@ -6,9 +6,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Runtimes that have run for long write maps of hundreds of megabytes, mostly of code that no
- * longer exists. At first only the end of such a map is read, which leaves room for what is
- * added. */
+/* How much is read without reaching the end. Runtimes that have run for long write maps of hundreds
+ * of megabytes, mostly of code that no longer exists. At first only the end of such a map is read,
+ * which leaves room for what is added. */
 #define MAP_BYTES_MAX ((off_t)64 << 20)
 #define MAP_BYTES_AT_FIRST_MAX ((off_t)48 << 20)
 /* A dump also holds the code, and can only be read from its start. */
@@ -49,7 +49,7 @@ void jit_source_close(struct jit_source *source)
     if (!source->is_open)
         return;
     off_t size = size_of(source);
-    if (source->is_spent && size > source->offset)
+    if ((source->is_spent || source->is_full) && size > source->offset)
         source->bytes_unread += (uint64_t)(size - source->offset);
     close(source->fd);
     source->is_open = false;
@@ -62,7 +62,7 @@ bool jit_source_has_more(struct jit_source *source)
         return false;
     if (status.st_size < source->offset)
         begin(source, status.st_size);
-    bool has_more = status.st_size > source->offset && !source->is_spent;
+    bool has_more = status.st_size > source->offset && !source->is_spent && !source->is_full;
     if (!has_more && !status.st_nlink && !source->is_dump)
         jit_source_close(source);
     return has_more;
@@ -154,6 +154,7 @@ int jit_source_read(struct jit_source *source, struct jit_code *code, off_t most
     uint8_t *buffer = malloc(BUFFER_BYTES);
     int err = buffer ? 0 : -ENOMEM;
     bool is_at_end = false;
+    source->is_full = false;
     while (!err && !is_at_end && !source->is_spent && source->offset < until) {
         uint64_t used = 0;
         size_t map_used = 0;
@@ -170,10 +171,13 @@ int jit_source_read(struct jit_source *source, struct jit_code *code, off_t most
         source->offset += (off_t)used;
         source->bytes_read += (off_t)used;
         is_at_end = !used;
-        source->is_spent = source->is_spent || err == -ENOSPC || source->bytes_read >= bytes_max;
+        source->is_spent = source->is_spent || source->bytes_read >= bytes_max;
     }
     free(buffer);
-    if (err == -ENOSPC)
+    source->is_full = err == -ENOSPC;
+    if (is_at_end)
+        source->bytes_read = 0;
+    if (source->is_full)
         err = 0;
-    return err ? err : is_at_end || source->is_spent;
+    return err ? err : is_at_end || source->is_spent || source->is_full;
 }

@@ -13,9 +13,10 @@ struct jit_source {
     bool is_open;
     bool is_dump;
     bool is_spent; /* broken or too large: nothing more is read */
+    bool is_full;  /* the code has reached a limit */
     int fd;
-    off_t offset; /* how far it has been read */
-    off_t bytes_read;
+    off_t offset;          /* how far it has been read */
+    off_t bytes_read;      /* since its end was last reached */
     uint64_t bytes_unread; /* how much was left out */
     struct perf_map map;
     struct jitdump dump;
@@ -27,8 +28,8 @@ struct jit_source {
 void jit_source_open(struct jit_source *source, int fd, bool is_dump);
 void jit_source_close(struct jit_source *source);
 
-/* Whether there is anything new. A file that has become shorter was written anew, and is read from
- * its start. A deleted map with nothing new is closed. */
+/* Whether there is anything new to read. A file that has become shorter was written anew, and is
+ * read from its start. A deleted map with nothing new is closed. */
 bool jit_source_has_more(struct jit_source *source);
 
 /* Reads about `most` more bytes and announces what it finds to `code`. Returns 1 at the end, 0 if

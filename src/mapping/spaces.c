@@ -282,6 +282,14 @@ int spaces_branch(struct spaces *spaces, struct space **space)
     return 0;
 }
 
+size_t spaces_with_jit(const struct spaces *spaces, const struct jit *jit)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < spaces->count; i++)
+        count += spaces->items[i]->jit == jit;
+    return count;
+}
+
 /* ---- The shared space ---- */
 
 /* Each file has this much room, and its number says where. */
@@ -366,7 +374,7 @@ static bool is_of_use(const struct spaces *spaces, const struct renumber *rows, 
 }
 
 /* Generated code goes with the last space that is of use and shares it. */
-static void forget_jit(struct spaces *spaces, const struct renumber *rows, struct space *owner)
+static void leave_jit(struct spaces *spaces, const struct renumber *rows, struct space *owner)
 {
     struct jit *jit = owner->jit;
     for (size_t i = 0; i < spaces->count; i++) {
@@ -375,10 +383,6 @@ static void forget_jit(struct spaces *spaces, const struct renumber *rows, struc
         spaces->items[i]->owns_jit = true;
         owner->owns_jit = false;
         return;
-    }
-    for (size_t i = 0; i < spaces->count; i++) {
-        if (spaces->items[i]->jit == jit)
-            spaces->items[i]->jit = NULL;
     }
     owner->owns_jit = false;
     jit_free(jit);
@@ -402,8 +406,9 @@ void spaces_forget(struct spaces *spaces, const struct renumber *rows)
             continue;
         space_empty(space);
         if (space->owns_jit)
-            forget_jit(spaces, rows, space);
-        space->is_free = !space->jit && !is_origin(spaces, rows, space->id);
+            leave_jit(spaces, rows, space);
+        space->jit = NULL;
+        space->is_free = !is_origin(spaces, rows, space->id);
     }
     if (spaces->shared)
         space_keep_sampled(spaces->shared, false);

@@ -26,6 +26,9 @@ int spaces_refresh(struct spaces *spaces, struct modules *modules, int proc_fd, 
 /* Sets *space to a new one with the same contents. Returns 0 or -ENOMEM. */
 int spaces_branch(struct spaces *spaces, struct space **space);
 
+/* How many spaces share this generated code. */
+size_t spaces_with_jit(const struct spaces *spaces, const struct jit *jit);
+
 /* Translates an address to the shared space, in which each file has one place, wherever processes
  * have it mapped: the same code or data of several processes has one address there. *ret_address is
  * 0, which no mapping holds, if the address is in no file. Returns 0 or -ENOMEM. */

@@ -153,6 +153,11 @@ static int name_resource(struct naming *naming, const struct counted_wait *count
 {
     const struct strings *strings = naming->named->strings;
     char name[RESOURCE_NAME_BYTES];
+    if (!counted->key && counted->kind != RESOURCE_THREAD) {
+        snprintf(name, sizeof name, "%s " STRING_OTHER,
+                 resource_kind_name((enum resource_kind)counted->kind));
+        return strings_intern(&naming->profile->strings, name, ret_name);
+    }
     if (resource_is_lock((enum resource_kind)counted->kind))
         return name_lock(naming, counted, ret_name);
     if (counted->kind != RESOURCE_THREAD)

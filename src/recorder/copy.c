@@ -41,6 +41,7 @@ static int copy_waits(struct waits *to, const struct waits *from)
     if (array_reserve(&to->rows, &to->capacity, from->count))
         return -ENOMEM;
     append_rows(to->rows, &to->count, from->rows, from->count, sizeof *to->rows);
+    to->limited = from->limited;
     return 0;
 }
 

@@ -85,6 +85,7 @@ static void summarize_results(const struct results *results, struct fgprof_summa
     summary->labels_unreadable = counts->labels_unreadable;
     summary->labels_bad = counts->labels_bad;
     summary->labels_limited = counts->labels_limited;
+    summary->waits_limited = results->waits.limited;
     summary->spans_kept = counts->spans_kept;
     summary->spans_dropped = counts->spans_dropped;
     summary->spans_dropped_ns = counts->spans_dropped_ns;

@@ -194,6 +194,7 @@ static const struct profile_column columns[] = {
     LATER_SUMMARY(144, record_refusal),
     LATER_SUMMARY(145, recorded_samples),
     LATER_SUMMARY(146, recorded_lost),
+    LATER_SUMMARY(147, waits_limited),
     LATER_ROW(150, BIRTHS, profile_birth, tid, COLUMN_NUMBER, STRINGS),
     LATER_ROW(151, BIRTHS, profile_birth, maker, COLUMN_ROW, STRINGS),
     LATER_ROW(152, BIRTHS, profile_birth, function, COLUMN_ROW, STRINGS),

@@ -346,13 +346,45 @@ static void note_shared(const struct results *results)
     }
 }
 
-static int forget_spaces(struct results *results, struct owners *owners,
-                         const struct compaction *how, const struct renumber *stay)
+static void need_code(const struct space *space, const uint64_t *addresses, size_t count)
+{
+    for (size_t i = 0; i < count && space->jit; i++)
+        jit_need(space->jit, space->id, addresses[i]);
+}
+
+/* Keeps the generated code that stacks are in. */
+static int forget_code(struct results *results, const struct counted_threads *threads)
+{
+    const struct stack_table *table = &results->stacks;
+    struct spaces *spaces = &results->spaces;
+    int err = 0;
+    for (size_t i = 0; i < table->stack_count; i++) {
+        const struct counted_stack *stack = &table->stacks[i];
+        if (stack->space < spaces->count)
+            need_code(spaces->items[stack->space], &table->addresses[stack->first_address],
+                      stack->depth);
+    }
+    for (size_t i = 0; i < threads->count; i++) {
+        const struct kept_stack *kept = &threads->items[i].kept;
+        if (kept->is_there)
+            need_code(spaces->items[kept->space], kept->stack.addresses, kept->stack.depth);
+    }
+    for (size_t i = 0; i < spaces->count && !err; i++) {
+        if (spaces->items[i]->owns_jit)
+            err = jit_keep_needed(spaces->items[i]->jit);
+    }
+    return err;
+}
+
+static int forget_spaces(struct results *results, const struct counted_threads *threads,
+                         struct owners *owners, const struct compaction *how,
+                         const struct renumber *stay)
 {
     struct spaces *spaces = &results->spaces;
     if (spaces->shared)
         note_shared(results);
     spaces_forget(spaces, stay);
+    int err = forget_code(results, threads);
     for (size_t i = 0; i < spaces->count && how->unwinder; i++) {
         const struct space *space = spaces->items[i];
         if (space->is_free && space->origin == space->id)
@@ -360,7 +392,7 @@ static int forget_spaces(struct results *results, struct owners *owners,
         else if (space->is_free)
             unwinder_forget(how->unwinder, space);
     }
-    return unused_modules_free(results, how->unwinder, &owners->sites);
+    return err ? err : unused_modules_free(results, how->unwinder, &owners->sites);
 }
 
 int compact(struct results *results, struct counted_threads *threads, struct owners *owners,
@@ -381,7 +413,7 @@ int compact(struct results *results, struct counted_threads *threads, struct own
             err = drop_rows(results, threads, owners, &numbers);
     }
     if (!err)
-        err = forget_spaces(results, owners, how, &numbers.spaces);
+        err = forget_spaces(results, threads, owners, how, &numbers.spaces);
     if (!err)
         ended_processes_drop(&ended, results, owners);
     ended_processes_free(&ended);

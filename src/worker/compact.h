@@ -2,7 +2,8 @@
  *
  * - samples that were last counted before an epoch, if only the last part of the recording is kept;
  * - waits, stacks, label sets and strings without a sample; spaces of ended programs without a
- * stack; and modules without a mapping (worker/unused_modules.h);
+ * stack; generated code that was replaced; and modules without a mapping
+ * (worker/unused_modules.h);
  * - single threads and processes that have ended: these are joined (worker/ended_threads.h,
  *   worker/ended_processes.h). */
 #ifndef FGPROF_WORKER_COMPACT_H

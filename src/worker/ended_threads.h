@@ -8,7 +8,7 @@
 
 /* Limit of distinct names of ended threads; beyond it they are ENDED_NAME_OTHER. */
 #define ENDED_NAMES_MAX 1000
-#define ENDED_NAME_OTHER "[other]"
+#define ENDED_NAME_OTHER STRING_OTHER
 
 /* Thread names that joined samples have. Zeroed at first. */
 struct ended_names {

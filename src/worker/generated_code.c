@@ -9,9 +9,10 @@
 #define READING_PART_OF_TIME 20
 #define TURN_BYTES (1u << 20)
 #define FUNCTION_BYTES_MAX 8192 /* of a function's code, to learn how it is unwound */
-/* Replaced code begins a new space with its own stacks. After this many, names are read only at the
- * end; then the first code sampled at an address names everything sampled there. */
-#define REPLACEMENTS_MAX 1000
+/* Replaced code begins a new space with its own stacks. While there are this many of a program,
+ * nothing more is read; at the end, the first code sampled at an address names everything sampled
+ * there. */
+#define SPACES_MAX 1000
 
 /* To be called while the program lives; its files are still found later. */
 static void open_owner(struct generated_code *generated, const struct observation *observation)
@@ -120,16 +121,19 @@ static int read_files(struct generated_code *generated, struct jit_code *code, o
     return map_end < 0 ? map_end : dump_end < 0 ? dump_end : map_end && dump_end;
 }
 
+static bool has_room(const struct generated_code *generated, const struct spaces *spaces,
+                     const struct jit *jit)
+{
+    bool is_full = generated->map.is_full || generated->dump.is_full;
+    return spaces_with_jit(spaces, jit) < SPACES_MAX && (!is_full || jit_code_has_room(&jit->code));
+}
+
 /* Takes in what was read. */
-static int take_in(struct generated_code *generated, struct results *results, struct space **space)
+static int take_in(struct results *results, struct space **space)
 {
     bool is_replaced;
     int err = jit_take_in((*space)->jit, &is_replaced);
-    if (!err && is_replaced) {
-        generated->replacements++;
-        err = spaces_branch(&results->spaces, space);
-    }
-    return err;
+    return err || !is_replaced ? err : spaces_branch(&results->spaces, space);
 }
 
 int generated_update(struct generated_code *generated, struct unwinder *unwinder,
@@ -138,10 +142,11 @@ int generated_update(struct generated_code *generated, struct unwinder *unwinder
 {
     struct throttle *reading = &generated->reading;
     uint64_t now_ns = monotonic_ns();
-    if (!(*space)->jit || generated->replacements >= REPLACEMENTS_MAX ||
-        reading->done_ns >= observation->round_ns ||
-        !throttle_allows(reading, now_ns, 0, READING_PART_OF_TIME))
+    if (!(*space)->jit || reading->done_ns >= observation->round_ns ||
+        !throttle_allows(reading, now_ns, 0, READING_PART_OF_TIME) ||
+        !has_room(generated, &results->spaces, (*space)->jit))
         return 0;
+    generated->map.is_full = generated->dump.is_full = false;
     /* CPU time, as elapsed time would include other threads'. */
     uint64_t begin_ns = thread_cpu_ns();
     open_owner(generated, observation);
@@ -150,7 +155,7 @@ int generated_update(struct generated_code *generated, struct unwinder *unwinder
     /* Code reported before the end of the files is reached is not new: it is taken in then. */
     int err = read_files(generated, &(*space)->jit->code, TURN_BYTES);
     if (err > 0)
-        err = take_in(generated, results, space);
+        err = take_in(results, space);
     /* Code that was sampled before its function was known had no unwind rule. */
     if (has_news)
         unwinder_forget(unwinder, *space);

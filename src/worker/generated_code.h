@@ -17,7 +17,6 @@ struct generated_code {
     bool has_owner, is_refused;
     struct jit_owner owner;
     struct jit_source map, dump;
-    unsigned replacements; /* of sampled code */
     struct throttle reading;
 };
 

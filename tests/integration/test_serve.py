@@ -56,7 +56,12 @@ class Server:
         assert headers["X-Go-Pprof"] == "1" and headers["Content-Type"].startswith("text/plain"), headers
 
     def metric(self, name):
-        return float(re.search(rf"^{name} (\S+)$", self.text("/metrics"), re.M)[1])
+        return float(re.search(rf"^{re.escape(name)} (\S+)$", self.text("/metrics"), re.M)[1])
+
+    def kept(self):
+        """Bytes of memory that are kept, by kind."""
+        return {kind: int(kept) for kind, kept in
+                re.findall(r'^fgprof_kept_bytes\{kind="(\w+)"\} (\d+)$', self.text("/metrics"), re.M)}
 
 
 @contextlib.contextmanager
@@ -266,7 +271,8 @@ def test_memory_does_not_grow_with_threads_that_have_ended(world):
 
 def grows_by(world, kind, warm_up, more, *arguments):
     """By how many KiB the server's memory grows, and its open files, for so many more things that come
-    and go, once so many have gone; and its text at the end, of the last second."""
+    and go, once so many have gone; its text at the end, of the last second; and by how many bytes what
+    is kept grows, by kind."""
     with world.running("soak", kind, 300, stdin=subprocess.PIPE) as target, \
             serving(world, "-p", target.pid, "--keep", "1s", *arguments) as server:
         def look(least):
@@ -277,16 +283,16 @@ def grows_by(world, kind, warm_up, more, *arguments):
             wait_for(are_enough, f"{least} {kind}", seconds=180)
             text = server.text("/debug/fgprof?last=1s&format=text")
             files = len(os.listdir(f"/proc/{server.sampler.pid}/fd"))
-            return int(status_field(server.sampler.pid, "RssAnon").split()[0]), files, text
-        early_kb, early_files, _ = look(warm_up)
-        late_kb, late_files, text = look(warm_up + more)
-        return late_kb - early_kb, late_files - early_files, text
+            return int(status_field(server.sampler.pid, "RssAnon").split()[0]), files, text, server.kept()
+        early_kb, early_files, _, early = look(warm_up)
+        late_kb, late_files, text, late = look(warm_up + more)
+        return late_kb - early_kb, late_files - early_files, text, {kind: late[kind] - early[kind] for kind in late}
 
 
 @users_build
 def test_memory_does_not_grow_with_processes_that_have_ended(world):
     """Neither with threads' makers: each process's first thread was made, too."""
-    grown_kb, _, text = grows_by(world, "processes", 3000, 5000, "--children")
+    grown_kb, _, text, _ = grows_by(world, "processes", 3000, 5000, "--children")
     assert re.search(r'"process":"tool-\d"', text), text[:2000]
     assert grown_kb < 2500, grown_kb
 
@@ -294,17 +300,24 @@ def test_memory_does_not_grow_with_processes_that_have_ended(world):
 @users_build
 def test_memory_does_not_grow_with_libraries_that_were_unloaded(world):
     """Nor do open files: a library is kept open only while something that is kept needs its names."""
-    grown_kb, grown_files, text = grows_by(world, "libraries", 1500, 6000)
+    grown_kb, grown_files, text, _ = grows_by(world, "libraries", 1500, 6000)
     assert "spin_once" in text, text[:2000]
     assert grown_kb < 2500 and grown_files < 150, (grown_kb, grown_files)
+
+
+@users_build
+def test_memory_does_not_grow_with_code_that_was_replaced(world):
+    """And names are those of the code that runs now."""
+    _, _, text, grown = grows_by(world, "code", 1000, 3000)
+    assert re.search(r"generated-[3-9]\d\d\d\b", text), text[:2000]
+    assert grown["code"] < 150_000, grown
 
 
 def test_metrics_say_what_is_kept(world):
     """Memory by kind, no more of it than there is."""
     with world.running("holders", 60) as target, serving(world, "-p", target.pid) as server:
         wait_for(lambda: "computing_hold" in server.text("/debug/fgprof?last=1s&format=folded"), "samples")
-        kept = {kind: int(kept) for kind, kept in
-                re.findall(r'^fgprof_kept_bytes\{kind="(\w+)"\} (\d+)$', server.text("/metrics"), re.M)}
+        kept = server.kept()
         assert {"stacks", "timeline", "strings", "labels", "waits", "modules"} < set(kept), kept
         for kind in "stacks", "timeline", "strings", "waits", "mappings", "modules":
             assert kept[kind] > 0, (kind, kept)

@@ -58,8 +58,22 @@ static void test_rows_are_limited(void **state)
     assert_int_equal(waits.rows[WAITS_MAX / 2].owner_name, 7);
     while (waits.count < WAITS_MAX)
         add(&waits, row(WAITS_MAX + waits.count));
-    assert_int_equal(add(&waits, row(1)), 0);
-    assert_int_equal(waits.count, WAITS_MAX);
+    assert_int_equal(waits.limited, 0);
+    /* Then all others of a kind and process are one, of which no owner is known. */
+    struct counted_wait first = row(1), second = row(2), file = row(3);
+    file.kind++;
+    assert_int_equal(add(&waits, first), WAITS_MAX + 1);
+    assert_int_equal(add(&waits, second), WAITS_MAX + 1);
+    assert_int_equal(add(&waits, file), WAITS_MAX + 2);
+    assert_int_equal(waits.rows[WAITS_MAX].key, 0);
+    assert_int_equal(waits.rows[WAITS_MAX].owner_process, WAIT_NO_OWNER);
+    assert_int_equal(waits.limited, 3);
+    for (uint32_t i = 0; i < 2 * WAITS_OTHER_MAX; i++) {
+        first.process++;
+        add(&waits, first);
+    }
+    assert_int_equal(add(&waits, first), 0);
+    assert_int_equal(waits.count, WAITS_MAX + WAITS_OTHER_MAX);
     waits_free(&waits);
 }
 

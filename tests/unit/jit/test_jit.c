@@ -2,6 +2,8 @@
 #include "unit.h"
 #include "jit/jit.h"
 
+#include <stdio.h>
+
 enum { SPACE = 3, NEXT_SPACE = 4 };
 
 static int set_up(void **state)
@@ -174,6 +176,65 @@ static void test_a_copy_has_lines(void **state)
     jit_free(copy);
 }
 
+/* A program that replaces its code for ever. */
+static void test_replaced_code_goes_unless_it_is_needed(void **state)
+{
+    struct jit *jit = *state;
+    for (uint32_t i = 0; i < 100; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "f%u", i);
+        announce(jit, 0x1000, 0x10, name);
+        replaces(jit);
+        sample(jit, SPACE + i, 0x1008);
+    }
+    announce(jit, 0x9000, 0x10, "never sampled");
+    assert_false(replaces(jit));
+    jit_need(jit, SPACE + 7, 0x1008);
+    assert_int_equal(jit_keep_needed(jit), 0);
+    assert_int_equal(jit->use_count, 1);
+    assert_int_equal(jit->code.symbol_count, 3); /* with those that are there now */
+    assert_int_equal(jit->code.strings.count, 1 + 3);
+    assert_name(jit, SPACE + 7, 0x1008, "f7");
+    sample(jit, SPACE, 0x1008);
+    sample(jit, SPACE, 0x9008);
+    announce(jit, 0x1000, 0x10, "next");
+    assert_true(replaces(jit));
+    jit_settle(jit);
+    assert_name(jit, SPACE, 0x1008, "f99"); /* as if the space had not been there before */
+    assert_name(jit, SPACE, 0x9008, "never sampled");
+    assert_int_equal(jit_keep_needed(jit), 0);
+    assert_int_equal(jit->use_count, 0);
+    assert_int_equal(jit->code.symbol_count, 2);
+}
+
+/* Code that moves, with lines; and lines whose function is yet to come. */
+static void test_what_stays_keeps_its_id_and_lines(void **state)
+{
+    struct jit *jit = *state;
+    for (uint32_t i = 0; i < 10; i++) {
+        assert_int_equal(jit_code_add_line(&jit->code, 0, "old.js", 6, i + 1), 0);
+        assert_int_equal(jit_code_add(&jit->code, 0x1000, 0x10, "f", 1, 1), 0);
+        assert_int_equal(jit_code_identify(&jit->code, i + 1), 0);
+    }
+    assert_int_equal(jit_code_add_line(&jit->code, 0, "next.js", 7, 20), 0);
+    assert_false(replaces(jit));
+    assert_int_equal(jit_keep_needed(jit), 0);
+    assert_int_equal(jit->code.symbol_count, 1);
+    assert_int_equal(jit_code_add(&jit->code, 0x2000, 0x10, "next", 4, 1), 0);
+    assert_int_equal(jit_code_move(&jit->code, 10, 0x3000), 0);
+    assert_int_equal(jit_code_move(&jit->code, 9, 0x4000), 0);
+    assert_false(replaces(jit));
+    const uint64_t places[] = {0x2000, 0x3000};
+    for (uint32_t i = 0; i < 2; i++) {
+        uint32_t number = jit_code_find(&jit->code, places[i]);
+        assert_int_not_equal(number, JIT_NO_SYMBOL);
+        const struct jit_line *line =
+            jit_code_line(&jit->code, &jit->code.symbols[number], places[i]);
+        assert_int_equal(line->line, i ? 10 : 20);
+    }
+    assert_int_equal(jit_code_find(&jit->code, 0x4000), JIT_NO_SYMBOL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -184,6 +245,8 @@ int main(void)
         WITH_JIT(test_a_copy_has_the_names_by_now),
         WITH_JIT(test_a_copy_keeps_names_of_replaced_code),
         WITH_JIT(test_a_copy_has_lines),
+        WITH_JIT(test_replaced_code_goes_unless_it_is_needed),
+        WITH_JIT(test_what_stays_keeps_its_id_and_lines),
     };
     return cmocka_run_group_tests_name("jit", tests, NULL, NULL);
 }

@@ -158,13 +158,34 @@ static void test_of_a_huge_map_the_end_is_read(void **state)
     assert_true(world->source.bytes_unread > 1 << 20);
     assert_int_equal(world->source.map.lines_ignored, 0);
     /* And of what follows, not without end. */
-    fill(world, 20 << 20, 200);
+    fill(world, 30 << 20, 250);
     uint64_t unread = world->source.bytes_unread;
     read_all(world);
-    assert_true(world->source.is_spent);
+    assert_true(world->source.is_full);
     assert_false(jit_source_has_more(&world->source));
     jit_source_close(&world->source);
-    assert_in_range(world->source.bytes_unread - unread, 3 << 20, 5 << 20);
+    assert_in_range(world->source.bytes_unread - unread, 3 << 20, 20 << 20);
+}
+
+/* A program that generates code for ever: its map is read for as long as what is kept has room. */
+static void test_a_map_that_grows_without_end(void **state)
+{
+    struct world *world = *state;
+    begin(world, "", 0, false);
+    for (int round = 0; round < 3; round++) {
+        struct renumber needed;
+        fill(world, 30 << 20, 1000);
+        read_all(world);
+        assert_non_null(symbol_at(world, 16));
+        assert_false(jit_source_has_more(&world->source));
+        /* The next names are of the same code. */
+        assert_int_equal(renumber_init(&needed, world->code.symbol_count), 0);
+        assert_int_equal(jit_code_keep(&world->code, &needed), 0);
+        renumber_free(&needed);
+    }
+    assert_false(world->source.is_spent || world->source.is_full);
+    jit_source_close(&world->source);
+    assert_int_equal(world->source.bytes_unread, 0);
 }
 
 static void test_too_many_names_end_it(void **state)
@@ -174,7 +195,8 @@ static void test_too_many_names_end_it(void **state)
     fill(world, 30 << 20, 1);
     read_all(world);
     assert_int_equal(world->code.symbol_count, JIT_SYMBOLS_MAX);
-    assert_true(world->source.is_spent);
+    assert_true(world->source.is_full);
+    assert_false(jit_code_has_room(&world->code));
     jit_source_close(&world->source);
     assert_true(world->source.bytes_unread > 0);
 }
@@ -301,6 +323,7 @@ int main(void)
         WITH_WORLD(test_one_that_is_written_anew),
         WITH_WORLD(test_a_deleted_one_is_closed),
         WITH_WORLD(test_of_a_huge_map_the_end_is_read),
+        WITH_WORLD(test_a_map_that_grows_without_end),
         WITH_WORLD(test_too_many_names_end_it),
         WITH_WORLD(test_many_lines),
         WITH_WORLD(test_a_dump),

@@ -692,14 +692,33 @@ static void test_generated_code_goes_with_its_last_space(void **state)
     assert_int_equal(renumber_init(&none, 2), 0);
     assert_int_equal(renumber_init(&rows, 2), 0);
     renumber_keep(&rows, 1);
+    struct jit *jit = owner->jit;
+    assert_int_equal(spaces_with_jit(&world->spaces, jit), 2);
     spaces_forget(&world->spaces, &rows);
-    assert_non_null(owner->jit);
-    assert_ptr_equal(world->space->jit, owner->jit);
+    assert_int_equal(spaces_with_jit(&world->spaces, jit), 1);
+    assert_ptr_equal(world->space->jit, jit);
+    assert_true(world->space->owns_jit);
     spaces_forget(&world->spaces, &none);
-    assert_null(owner->jit);
     assert_null(world->space->jit);
     renumber_free(&none);
     renumber_free(&rows);
+}
+
+/* A program that replaces its code all the time needs no more spaces for that. */
+static void test_numbers_of_branches_are_used_again(void **state)
+{
+    struct world *world = *state;
+    struct renumber none;
+    assert_int_equal(add(world, "500000-501000 rwxp 00000000 00:00 0 \n"), 0);
+    assert_int_equal(space_note_jit(world->space, 0x500000), 0);
+    assert_int_equal(renumber_init(&none, 4), 0);
+    for (int i = 0; i < 100; i++) {
+        assert_int_equal(spaces_branch(&world->spaces, &world->space), 0);
+        spaces_forget(&world->spaces, &none);
+        assert_non_null(world->space->jit);
+    }
+    assert_in_range(world->spaces.count, 2, 4);
+    renumber_free(&none);
 }
 
 /* A program that executes itself again may have the same mappings. */
@@ -789,6 +808,7 @@ int main(void)
         IN_WORLD(test_a_retired_space_keeps_what_was_sampled),
         IN_WORLD(test_a_retired_space_that_is_of_no_use),
         IN_WORLD(test_generated_code_goes_with_its_last_space),
+        IN_WORLD(test_numbers_of_branches_are_used_again),
         IN_WORLD(test_a_retired_space_is_not_used_again),
         IN_WORLD(test_replaced),
         IN_WORLD(test_conflicts),

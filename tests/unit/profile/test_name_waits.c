@@ -79,6 +79,8 @@ static void test_locks(void **state)
         "mutex 0x1230",
         "mutex 0x1230",
         "mutex g_table+0x8",
+        "mutex [other]",
+        "socket [other]",
     };
     enum { COUNT = sizeof wanted / sizeof *wanted };
     add(world, RESOURCE_MUTEX, HEAP_ADDRESS, &connection[2]);
@@ -90,6 +92,9 @@ static void test_locks(void **state)
     add(world, RESOURCE_MUTEX, HEAP_ADDRESS, &g_table[2]);
     /* A variable's name says more. */
     add(world, RESOURCE_MUTEX, (uintptr_t)&g_table[1], &connection[2]);
+    /* Those beyond a limit. */
+    add(world, RESOURCE_MUTEX, 0, NULL);
+    add(world, RESOURCE_SOCKET, 0, NULL);
     const struct named_rows named = {
         .strings = &world->strings, .spaces = &world->spaces, .reader = world->reader};
     bool is_used[COUNT];

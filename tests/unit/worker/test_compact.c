@@ -273,6 +273,34 @@ static void test_mappings_stay_with_what_is_in_them(void **state)
         assert_int_equal(results->spaces.items[i]->mapping_count, i == 1 || i == 2 || i == 4);
 }
 
+/* Generated code stays with stacks that are in it, and with those that may be counted later. */
+static void test_code_stays_with_what_is_in_it(void **state)
+{
+    struct world *world = *state;
+    const struct sample_labels labels = {.syscall_number = -1};
+    add_space(world);
+    struct space *space = world->results.spaces.items[0];
+    space->is_retired = false;
+    for (uint64_t address = 1; address <= 3; address++) {
+        const struct stack stack = {.addresses = &address, .depth = address < 3};
+        uint32_t sample;
+        assert_int_equal(space_note_jit(space, address), 0);
+        assert_int_equal(stack_table_add(&world->results.stacks, 0, &stack, &labels, 1, 1, &sample),
+                         0);
+    }
+    set_samples(account(world, 0), 1);
+    struct stack *kept = &world->threads.items[0].kept.stack;
+    world->threads.items[0].kept.is_there = true;
+    assert_int_equal(array_reserve(&kept->addresses, &kept->capacity, 1), 0);
+    kept->addresses[kept->depth++] = 3;
+    world->results.stacks.epoch++;
+    stack_table_count(&world->results.stacks, 1, 1, 1, 1);
+    assert_int_equal(compact_from(world, 0), 0);
+    assert_int_equal(space->jit->use_count, 2);
+    assert_int_equal(space->jit->uses[0].address, 2);
+    assert_int_equal(space->jit->uses[1].address, 3);
+}
+
 static void test_what_is_known_of_stacks_moves_with_them(void **state)
 {
     struct world *world = *state;
@@ -649,6 +677,7 @@ int main(void)
         TEST(test_waits_and_deadlocks),
         TEST(test_label_sets_stay_with_their_samples),
         TEST(test_mappings_stay_with_what_is_in_them),
+        TEST(test_code_stays_with_what_is_in_it),
         TEST(test_what_is_known_of_stacks_moves_with_them),
         TEST(test_what_made_objects_stays),
         TEST(test_processes_that_have_ended_are_joined),
