@@ -199,7 +199,8 @@ FGPROF_API int fgprof_options_set_kernel_stacks(fgprof_options *options, bool ar
  * still ends when a spawned command exits. Default: false. */
 FGPROF_API int fgprof_options_set_children(fgprof_options *options, bool are_followed);
 
-/* Sets whether to keep the order of each thread's samples, which FGPROF_SPEEDSCOPE needs. Up to
+/* Sets whether to keep the order of each thread's samples, which FGPROF_SPEEDSCOPE needs
+ * and FGPROF_HTML shows. Up to
  * 4,194,304 runs of equal samples are kept, of 16 bytes each. After that the timelines end, and
  * the summary's timeline_lost_ns says how much time they lack. Default: false. */
 FGPROF_API int fgprof_options_set_timeline(fgprof_options *options, bool is_wanted);
@@ -658,7 +659,7 @@ enum fgprof_format {
     /* The whole profile, gzipped, for fgprof_profile_read. Includes samples that are not kept, and
      * tells threads apart as the recording did. */
     FGPROF_RAW,
-    FGPROF_HTML, /* a page with a flame graph, in one file */
+    FGPROF_HTML, /* a page with a flame graph, in one file; with the timeline, also when */
     /* At most 100 lines of text about where the time went, with long names shortened; the same as
      * JSON. Tells most if threads are told apart by id. */
     FGPROF_REPORT,

@@ -4,7 +4,7 @@ import re
 
 import made_page
 from harness import folded, users_build, wait_until_asleep
-from page import Page, record, share, threads
+from page import Page, record, seconds, share, threads
 from webdriver import Browser
 
 
@@ -97,11 +97,6 @@ WAITS = ("return [...document.querySelectorAll('#waits tbody tr')].filter(r => r
          ".map(r => [...r.cells].map(c => c.innerText))")
 CLICK_WAIT = ("[...document.querySelectorAll('#waits td.name button')]"
               ".find(b => b.innerText === arguments[0]).click()")
-
-
-def seconds(text):
-    number, unit = text.split()[:2]
-    return float(number) / {"s": 1, "ms": 1e3, "µs": 1e6}[unit.rstrip(",")]
 
 
 def test_page_of_waits(world):

@@ -65,7 +65,11 @@ function bindKeys(page) {
   document.addEventListener('keydown', event => {
     const isTyping = event.target.matches('input[type=search], select');
     const action = {
-      'Escape': () => { byId('search').blur(); page.zoomOut(); },
+      'Escape': () => {
+        byId('search').blur();
+        if (!page.zoomOut() && page.choices.times)
+          page.showTimes(null);
+      },
       'Backspace': () => page.zoomOut(),
       '/': () => byId('search').focus(),
       'i': () => page.choices.toggle('view'),

@@ -11,6 +11,8 @@ class Page {
     this.waits = new WaitTable(byId('waits'), this.profile.samples,
                                this.profile.after.raw.deadlocks || [],
                                chosen => this.showWait(chosen));
+    this.strip = this.profile.timeline && new Strip(byId('strip'), this.profile, this.tip,
+      times => this.showTimes(times), sample => this.showThread(sample));
     this.choices = new Choices(this.profile, id => this.changed(id));
     this.theme = new Theme(byId('theme'), () => this.repaint());
     this.amounts = {
@@ -23,13 +25,14 @@ class Page {
     };
     this.threads = new ThreadTable(byId('threads'), row => this.showThread(row));
     if (this.profile.hasThreadTable)
-      new Tabs(byId('tabs'));
+      new Tabs(byId('tabs'), () => this.fillTabs());
     fillFooter(this.profile);
     fillFindings(this.profile.after.raw, name => this.searchFor(name));
     this.choices.apply(valuesOfFragment(location.hash));
     this.graph.isIcicle = this.choices.get('view') === 'icicle';
     if (byId('normalized').checked !== this.profile.isNormalized)
       this.profile.normalize(byId('normalized').checked);
+    this.profile.times = this.choices.times;
     this.profile.measure(this.unit());
     if (!this.isDifference) {
       byId('subject').textContent = subjectText(this.profile);
@@ -43,6 +46,7 @@ class Page {
     bindMouse(this);
     bindKeys(this);
     this.count();
+    this.showStrip();
   }
 
   changed(id) {
@@ -60,10 +64,25 @@ class Page {
     } else {
       if (id === 'unit')
         this.profile.measure(this.unit());
+      if (id === 'times' || id === 'reset')
+        this.profile.select(this.choices.times);
       if (id === 'waiting' && !this.choices.get(id))
         this.choices.chosen = null;
       this.count();
+      if (id !== 'times')
+        this.showStrip();
     }
+  }
+
+  // It shows all time, whatever is selected.
+  showStrip() {
+    this.strip?.show({kept: this.model.stripKept, thread: this.choices.get('thread')}, this.theme.palette);
+  }
+
+  // null: all.
+  showTimes(times) {
+    this.choices.times = times;
+    this.changed('times');
   }
 
   count() {
@@ -85,6 +104,7 @@ class Page {
     this.showPath();
     this.showLegend();
     this.showIdle();
+    this.strip?.showTimes(this.choices.times);
     this.keepAddress();
   }
 
@@ -105,6 +125,7 @@ class Page {
     this.graph.palette = this.theme.palette;
     this.graph.draw();
     this.showLegend();
+    this.showStrip();
   }
 
   unit() {
@@ -141,7 +162,7 @@ class Page {
 
   inUnit(ns, elapsed) {
     const {profile} = this;
-    return inUnit(ns, this.unit(), elapsed === 'elapsed' ? profile.after.elapsed
+    return inUnit(ns, this.unit(), elapsed === 'elapsed' ? profile.length
                                                          : profile.elapsedBefore);
   }
 
@@ -179,17 +200,23 @@ class Page {
     byId('unit-text').textContent = this.isDifference ? this.differenceText() : this.unitText();
     byId('width-name').textContent = this.names().amount;
     this.table.show(this.model, amounts, this.matches, this.unit(), isTyped);
-    if (!isTyped && this.profile.hasThreadTable)
-      this.threads.show(this.model.threadRows(), this.model.frames, amounts, this.choices.get('thread'));
-    if (!isTyped && this.profile.after.hasWaits)
-      this.waits.show(this.model.waits, this.profile.after, this.profile.stacks(this.lines).table,
-                      amounts, this.choices.chosen);
+    if (!isTyped)
+      this.fillTabs();
+  }
+
+  // The tables that are in sight.
+  fillTabs() {
+    if (!byId('threads').hidden)
+      this.threads.show(this.model.threadRows(), this.model.frames, this.amounts, this.choices.get('thread'));
+    if (!byId('waits').hidden)
+      this.waits.show(this.model.waitRows(), this.profile.after, this.profile.stacks(this.lines).table,
+                      this.amounts, this.choices.chosen);
   }
 
   unitText() {
     const {objects, after} = this.profile, time = this.model.tree.time[0];
     return objects ? objects.text(this.unit(), time, after.raw)
-      : unitText(this.unit(), time, after.elapsed, this.model.threads) +
+      : unitText(this.unit(), time, this.profile.length, after.elapsed, this.model.threads) +
         waitingText(this.choices.get('waiting'));
   }
 
@@ -235,6 +262,7 @@ class Page {
     this.showPath();
   }
 
+  // Returns whether there was anything to leave.
   zoomOut() {
     if (this.graph.zoomed > 0)
       this.zoom(this.model.tree.parent[this.graph.zoomed]);
@@ -242,6 +270,9 @@ class Page {
       this.showFunction(-1, this.choices.get('stacks') === 'callers');
     else if (this.choices.get('waiting'))
       this.showWait(null);
+    else
+      return false;
+    return true;
   }
 
   // Shows the graph of what is waited for under its owners, or under those that wait if none is

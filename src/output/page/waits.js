@@ -202,6 +202,14 @@ function findCircles(samples) {
   return [...found.values()].filter(({count}) => count > 1).map(({circle}) => circle);
 }
 
+// The numbers of the samples that are part of a circle.
+function numbersInCircles(samples) {
+  return new Set([...samples.keys()].filter(i => {
+    const circle = samples[i].wait && circleOf(samples[i]);
+    return circle && circle.some(link => isSameThread(link.from, samples[i]));
+  }));
+}
+
 function circleText(circle) {
   const [first, ...others] = circle;
   if (!others.length)

@@ -124,6 +124,41 @@ static void test_elapsed_time(void **state)
         "\"idle\":[]}");
 }
 
+/* Times are rounded to grains of 2 ns: a run that is too short is left out, and its neighbours are
+ * one. */
+static void test_when_threads_were_where(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    uint32_t place = make_function(profile, 0x1000, PROFILE_NO_MAPPING, "f", "", 0);
+    make_state(profile, place, THREAD_SLEEPING, "", "", 2);
+    make_state(profile, place, THREAD_RUNNING, "", "", 3);
+    const struct profile_run runs[] = {{0, 20}, {1, 1},  {0, 20}, {PROFILE_NO_SAMPLE, 300},
+                                       {1, 1},  {1, 50}, {0, 10}, {0, UINT64_MAX}};
+    const struct profile_timeline timelines[] = {
+        {.begin_ns = 10, .run_count = 4},
+        {.begin_ns = 10, .first_run = 4, .run_count = 1},
+        {.begin_ns = 1000, .first_run = 5, .run_count = 3},
+    };
+    profile->summary.elapsed_ns = 1u << 20;
+    profile->timelines = malloc(sizeof timelines);
+    profile->runs = malloc(sizeof runs);
+    memcpy(profile->timelines, timelines, sizeof timelines);
+    memcpy(profile->runs, runs, sizeof runs);
+    profile->timeline_count = sizeof timelines / sizeof *timelines;
+    profile->run_count = sizeof runs / sizeof *runs;
+    char *data = data_of(profile);
+    assert_null(strstr(data, "timelines"));
+    free(data);
+    profile->has_timelines = true;
+    /* 0,1,20: sample 0; 1,0,150: absent. 0,2,25: sample 1; 1,1,523763: sample 0, to the end. */
+    assert_data(profile, "\"timelines\":{\"grain_ns\":2,\"ended_early\":false,"
+                         "\"threads\":[[5,2],[500,2]],\"runs\":\"AAEUAQCWAQACGQEB8/sf\"}");
+    profile->summary.timeline_lost_ns = 1;
+    fgprof_profile_set_kept(profile, FGPROF_KEPT_ON_CPU); /* now sample 0 */
+    assert_data(profile, "\"timelines\":{\"grain_ns\":2,\"ended_early\":true,"
+                         "\"threads\":[[5,1],[500,2]],\"runs\":\"AACqAQABGQEA8/sf\"}");
+}
+
 static void test_only_kept_samples_are_written(void **state)
 {
     struct fgprof_profile *profile = *state;
@@ -305,6 +340,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_golden_data, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_where_threads_come_from, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_elapsed_time, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_when_threads_were_where, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_only_kept_samples_are_written, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_names_are_escaped, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_command_is_escaped_and_may_be_missing, set_up,
