@@ -551,15 +551,18 @@ struct fgprof_function {
     uint64_t state_ns[FGPROF_STATES_MAX]; /* total_ns, by what the thread was doing */
 };
 
-/* The time of one thread in one state, system call and leaf function. */
+/* The time of one thread in one state, system call and function, and for one resource. */
 struct fgprof_activity {
     pid_t tid; /* 0 unless threads are told apart by id */
     enum fgprof_state state;
     const char *thread_name;
-    const char *syscall;  /* that it waited in; "": none */
-    const char *function; /* the leaf, as in struct fgprof_function */
+    const char *syscall; /* that it waited in; "": none */
+    /* Where it was in the program's own code, as in struct fgprof_function: the function nearest to
+     * the leaf that is not of the kernel or the C or C++ library; the leaf if there is none. */
+    const char *function;
     const char *module;
     uint64_t time_ns;
+    const char *resource; /* what it waited for, as "mutex g_lock"; "": nothing, or not known */
 };
 
 /* The time that one thread waited for one thing in the hands of one owner. */
@@ -627,8 +630,8 @@ struct fgprof_span {
     pid_t pid;
     pid_t tid; /* 0 unless threads are told apart by id */
     const char *thread_name;
-    /* The function nearest to the leaf that has a name, where most of the time was spent; NULL:
-     * there is none. */
+    /* Where most of the time was spent: the function nearest to the leaf that has a name and is
+     * not of the kernel or the C or C++ library; NULL: there is none. */
     const char *function;
     uint64_t begin_ns; /* since 1970 */
     uint64_t time_ns;

@@ -98,7 +98,7 @@ def write_data(program, path, tables):
     subprocess.run([program, "run", "-q", "-o", path, "--", "true"], check=True)
     page = open(path).read()
     data = json.loads(DATA.search(page)[2])
-    for key in "timelines", "waits", "sample_waits":
+    for key in "timelines", "waits", "sample_waits", "places":
         data.pop(key, None)
     data |= tables
     text = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")

@@ -132,6 +132,11 @@ def check_waits(page):
     assert second[5].startswith("middle"), rows
     assert seconds(first[1]) > seconds(second[1]) > 0, rows
     assert list(rows)[0] == "g_first" and "end of thread holder" in rows, rows
+    assert first[6] == second[6] == "take", rows
+    page.browser.click("#threads-tab")
+    places = {row[0].split("/")[0]: row[5] for row in page.browser.run(THREADS)}
+    assert places["waiter"] == "take (mutex g_first)" and places["middle"].startswith("take (mutex g_"), places
+    page.browser.click("#waits-tab")
     page.browser.run("document.querySelector('#waits button.open').click()")
     owners, waiters = page.browser.run(
         "return [...document.querySelectorAll('#waits .sides > div')].map(d => d.innerText)")

@@ -9,6 +9,7 @@
 #include "profile/frame.h"
 #include "output/state.h"
 #include "profile/objects.h"
+#include "profile/place.h"
 #include "profile/view.h"
 
 #include <errno.h>
@@ -35,10 +36,12 @@
  *              none
  *   timelines  {grain_ns, ended_early, threads, runs}, if it was recorded when threads were where:
  *              see write_timelines
- *   findings   [text, detail, function]: what the report says first; detail and function may be ""
- *   idle       [process, thread name, tid] of threads that only waited for work, as the report has
- *              it; this and the findings are left out of profiles of objects and of differences */
-enum { FLAG_KERNEL = 1, FLAG_JIT = 2, FLAG_NOTE = 4 }; /* as in page/data.js */
+ *   places     of each stack, how many frames are nearer to the leaf than its place in the
+ * program's own code (profile/place.h) findings   [text, detail, function]: what the report says
+ * first; detail and function may be "" idle       [process, thread name, tid] of threads that only
+ * waited for work, as the report has it; these three are left out of profiles of objects and of
+ * differences */
+enum { FLAG_KERNEL = 1, FLAG_JIT = 2, FLAG_NOTE = 4, FLAG_START = 64 }; /* as in page/data.js */
 
 static uint32_t module_of(const struct fgprof_profile *profile,
                           const struct profile_location *location)
@@ -94,12 +97,21 @@ static void write_strings(const struct fgprof_profile *profile, const struct pro
     free(used);
 }
 
+/* Whether it starts a thread or the program, as all its threads' stacks do. */
+static bool is_start(const struct fgprof_profile *profile, const struct profile_location *location)
+{
+    const struct profile_line *line = &profile->lines[location->first_line];
+    return location->line_count == 1 &&
+           place_roles(strings_get(&profile->strings, profile->functions[line->function].name)) &
+               LABEL_START;
+}
+
 static void write_location(const struct fgprof_profile *profile,
                            const struct profile_location *location, struct json *json)
 {
-    unsigned flags = (location->is_kernel ? FLAG_KERNEL : 0u) |
-                     (location->jit_function_plus_1 ? FLAG_JIT : 0u) |
-                     (location->is_note ? FLAG_NOTE : 0u);
+    unsigned flags =
+        (location->is_kernel ? FLAG_KERNEL : 0u) | (location->jit_function_plus_1 ? FLAG_JIT : 0u) |
+        (location->is_note ? FLAG_NOTE : 0u) | (is_start(profile, location) ? FLAG_START : 0u);
     json_begin(json, NULL, '[');
     json_number(json, NULL, module_of(profile, location));
     json_number(json, NULL, flags);
@@ -138,6 +150,22 @@ static void write_stacks(const struct fgprof_profile *profile, struct json *json
         json_end(json, ']');
     }
     json_end(json, ']');
+}
+
+static void write_places(const struct fgprof_profile *profile, struct json *json)
+{
+    struct places places;
+    struct profile_frame frame;
+    int err = places_init(&places, profile);
+    if (err && !json->sink->error)
+        json->sink->error = err;
+    json_begin(json, "places", '[');
+    for (size_t i = 0; i < profile->stack_count && !err; i++) {
+        size_t nearer = place_of_stack(&places, &profile->stacks[i], &frame);
+        json_number(json, NULL, nearer == PLACE_NONE ? 0 : nearer);
+    }
+    json_end(json, ']');
+    places_free(&places);
 }
 
 static void write_values(const struct fgprof_profile *profile, const struct profile_sample *sample,
@@ -342,6 +370,7 @@ static void page_report(const struct fgprof_profile *profile, const struct profi
     struct report report = {.profile = profile, .view = view};
     if (profile_is_of_objects(profile))
         return;
+    write_places(profile, json);
     int err = report_make(&report);
     if (err && !json->sink->error)
         json->sink->error = err;

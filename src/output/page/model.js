@@ -167,7 +167,7 @@ function aggregate(profile, choice) {
   return {tree, categories, totals, threads: threads.size, frames,
           stripKept: () => stripKept(stacks, choice),
           threadRows: () => countThreads(stacks, stacks.kept({...choice, thread: ''})),
-          waitRows: () => countWaits(samples, filtered),
+          waitRows: () => countWaits(stacks, filtered),
           functions: stacks.functions.count(samples, kept)
             .filter(row => !(frames[row.frame].flags & FLAG_THREAD))};
 }

@@ -186,6 +186,8 @@ class Page {
       return palette.difference(this.differences.of(node) / (this.differences.largest || 1));
     if (this.colour === 'module')
       return palette.css(moduleHues[frame], frames[frame].shade, 1);
+    if (frames[frame].flags & FLAG_START)
+      return palette.css(GREY, frames[frame].shade, 0.5);
     const top = tree.top(node), share = tree.share(node, top) / (tree.width[node] || 1);
     return palette.css(this.hues[top], frames[frame].shade, share);
   }
@@ -207,7 +209,7 @@ class Page {
   // The tables that are in sight.
   fillTabs() {
     if (!byId('threads').hidden)
-      this.threads.show(this.model.threadRows(), this.model.frames, this.amounts, this.choices.get('thread'));
+      this.threads.show(this.model.threadRows(), this.amounts, this.choices.get('thread'));
     if (!byId('waits').hidden)
       this.waits.show(this.model.waitRows(), this.profile.after, this.profile.stacks(this.lines).table,
                       this.amounts, this.choices.chosen);

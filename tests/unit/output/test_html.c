@@ -81,7 +81,7 @@ static void test_golden_data(void **state)
         "\"locations\":[[1,0,3,4,3,5,4,9],[1,0,\"[app]\"]],"
         "\"stacks\":[[0,1],[1]],"
         "\"samples\":[[0,6,77,0,0,0,5,50505050,0],[1,7,0,3,8,0,2,20202020,0]],"
-        "\"findings\":[],\"idle\":[[0,7,0]]}");
+        "\"places\":[0,0],\"findings\":[],\"idle\":[[0,7,0]]}");
     free(data);
 }
 
@@ -116,12 +116,11 @@ static void test_elapsed_time(void **state)
     make_elapsed(profile);
     assert_data(profile,
                 "\"has_elapsed\":true,\"shows_elapsed\":true,\"parallel\":[20000000,10000000]");
-    assert_data(
-        profile,
-        "\"samples\":[[0,2,0,3,0,0,2,20202020,0,10000000],"
-        "[1,0,0,3,0,0,0,0,0,20000000]],"
-        "\"findings\":[[\"thread \\\"app\\\" waits 0.02 s in sleeping here:\",\"f\",\"f\"]],"
-        "\"idle\":[]}");
+    assert_data(profile, "\"samples\":[[0,2,0,3,0,0,2,20202020,0,10000000],"
+                         "[1,0,0,3,0,0,0,0,0,20000000]],"
+                         "\"places\":[0,0],\"findings\":[[\"thread \\\"app\\\" waits 0.02 s in "
+                         "sleeping here:\",\"f\",\"f\"]],"
+                         "\"idle\":[]}");
 }
 
 /* Times are rounded to grains of 2 ns: a run that is too short is left out, and its neighbours are
@@ -167,7 +166,7 @@ static void test_only_kept_samples_are_written(void **state)
     make_state(profile, place, THREAD_RUNNING, "", "", 3);
     fgprof_profile_set_kept(profile, FGPROF_KEPT_ON_CPU);
     assert_data(profile, "\"kept\":\"on-cpu\"");
-    assert_data(profile, "\"samples\":[[0,2,0,1,0,0,3,30303030,0]],\"findings\":");
+    assert_data(profile, "\"samples\":[[0,2,0,1,0,0,3,30303030,0]],\"places\":[0],\"findings\":");
 }
 
 /* A name is the target's: it neither ends the script that it stands in, nor the JSON string. */
@@ -255,7 +254,7 @@ static char *written_difference(const struct fgprof_profile *before,
 /* What a difference leaves out. */
 static void cut_report(char *data)
 {
-    char *report = strstr(data, ",\"findings\":");
+    char *report = strstr(data, ",\"places\":");
     assert_non_null(report);
     strcpy(report, "}");
 }
@@ -294,7 +293,8 @@ static void test_processes(void **state)
     make_two_processes(profile, make_function(profile, 0x1000, PROFILE_NO_MAPPING, "f", "", 0));
     assert_data(profile, "\"processes\":[[70,3],[71,4]],"
                          "\"strings\":[\"\",\"f\",\"app\",\"make\",\"a;b c\"]");
-    assert_data(profile, ",2,0,0],[0,2,0,0,0,0,3,0,1]],\"findings\":[],\"idle\":[]}");
+    assert_data(profile,
+                ",2,0,0],[0,2,0,0,0,0,3,0,1]],\"places\":[0],\"findings\":[],\"idle\":[]}");
 }
 
 /* What threads wait for is a table of its own. Samples whose owners were at different places are
@@ -324,14 +324,15 @@ static void test_waits(void **state)
     assert_data(profile,
                 "\"strings\":[\"\",\"mutex\",\"mutex \\u003c/script>\",\"f\",\"g\",\"app\","
                 "\"boss\",\"mutex g_lock\",\"futex\"]");
-    assert_data(profile, "\"samples\":[[0,5,0,1,0,0,1,10101010,0],[0,5,0,3,8,0,2,20202020,0],"
-                         "[0,5,0,3,8,0,3,30303030,0]],"
-                         "\"waits\":[[1,2],[1,2,0,6,7,0,0],[1,2,0,6,7,0,1],[1,7,0,6,0,0,0],"
-                         "[1,7,0,6,0,2,0]],\"sample_waits\":[0,3,5],\"findings\":");
+    assert_data(profile,
+                "\"samples\":[[0,5,0,1,0,0,1,10101010,0],[0,5,0,3,8,0,2,20202020,0],"
+                "[0,5,0,3,8,0,3,30303030,0]],"
+                "\"waits\":[[1,2],[1,2,0,6,7,0,0],[1,2,0,6,7,0,1],[1,7,0,6,0,0,0],"
+                "[1,7,0,6,0,2,0]],\"sample_waits\":[0,3,5],\"places\":[0,0],\"findings\":");
     fgprof_profile_set_threads(profile, FGPROF_THREADS_BY_NAME);
     assert_data(profile, "[1,2,0,6,0,0,1]");
     fgprof_profile_set_kept(profile, FGPROF_KEPT_ON_CPU);
-    assert_data(profile, "\"samples\":[[0,5,0,1,0,0,1,10101010,0]],\"findings\":");
+    assert_data(profile, "\"samples\":[[0,5,0,1,0,0,1,10101010,0]],\"places\":[0,0],\"findings\":");
 }
 
 int main(void)
