@@ -146,6 +146,8 @@ class Choices {
   }
 
   toggleIdle() {
+    if (!this.profile.idleThreads.length)
+      return;
     this.hidesIdle = !this.hidesIdle;
     this.onChange('idle');
   }

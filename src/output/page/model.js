@@ -164,10 +164,21 @@ function aggregate(profile, choice) {
       threads.add(samples[i].tid || samples[i].threadName);
   }
   const tree = new Tree(shape, samples, kept, choice.side, categoryOfSample, categories.length);
+  const functionsIn = node => stacks.functions.count(samples, samplesIn(shape, node, kept))
+    .filter(row => !(frames[row.frame].flags & FLAG_THREAD));
   return {tree, categories, totals, threads: threads.size, frames,
           stripKept: () => stripKept(stacks, choice),
-          threadRows: () => countThreads(stacks, stacks.kept({...choice, thread: ''})),
-          waitRows: () => countWaits(stacks, filtered),
-          functions: stacks.functions.count(samples, kept)
-            .filter(row => !(frames[row.frame].flags & FLAG_THREAD))};
+          threadRows: node => countThreads(stacks, samplesIn(shape, node, stacks.kept({...choice, thread: ''}))),
+          waitRows: node => countWaits(stacks, samplesIn(shape, node, filtered)),
+          functions: functionsIn(0), functionsIn};
+}
+
+// Those of the kept samples that pass through a node.
+function samplesIn({order, first, last}, node, kept) {
+  if (!node)
+    return kept;
+  const made = new Array(kept.length).fill(false);
+  for (let i = first[node]; i < last[node]; i++)
+    made[order[i]] = kept[order[i]];
+  return made;
 }

@@ -43,6 +43,10 @@ class Page {
     byId('kind').textContent = this.kindText();
     byId('search').addEventListener('input', () => this.search());
     byId('help-button').addEventListener('click', () => this.toggleHelp());
+    document.querySelector('.skip').addEventListener('click', event => {
+      event.preventDefault(); // what is behind # is the view
+      byId('graph').focus();
+    });
     bindMouse(this);
     bindKeys(this);
     this.count();
@@ -201,17 +205,25 @@ class Page {
       : [amounts.after(tree.time[0]), this.countText(tree.count[0])].filter(Boolean).join(', ');
     byId('unit-text').textContent = this.isDifference ? this.differenceText() : this.unitText();
     byId('width-name').textContent = this.names().amount;
-    this.table.show(this.model, amounts, this.matches, this.unit(), isTyped);
-    if (!isTyped)
+    this.fillTables(isTyped);
+  }
+
+  // The tables show what the graph is zoomed to. isLate: that may come a moment later.
+  fillTables(isLate) {
+    clearTimeout(this.timer);
+    this.table.show(this.model, this.graph.zoomed, this.amounts, this.matches, this.unit(), isLate);
+    if (isLate)
+      this.timer = setTimeout(() => this.fillTabs(), PAUSE_MS);
+    else
       this.fillTabs();
   }
 
   // The tables that are in sight.
   fillTabs() {
     if (!byId('threads').hidden)
-      this.threads.show(this.model.threadRows(), this.amounts, this.choices.get('thread'));
+      this.threads.show(this.model.threadRows(this.graph.zoomed), this.amounts, this.choices.get('thread'));
     if (!byId('waits').hidden)
-      this.waits.show(this.model.waitRows(), this.profile.after, this.profile.stacks(this.lines).table,
+      this.waits.show(this.model.waitRows(this.graph.zoomed), this.profile.after, this.profile.stacks(this.lines).table,
                       this.amounts, this.choices.chosen);
   }
 
@@ -258,10 +270,45 @@ class Page {
     byId('graph').scrollIntoView({block: 'nearest'});
   }
 
+  // Selects the next frame that is found and can be seen, or the one before.
+  showHit(step) {
+    const {graph, model: {tree}} = this, {found, layout} = graph;
+    if (!found)
+      return;
+    const begin = graph.zoomed, end = tree.end[begin], count = end - begin;
+    let node = Math.max(graph.selected, begin);
+    for (let i = 0; i < count; i++) {
+      node = begin + (node - begin + step + count) % count;
+      if (found.isFound(node) && tree.width[node] && layout.placeOf(node))
+        return this.selectNode(node);
+    }
+  }
+
+  selectNode(node) {
+    this.graph.select(node);
+    const {x, y} = this.graph.pointOf(node);
+    this.showTip(node, x, y);
+  }
+
+  // Copies the stack of the frame that is selected or under the mouse, or that is zoomed to.
+  async copyStack() {
+    const {graph, model: {tree}} = this, names = [];
+    const chosen = [graph.selected, graph.hovered, graph.zoomed].find(node => node > 0) || 0;
+    for (let node = chosen; node > 0; node = tree.parent[node])
+      names.unshift(this.labelOf(node));
+    if (!names.length)
+      return;
+    const isCopied = await copyText(names.join(';'));
+    const {x, y} = graph.pointOf(chosen);
+    this.tip.show([element('div', isCopied ? `Copied: ${names.length} frames` : 'The browser does not allow to copy')],
+                  null, x, y);
+  }
+
   zoom(node) {
     this.tip.hide();
     this.graph.zoom(node);
     this.showPath();
+    this.fillTables(true);
   }
 
   // Returns whether there was anything to leave.
