@@ -5,8 +5,9 @@ import signal
 import subprocess
 
 import made_page
-from harness import thread_named, wait_until_asleep, wait_until_running
+from harness import thread_named, users_build, wait_until_asleep, wait_until_running
 from page import Page, seconds, share
+from servers import redis_under_load
 from webdriver import Browser
 
 FUTEX = 3  # of "strings"
@@ -209,6 +210,48 @@ def test_strip_of_extremes(world):
         assert 0.2 * all_time < seconds(browser.text("#total")) < 0.3 * all_time
         console = browser.console()
         assert not console, console
+    finally:
+        browser.close()
+
+
+@users_build
+def test_first_screen_of_redis_under_load(world):
+    """What it is, what stands out and when, above the fold; the idle threads are not in the way."""
+    path = world.path("redis.html")
+    with redis_under_load(world, "get") as server:
+        world.attach(server, "-q", "-o", path)
+    browser = Browser()
+    try:
+        page = TimePage(browser, path)
+        assert re.match(rf"redis-server/{server.pid}, 2\.\d\d s, ", browser.text("#subject")), browser.text("#subject")
+        findings = browser.run("return [...document.querySelectorAll('#findings li')].map(e => e.innerText)")
+        assert any(f'"redis-server"/{server.pid}' in text for text in findings), findings
+        assert re.match(r"[3-9] idle threads hidden", browser.text("#idle")), browser.text("#idle")
+        assert page.names() == [] and browser.text("#strip-names span") == "1 thread"
+        for id in "#findings", "#strip", "#graph":
+            bottom = browser.run("return document.querySelector(arguments[0]).getBoundingClientRect().bottom", id)
+            assert bottom < 900, (id, bottom)
+    finally:
+        browser.close()
+
+
+def test_strip_marks_a_deadlock(world):
+    path = world.path("locks.html")
+    with world.running("locks", 60, world.path("locked")) as target:
+        wait_until_asleep(target.pid)
+        world.attach(target, "-q", "-o", path, duration="1s")
+    browser = Browser()
+    try:
+        page = TimePage(browser, path)
+        browser.click("#idle")
+        rows = browser.run("return [...document.querySelectorAll('#strip-names button')].map(b => b.innerText)")
+        marked = page.strip()
+        assert any(name.startswith("cycle-") for name in rows), rows
+        text = re.sub(r'"deadlocks":\[[^\]]*\],', "", open(path).read())
+        open(path, "w").write(text)
+        page = TimePage(browser, path)
+        browser.click("#idle")
+        assert page.strip() != marked
     finally:
         browser.close()
 
