@@ -199,7 +199,8 @@ FGPROF_API int fgprof_options_set_kernel_stacks(fgprof_options *options, bool ar
  * still ends when a spawned command exits. Default: false. */
 FGPROF_API int fgprof_options_set_children(fgprof_options *options, bool are_followed);
 
-/* Sets whether to keep the order of each thread's samples, which FGPROF_SPEEDSCOPE needs. Up to
+/* Sets whether to keep the order of each thread's samples, which FGPROF_SPEEDSCOPE needs
+ * and FGPROF_HTML shows. Up to
  * 4,194,304 runs of equal samples are kept, of 16 bytes each. After that the timelines end, and
  * the summary's timeline_lost_ns says how much time they lack. Default: false. */
 FGPROF_API int fgprof_options_set_timeline(fgprof_options *options, bool is_wanted);
@@ -552,15 +553,18 @@ struct fgprof_function {
     uint64_t state_ns[FGPROF_STATES_MAX]; /* total_ns, by what the thread was doing */
 };
 
-/* The time of one thread in one state, system call and leaf function. */
+/* The time of one thread in one state, system call and function, and for one resource. */
 struct fgprof_activity {
     pid_t tid; /* 0 unless threads are told apart by id */
     enum fgprof_state state;
     const char *thread_name;
-    const char *syscall;  /* that it waited in; "": none */
-    const char *function; /* the leaf, as in struct fgprof_function */
+    const char *syscall; /* that it waited in; "": none */
+    /* Where it was in the program's own code, as in struct fgprof_function: the function nearest to
+     * the leaf that is not of the kernel or the C or C++ library; the leaf if there is none. */
+    const char *function;
     const char *module;
     uint64_t time_ns;
+    const char *resource; /* what it waited for, as "mutex g_lock"; "": nothing, or not known */
 };
 
 /* The time that one thread waited for one thing in the hands of one owner. */
@@ -628,8 +632,8 @@ struct fgprof_span {
     pid_t pid;
     pid_t tid; /* 0 unless threads are told apart by id */
     const char *thread_name;
-    /* The function nearest to the leaf that has a name, where most of the time was spent; NULL:
-     * there is none. */
+    /* Where most of the time was spent: the function nearest to the leaf that has a name and is
+     * not of the kernel or the C or C++ library; NULL: there is none. */
     const char *function;
     uint64_t begin_ns; /* since 1970 */
     uint64_t time_ns;
@@ -660,7 +664,7 @@ enum fgprof_format {
     /* The whole profile, gzipped, for fgprof_profile_read. Includes samples that are not kept, and
      * tells threads apart as the recording did. */
     FGPROF_RAW,
-    FGPROF_HTML, /* a page with a flame graph, in one file */
+    FGPROF_HTML, /* a page with a flame graph, in one file; with the timeline, also when */
     /* At most 100 lines of text about where the time went, with long names shortened; the same as
      * JSON. Tells most if threads are told apart by id. */
     FGPROF_REPORT,

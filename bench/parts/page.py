@@ -98,6 +98,33 @@ def rows_of(world, frames):
                                for column in columns)] for title, values in found.items()]
 
 
+# Half of the time is selected at first, and moved.
+TIME_BEGIN = made_page.BEGIN + """
+const strip = document.querySelector('#strip-time');
+const press = key => strip.dispatchEvent(new KeyboardEvent('keydown', {key, bubbles: true}));
+"""
+TIME_ACTIONS = {
+    "zoom": made_page.ACTIONS["zoom"],
+    "filter": made_page.ACTIONS["filter"],
+    "select": "press(i % 2 ? 'ArrowRight' : 'ArrowLeft');",
+}
+THREADS, MINUTES = 1000, 30
+
+
+def time_rows_of(world):
+    """The page of many threads, with as many runs as a recording keeps (count/timeline.h)."""
+    rows = []
+    for runs in world.pick([1 << 20, 4 << 20], [1 << 18]):
+        programs.progress(f"  {runs} runs")
+        path = world.path("threads.html")
+        made_page.write_data(world.fgprof, path, made_page.data_of_threads(
+            made_page.make_tree(20000), THREADS, runs, 60 * MINUTES))
+        found = measure(world, f"file://{path}#time=450-1350", OURS_RENDER, TIME_BEGIN, TIME_ACTIONS, ROUNDS)
+        rows.append([f"{runs:,}", f"{os.path.getsize(path) / 1e6:.1f}",
+                     *(f"{found[column]:.1f}" for column in ["render", *TIME_ACTIONS])])
+    return rows
+
+
 def report(world):
     sys.setrecursionlimit(100000)
     rows = []
@@ -111,4 +138,10 @@ for one of: a zoom, a scroll, a move of the mouse to another frame, a letter typ
 a filter that counts anew (which d3-flame-graph has not). Below 16 ms it is smooth at 60 Hz.
 d3-flame-graph, if it was measured (`--d3`), shows the same tree in the same window.
 
-{tables.table(["frames", *columns], rows)}"""
+{tables.table(["frames", *columns], rows)}
+
+Pages with the order of time: {THREADS:,} threads for {MINUTES} minutes, with 40,000 samples in as many runs of equal
+samples; a recording keeps at most 4,194,304. The frames are 20,000. *Select* is the CPU time of a selection of half
+of the time, until graph and table are painted; *filter* counts anew and draws the strip anew.
+
+{tables.table(["runs", "MB", "render", *TIME_ACTIONS], time_rows_of(world))}"""

@@ -30,7 +30,7 @@ static void sized_copy(void *to, size_t to_bytes, const void *from, size_t from_
 
 SIZED_ENDS_WITH(struct fgprof_summary, waits_limited);
 SIZED_ENDS_WITH(struct fgprof_function, state_ns);
-SIZED_ENDS_WITH(struct fgprof_activity, time_ns);
+SIZED_ENDS_WITH(struct fgprof_activity, resource);
 SIZED_ENDS_WITH(struct fgprof_wait, time_ns);
 SIZED_ENDS_WITH(struct fgprof_span_query, last_ns);
 SIZED_ENDS_WITH(struct fgprof_span, time_ns);

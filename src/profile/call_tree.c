@@ -6,74 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Names in glibc (csu/, nptl/, sysdeps/), musl and libstdc++. */
-static const char *const starts[] = {
-    "_start",
-    "__libc_start_main",
-    "__libc_start_call_main",
-    "call_init",
-    "clone",
-    "__clone",
-    "clone3",
-    "__clone3",
-    "__GI___clone",
-    "__GI___clone3",
-    "start_thread",
-    "thread_start",
-    "execute_native_thread_routine",
-};
-
-/* Parts of the names of functions that wait for a lock, in glibc, musl, Rust's std and parking_lot,
- * and absl. Condition variables are not locks, but retake theirs. */
-static const char *const locks[] = {
-    "pthread_mutex_lock",          "pthread_mutex_timedlock",
-    "pthread_mutex_clocklock",     "pthread_mutex_cond_lock",
-    "pthread_rwlock_rdlock",       "pthread_rwlock_wrlock",
-    "pthread_rwlock_timedrd",      "pthread_rwlock_timedwr",
-    "pthread_rwlock_clock",        "lll_lock_wait",
-    "Mutex::lock_contended",       "RwLock::read_contended",
-    "RwLock::write_contended",     "RawMutex::lock_slow",
-    "RawRwLock::lock_shared_slow", "RawRwLock::lock_exclusive_slow",
-    "absl::Mutex::LockSlow",       "absl::Mutex::Lock",
-};
-
-/* Prefixes of functions that call those for others. */
-static const char *const wrappers[] = {
-    "__gthread",
-    "std::mutex",
-    "std::timed_mutex",
-    "std::recursive_mutex",
-    "std::shared_mutex",
-    "std::__shared_",
-    "std::shared_lock",
-    "std::lock",
-    "std::scoped_lock",
-    "std::unique_lock",
-    "std::sync::",
-    "std::sys::",
-    "parking_lot",
-    "lock_api::",
-    "absl::MutexLock",
-    "absl::ReaderMutexLock",
-    "absl::WriterMutexLock",
-};
-
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
-static unsigned roles_of(const char *text)
-{
-    unsigned roles = 0;
-    for (size_t i = 0; i < COUNT(starts); i++)
-        roles |= strcmp(text, starts[i]) == 0 ? LABEL_START : 0u;
-    if (strncmp(text, "__libc_start_main", strlen("__libc_start_main")) == 0)
-        roles |= LABEL_START; /* with "_impl" or a version behind it */
-    for (size_t i = 0; i < COUNT(locks); i++)
-        roles |= strstr(text, locks[i]) ? LABEL_LOCK : 0u;
-    for (size_t i = 0; i < COUNT(wrappers); i++)
-        roles |= strncmp(text, wrappers[i], strlen(wrappers[i])) == 0 ? LABEL_WRAPPER : 0u;
-    return roles;
-}
-
 int labels_init(struct labels *labels, const struct fgprof_profile *profile)
 {
     *labels = (struct labels){
@@ -102,7 +34,7 @@ int label_add(struct labels *labels, const char *text, uint32_t *ret_label)
         strings_intern(&labels->texts, text, ret_label))
         return -ENOMEM;
     if (labels->texts.count > known)
-        labels->roles[*ret_label] = (unsigned char)roles_of(text);
+        labels->roles[*ret_label] = (unsigned char)place_roles(text);
     return 0;
 }
 
@@ -151,20 +83,6 @@ static int append(struct labelled_stack *labelled, uint32_t label)
     return 0;
 }
 
-static bool is_in_c_library(const struct fgprof_profile *profile,
-                            const struct profile_location *location)
-{
-    static const char *const names[] = {"libc.so.", "libc-2.", "libpthread", "ld-musl-"};
-    if (location->mapping == PROFILE_NO_MAPPING)
-        return false;
-    const char *path = strings_get(&profile->strings, profile->mappings[location->mapping].path);
-    for (size_t i = 0; i < COUNT(names); i++) {
-        if (strncmp(basename(path), names[i], strlen(names[i])) == 0)
-            return true;
-    }
-    return false;
-}
-
 int labels_of_stack(struct labels *labels, const struct fgprof_profile *profile,
                     const struct profile_stack *stack, struct labelled_stack *labelled)
 {
@@ -176,7 +94,7 @@ int labels_of_stack(struct labels *labels, const struct fgprof_profile *profile,
     labelled->depth = 0;
     while (!err && frame_next_from_root(profile, stack, &walk, &frame)) {
         bool was_in_library = is_in_library;
-        is_in_library = is_in_c_library(profile, frame.location);
+        is_in_library = place_is_in_library(profile, frame.location, PLACE_C_LIBRARY);
         if (is_in_library && !was_in_library)
             labelled->library_call = labelled->depth;
         err = label_of_frame(labels, profile, &frame, &label);

@@ -4,16 +4,10 @@
 #define FGPROF_PROFILE_CALL_TREE_H
 
 #include "profile/frame.h"
+#include "profile/place.h"
 
 /* Labels number the names of a profile's frames. Frames of equal name have the same label, whatever
  * their addresses. */
-
-/* What a function is for. */
-enum label_role {
-    LABEL_START = 1,   /* starts a thread or a program, and is on all its stacks */
-    LABEL_LOCK = 2,    /* waits for a lock */
-    LABEL_WRAPPER = 4, /* between a lock's user and the function that waits */
-};
 
 struct labels {
     struct strings texts;

@@ -1,5 +1,5 @@
 #include "profile/function_times.h"
-#include "profile/frame.h"
+#include "profile/place.h"
 #include "proc/tids.h"
 
 #include <errno.h>
@@ -142,7 +142,7 @@ int profile_functions(const struct fgprof_profile *profile, const pid_t *tids, s
 
 /* The key of an activity's row, compared as bytes. */
 struct activity_key {
-    uint32_t tid, thread_name, state, syscall_name, function;
+    uint32_t tid, thread_name, state, syscall_name, function, resource;
 };
 
 struct activities {
@@ -150,19 +150,22 @@ struct activities {
     struct fgprof_activity *rows;
     size_t count;
     struct index index;
+    struct places places;
 };
 
 /* The caller has made room for one row per sample. */
 static int add_activity(const struct fgprof_profile *profile, const struct functions *functions,
                         const struct profile_sample *sample, struct activities *activities)
 {
-    struct frame_walk walk = {0};
-    struct profile_frame leaf;
-    struct activity_key key = {sample->tid, sample->thread_name, sample_state(sample),
-                               sample->syscall_name, NO_NAME};
+    const struct profile_wait *wait = sample_wait(profile, sample);
+    struct profile_frame place;
+    struct activity_key key = {
+        sample->tid, sample->thread_name,      sample_state(sample), sample->syscall_name,
+        NO_NAME,     wait ? wait->resource : 0};
     struct function_key function = {NO_NAME, 0};
-    if (frame_next_from_leaf(profile, &profile->stacks[sample->stack], &walk, &leaf)) {
-        key.function = function_at(profile, functions, &leaf);
+    if (place_of_stack(&activities->places, &profile->stacks[sample->stack], &place) !=
+        PLACE_NONE) {
+        key.function = function_at(profile, functions, &place);
         function = functions->keys[key.function];
     }
     size_t known = activities->count;
@@ -178,6 +181,7 @@ static int add_activity(const struct fgprof_profile *profile, const struct funct
             .syscall = strings_get(&profile->strings, sample->syscall_name),
             .function = name_of(profile, &function),
             .module = strings_get(&profile->strings, function.module),
+            .resource = strings_get(&profile->strings, key.resource),
         };
     activities->rows[number].time_ns += sample->time_ns;
     return 0;
@@ -191,7 +195,9 @@ int profile_activities(const struct fgprof_profile *profile, struct fgprof_activ
         .keys = calloc(profile->sample_count + 1, sizeof *activities.keys),
         .rows = calloc(profile->sample_count + 1, sizeof *activities.rows),
     };
-    int err = activities.keys && activities.rows ? 0 : -ENOMEM;
+    int err = places_init(&activities.places, profile);
+    if (!activities.keys || !activities.rows)
+        err = -ENOMEM;
     bool has_functions = false;
     if (!err)
         err = functions_number(profile, &functions);
@@ -202,6 +208,7 @@ int profile_activities(const struct fgprof_profile *profile, struct fgprof_activ
     }
     if (has_functions)
         functions_free(&functions);
+    places_free(&activities.places);
     free(activities.keys);
     index_free(&activities.index);
     if (err) {

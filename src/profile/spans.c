@@ -1,6 +1,7 @@
 #include "profile/spans.h"
 #include "base/array.h"
 #include "profile/kind.h"
+#include "profile/place.h"
 #include "wait/resource.h"
 
 #include <errno.h>
@@ -13,7 +14,8 @@ struct search {
     const struct fgprof_span_query *query;
     regex_t thread_name; /* compiled if the query has one */
     uint64_t after_ns;   /* since 1970: when the last part of the profile's time begins */
-    bool *has_function;  /* by stack: whether it has the query's function */
+    struct places places;
+    bool *has_function; /* by stack: whether it has the query's function */
     struct fgprof_span *rows;
     size_t count, capacity;
 };
@@ -79,16 +81,17 @@ static bool matches(const struct search *search, const struct profile_sample *sa
            (!search->query->is_blocked || is_blocked(search->profile, sample));
 }
 
-static const char *leaf_name(const struct fgprof_profile *profile, uint32_t number)
+/* The name of the stack's place, or of the nearest caller that has one. */
+static const char *place_name(struct places *places, uint32_t number)
 {
+    const struct fgprof_profile *profile = places->profile;
     const struct profile_stack *stack = &profile->stacks[number];
-    for (size_t i = 0; i < stack->depth; i++) {
-        uint32_t at = profile->stack_locations[stack->first_location + i];
-        const struct profile_location *location = &profile->locations[at];
-        if (location->is_note || !location->line_count)
-            continue;
-        uint32_t function = profile->lines[location->first_line].function;
-        return strings_get(&profile->strings, profile->functions[function].name);
+    struct frame_walk walk = {0};
+    struct profile_frame frame;
+    size_t nearer = place_of_stack(places, stack, &frame);
+    for (size_t i = 0; frame_next_from_leaf(profile, stack, &walk, &frame); i++) {
+        if (i >= nearer && frame.line && !frame.location->is_note)
+            return strings_get(&profile->strings, profile->functions[frame.line->function].name);
     }
     return NULL;
 }
@@ -111,7 +114,7 @@ static int close_span(struct search *search, const struct profile_timeline *time
                    : 0,
         .tid = (pid_t)timeline->tid,
         .thread_name = strings_get(&profile->strings, timeline->thread_name),
-        .function = leaf_name(profile, sample->stack),
+        .function = place_name(&search->places, sample->stack),
         .begin_ns = span->begin_ns,
         .time_ns = span->end_ns - span->begin_ns,
     };
@@ -175,7 +178,9 @@ int profile_spans(const struct fgprof_profile *profile, const struct fgprof_span
     uint64_t elapsed_ns = profile->summary.elapsed_ns;
     if (query->last_ns && query->last_ns < elapsed_ns)
         search.after_ns = profile->start_time_ns + elapsed_ns - query->last_ns;
-    int err = query->function ? find_function(&search) : 0;
+    int err = places_init(&search.places, profile);
+    if (!err && query->function)
+        err = find_function(&search);
     for (size_t i = 0; i < profile->timeline_count && !err; i++) {
         if (is_of_thread(&search, &profile->timelines[i]))
             err = walk(&search, &profile->timelines[i]);
@@ -183,6 +188,7 @@ int profile_spans(const struct fgprof_profile *profile, const struct fgprof_span
     if (query->thread_name)
         regfree(&search.thread_name);
     free(search.has_function);
+    places_free(&search.places);
     if (err) {
         free(search.rows);
         return err;

@@ -13,7 +13,8 @@ static int take_samples(struct fgprof_profile *merged, int err, struct profile_v
     if (err)
         free(merged->samples);
     else
-        *ret_view = (struct profile_view){merged->samples, merged->sample_count};
+        *ret_view =
+            (struct profile_view){.samples = merged->samples, .sample_count = merged->sample_count};
     return err;
 }
 
@@ -64,23 +65,31 @@ int profile_view_make(const struct fgprof_profile *profile, bool tells_places,
                       struct profile_view *ret_view)
 {
     struct fgprof_profile merged = {0};
-    int err = 0;
+    uint32_t *numbers = calloc(profile->sample_count + 1, sizeof *numbers);
+    int err = numbers ? 0 : -ENOMEM;
     for (size_t i = 0; i < profile->sample_count && !err; i++) {
         struct profile_sample sample = profile->samples[i];
+        numbers[i] = PROFILE_NO_SAMPLE;
         if (!is_shown(profile, &sample))
             continue;
         if (profile->threads == FGPROF_THREADS_BY_NAME)
             sample.tid = 0;
         if (sample.wait_plus_1 && !tells_places)
             sample.wait_plus_1 = profile->waits[sample.wait_plus_1 - 1].label + 1;
-        err = profile_add_sample(&merged, &sample, NULL);
+        err = profile_add_sample(&merged, &sample, &numbers[i]);
     }
-    return take_samples(&merged, err, ret_view);
+    err = take_samples(&merged, err, ret_view);
+    if (err)
+        free(numbers);
+    else
+        ret_view->numbers = numbers;
+    return err;
 }
 
 void profile_view_free(struct profile_view *view)
 {
     free(view->samples);
+    free(view->numbers);
     *view = (struct profile_view){0};
 }
 

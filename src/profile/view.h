@@ -7,6 +7,8 @@
 struct profile_view {
     struct profile_sample *samples;
     size_t sample_count;
+    uint32_t *numbers; /* by sample of the profile: its number here, or PROFILE_NO_SAMPLE. NULL:
+                          made for certain times */
 };
 
 /* Makes a view of the samples that the profile's `kept` selects, in the profile's order. Merges

@@ -1,5 +1,6 @@
 """A page of a made-up profile of any size, and what is done with it to measure it."""
 
+import base64
 import json
 import random
 import re
@@ -42,12 +43,65 @@ def data_of(tree):
     }
 
 
+def varint(number):
+    out = bytearray()
+    while number > 127:
+        out.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*out, number])
+
+
+def timelines_of(grain_ns, threads):
+    """The order of time (src/output/page/html.c, write_timelines). threads: [begin, [[sample, grains], ...]],
+    in grains; the sample is -1 while the thread is absent."""
+    rows, packed = [], bytearray()
+    for begin, runs in threads:
+        known = {}
+        for sample, grains in runs:
+            is_new = sample not in known
+            packed += varint(known.setdefault(sample, len(known)))
+            if is_new:
+                packed += varint(sample + 1)
+            packed += varint(grains)
+        rows.append([begin, len(runs)])
+    return {"grain_ns": grain_ns, "ended_early": False, "threads": rows,
+            "runs": base64.b64encode(packed).decode()}
+
+
+def data_of_threads(tree, threads, runs, seconds):
+    """The tables for so many threads that are in the tree's stacks by turns, in so many runs in all."""
+    data, chance = data_of(tree), random.Random(2)
+    grain_ns = seconds * 10**9 // 2**20 + 1
+    most = 2 * seconds * 10**9 * threads // runs // grain_ns
+    samples, timelines = [], []
+    for thread in range(threads):
+        first = len(samples)
+        for _ in range(40):
+            samples.append([chance.randrange(len(data["stacks"])), 1, 1000 + thread,
+                            1 + chance.randrange(3), 0, 0, 0, 0, 0])
+        made = [[first + chance.randrange(40), chance.randrange(1, most)] for _ in range(runs // threads)]
+        for sample, grains in made:
+            samples[sample][7] += grains * grain_ns
+            samples[sample][6] = samples[sample][7] // 10101010
+        timelines.append([0, made])
+    return data | {"elapsed_ns": seconds * 10**9, "samples": samples,
+                   "timelines": timelines_of(grain_ns, timelines), "idle": [], "findings": []}
+
+
 def write_page(program, path, tree):
     """Writes the page of that tree, using the program's own page of another recording."""
+    write_data(program, path, data_of(tree))
+
+
+def write_data(program, path, tables):
+    """Writes a page that has these tables in place of its own."""
     subprocess.run([program, "run", "-q", "-o", path, "--", "true"], check=True)
     page = open(path).read()
-    data = json.loads(DATA.search(page)[2]) | data_of(tree)
-    text = json.dumps(data, separators=(",", ":"))
+    data = json.loads(DATA.search(page)[2])
+    for key in "timelines", "waits", "sample_waits", "places":
+        data.pop(key, None)
+    data |= tables
+    text = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
     with open(path, "w") as file:
         file.write(DATA.sub(lambda match: match[1] + text + match[3], page))
 

@@ -83,6 +83,11 @@ class Page:
         return self.browser.run("return document.querySelector('#graph canvas').toDataURL()")
 
 
+def seconds(text):
+    number, unit = text.split()[:2]
+    return float(number) / {"s": 1, "ms": 1e3, "µs": 1e6}[unit.rstrip(",")]
+
+
 def share(text):
     return float(re.search(r"([\d.]+) %", text)[1])
 

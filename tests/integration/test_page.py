@@ -3,8 +3,8 @@
 import re
 
 import made_page
-from harness import folded, users_build, wait_until_asleep
-from page import Page, record, share, threads
+from harness import folded, users_build, wait_for, wait_until_asleep
+from page import Page, record, seconds, share, threads
 from webdriver import Browser
 
 
@@ -93,15 +93,49 @@ def test_page_of_a_recording_that_lagged(world):
         browser.close()
 
 
+def test_page_by_keys(world):
+    """All that a click does: to the graph, from hit to hit, and a stack is copied. Tables follow the zoom."""
+    path = world.path("keys.html")
+    made_page.write_page(world.program, path, [0, [[1, [[2, [], 30], [3, [], 20]], 0], [4, [[2, [], 40]], 10]], 0])
+    browser = Browser()
+    names = [f"namespace::function_{i}" for i in range(4)]
+    try:
+        page = Page(browser, path)
+        browser.run("navigator.clipboard.writeText = text => { window.copied = text; return Promise.resolve(); }")
+        browser.keys("Tab", "Enter")
+        assert browser.run("return document.activeElement.id") == "graph" and "#" not in browser.run("return location.href")
+        browser.keys("y")
+        assert browser.run("return window.copied") is None, "nothing is selected"
+        page.search("function_1$")
+        tips = []
+        for key in "n", "n", "n", "N":
+            browser.keys(key)
+            tips.append(re.search(r"[\d.]+ ms", browser.text("#tip"))[0])
+        assert tips == ["300 ms", "400 ms", "300 ms", "400 ms"], tips
+        browser.keys("y")
+        assert browser.run("return window.copied") == f"{names[3]};{names[1]}"
+        assert browser.text("#tip") == "Copied: 2 frames"
+        page.search("")
+        assert sorted(page.column(4)) == names
+        page.click(1, 0.1)
+        wait_for(lambda: sorted(page.column(4)) == names[:3], "the table of what is zoomed to")
+        assert page.column(0)[0] == "300 ms" and f"in {names[0]}" in browser.text("#function-count")
+        browser.click("#threads-tab")
+        times = [seconds(text) for row in browser.run(THREADS) for text in row[1:4]]
+        assert abs(sum(times) - 0.5) < 0.001, times
+        browser.click("#functions-tab")
+        browser.keys("Escape")
+        wait_for(lambda: len(page.column(4)) == 4, "the table of all")
+        console = browser.console()
+        assert not console, console
+    finally:
+        browser.close()
+
+
 WAITS = ("return [...document.querySelectorAll('#waits tbody tr')].filter(r => r.cells.length > 1)"
          ".map(r => [...r.cells].map(c => c.innerText))")
 CLICK_WAIT = ("[...document.querySelectorAll('#waits td.name button')]"
               ".find(b => b.innerText === arguments[0]).click()")
-
-
-def seconds(text):
-    number, unit = text.split()[:2]
-    return float(number) / {"s": 1, "ms": 1e3, "µs": 1e6}[unit.rstrip(",")]
 
 
 def test_page_of_waits(world):
@@ -137,6 +171,11 @@ def check_waits(page):
     assert second[5].startswith("middle"), rows
     assert seconds(first[1]) > seconds(second[1]) > 0, rows
     assert list(rows)[0] == "g_first" and "end of thread holder" in rows, rows
+    assert first[6] == second[6] == "take", rows
+    page.browser.click("#threads-tab")
+    places = {row[0].split("/")[0]: row[5] for row in page.browser.run(THREADS)}
+    assert places["waiter"] == "take (mutex g_first)" and places["middle"].startswith("take (mutex g_"), places
+    page.browser.click("#waits-tab")
     page.browser.run("document.querySelector('#waits button.open').click()")
     owners, waiters = page.browser.run(
         "return [...document.querySelectorAll('#waits .sides > div')].map(d => d.innerText)")

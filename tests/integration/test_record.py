@@ -144,8 +144,8 @@ def test_a_stall_is_in_the_file_that_it_caused(world):
         assert not recorder.files()
         tell(target, "stall 600")
         path, reason = recorder.next_file()
-        match = re.fullmatch(rf'{STALL}: thread "worker"/{worker} in in_stall for (\d+) ms \(at clock_nanosleep\)',
-                             reason) or re.fullmatch(r".* for ([\d.]+) s \(at clock_nanosleep\)", reason)
+        match = re.fullmatch(rf'{STALL}: thread "worker"/{worker} in in_stall for (\d+) ms \(at sleep_until\)',
+                             reason) or re.fullmatch(r".* for ([\d.]+) s \(at sleep_until\)", reason)
         assert match, reason
         report = recorder.report(path)
         assert report["recording"]["reason"] == reason, report

@@ -17,7 +17,8 @@ FLAGS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "-
 
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"  # the key of an element's reference
 KEYS = {"Escape": "\ue00c", "Enter": "\ue007", "Backspace": "\ue003", "ArrowUp": "\ue013",
-        "ArrowDown": "\ue015", "ArrowLeft": "\ue012", "ArrowRight": "\ue014"}
+        "ArrowDown": "\ue015", "ArrowLeft": "\ue012", "ArrowRight": "\ue014",
+        "Home": "\ue011", "End": "\ue010", "Tab": "\ue004", "Shift": "\ue008"}
 
 
 def start_driver():
@@ -89,9 +90,12 @@ class Browser:
                  "s.dispatchEvent(new Event('change', {bubbles: true}))", selector, value)
 
     def keys(self, *keys):
-        """Presses keys, one after the other."""
-        actions = [{"type": kind, "value": KEYS.get(key, key)}
-                   for key in keys for kind in ("keyDown", "keyUp")]
+        """Presses keys, one after the other; "Shift+End": together."""
+        actions = []
+        for key in keys:
+            parts = [KEYS.get(part, part) for part in ([key] if len(key) == 1 else key.split("+"))]
+            actions += [{"type": "keyDown", "value": part} for part in parts]
+            actions += [{"type": "keyUp", "value": part} for part in reversed(parts)]
         self._act({"type": "key", "id": "keyboard", "actions": actions})
 
     def mouse(self, x, y, clicks=0):
@@ -100,6 +104,14 @@ class Browser:
         for _ in range(clicks):
             actions += [{"type": "pointerDown", "button": 0}, {"type": "pointerUp", "button": 0}]
         self._act({"type": "pointer", "id": "mouse", "actions": actions})
+
+    def drag(self, x, y, to_x):
+        """Moves the mouse with its button down."""
+        place = {"type": "pointerMove", "y": int(y), "duration": 0}
+        self._act({"type": "pointer", "id": "mouse", "actions": [
+            {**place, "x": int(x)}, {"type": "pointerDown", "button": 0},
+            {**place, "x": int((x + to_x) / 2)}, {**place, "x": int(to_x)},
+            {"type": "pointerUp", "button": 0}]})
 
     def _act(self, source):
         self._call("POST", "/actions", {"actions": [source]})

@@ -56,9 +56,10 @@ fgprof_options *options_for_library(const struct cli_options *options)
     fgprof_options_set_threads(library,
                                tells_threads ? FGPROF_THREADS_BY_ID : options_threads(options));
     fgprof_options_set_names(library, options->names);
-    fgprof_options_set_timeline(
-        library, (options->format == FGPROF_SPEEDSCOPE || options->format == FGPROF_RAW) &&
-                     !options->slow_key);
+    fgprof_options_set_timeline(library, (options->format == FGPROF_HTML ||
+                                          options->format == FGPROF_SPEEDSCOPE ||
+                                          options->format == FGPROF_RAW) &&
+                                             !options->slow_key);
     fgprof_options_set_kernel_stacks(library, options->has_kernel_stacks);
     fgprof_options_set_children(library, options->has_children);
     fgprof_options_set_trace_ids(library, options->has_trace_ids);

@@ -147,14 +147,17 @@ static double top_percent(const struct top_screen *screen, uint64_t ns)
     return recent_ns ? 100 * (double)ns / (double)recent_ns : 0;
 }
 
-/* A function without a name is shown as in folded stacks: "[libfoo.so]". */
+/* A function without a name is shown as in folded stacks: "[libfoo.so]". What its thread waits for
+ * follows in brackets. */
 static void put_function(const struct top_layout *layout, int y, size_t column, const char *name,
-                         const char *module)
+                         const char *module, const char *resource)
 {
-    char unnamed[256] = "[unknown]";
-    if (!name && *module)
-        snprintf(unnamed, sizeof unnamed, *module == '[' ? "%s" : "[%s]", basename(module));
-    put_cell(layout, y, column, name ? name : unnamed);
+    char text[512] = "[unknown]";
+    if (name)
+        snprintf(text, sizeof text, *resource ? "%s (%s)" : "%s", name, resource);
+    else if (*module)
+        snprintf(text, sizeof text, *module == '[' ? "%s" : "[%s]", basename(module));
+    put_cell(layout, y, column, text);
 }
 
 static void draw_function(const struct top_screen *screen, const struct top_layout *layout, int y,
@@ -166,7 +169,7 @@ static void draw_function(const struct top_screen *screen, const struct top_layo
         put_states(row->recent_state_ns, STATES_COLUMNS);
     put_number(layout, y, FUNCTION_SELF_S, 2, (double)row->self_ns / 1e9);
     put_number(layout, y, FUNCTION_TOTAL_S, 2, (double)row->total_ns / 1e9);
-    put_function(layout, y, FUNCTION_NAME, row->name, row->module);
+    put_function(layout, y, FUNCTION_NAME, row->name, row->module, "");
     put_cell(layout, y, FUNCTION_MODULE, basename(row->module));
 }
 
@@ -216,7 +219,7 @@ static void draw_thread(const struct top_screen *screen, const struct top_layout
     put_number(layout, y, THREAD_WAIT, 0,
                top_percent(screen, row->recent_ns[FGPROF_STATE_WAITING]));
     put_cell(layout, y, THREAD_SYSCALL, *row->syscall ? row->syscall : top_state_name(row->state));
-    put_function(layout, y, THREAD_FUNCTION, row->function, row->module);
+    put_function(layout, y, THREAD_FUNCTION, row->function, row->module, row->resource);
 }
 
 /* Keeps the mark on an existing row, and that row in the window. */

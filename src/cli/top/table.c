@@ -164,6 +164,7 @@ static void add_activity(struct top_thread *row, const struct fgprof_activity *a
     row->syscall = activity->syscall;
     row->function = activity->function;
     row->module = activity->module;
+    row->resource = activity->resource;
 }
 
 int top_threads(const struct top_view *now, const struct top_view *before,
@@ -192,7 +193,7 @@ int top_threads(const struct top_view *now, const struct top_view *before,
     for (size_t i = 0; i < count; i++) {
         bool is_shown = !hides_idle || top_view_is_busy(now, rows[i].tid);
         if (is_shown && (matches(filter, rows[i].name) || matches(filter, rows[i].function) ||
-                         matches(filter, rows[i].syscall)))
+                         matches(filter, rows[i].syscall) || matches(filter, rows[i].resource)))
             rows[kept++] = rows[i];
     }
     qsort(rows, kept, sizeof *rows, compare_threads);

@@ -40,6 +40,7 @@ struct top_thread {
     uint64_t most_ns; /* the largest part of the last second, spent in what follows */
     enum fgprof_state state;
     const char *syscall, *function, *module;
+    const char *resource; /* that it waited for there; "": none */
 };
 
 /* What threads waited for. */

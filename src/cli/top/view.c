@@ -33,7 +33,9 @@ int top_compare_activities(const struct fgprof_activity *left, const struct fgpr
         order = compare_names(left->function, right->function);
     if (!order)
         order = (left->function != NULL) - (right->function != NULL);
-    return order ? order : strcmp(left->module, right->module);
+    if (!order)
+        order = strcmp(left->module, right->module);
+    return order ? order : strcmp(left->resource, right->resource);
 }
 
 int top_compare_waits(const struct fgprof_wait *left, const struct fgprof_wait *right)

@@ -75,12 +75,14 @@ class Choices {
     this.pivot = null; // a frame and not its number, which changes when lines are told apart
     this.chosen = null; // what is waited for: see isOfWaits()
     this.hidesIdle = profile.idleThreads.length > 0;
+    this.times = null; // {begin, end} in ns
     this.onChange = onChange;
     this.offer('.of-waits', profile.after.hasWaits);
     this.offer('.of-processes', profile.recordings.some(({raw}) => raw.processes.length > 1));
     this.offer('.of-difference', profile.before !== null);
     this.offer('.of-elapsed', profile.hasElapsed);
     this.offer('.of-time', !profile.objects);
+    this.offer('.of-timeline', profile.timeline !== null);
     this.offer('.of-tabs', profile.hasThreadTable);
     this.offer('.of-threads', profile.hasThreads);
     byId('unit').value = profile.after.raw.shows_elapsed ? 'elapsed' : 'total';
@@ -121,7 +123,7 @@ class Choices {
       [id, byId(id).type === 'checkbox' ? String(byId(id).checked) : byId(id).value]));
     // What is waited for is chosen in a table, and is not among these.
     return {...values, ...(this.chosen ? {waiting: ''} : {}), search: byId('search').value,
-            idle: String(this.hidesIdle)};
+            idle: String(this.hidesIdle), time: this.times ? timesText(this.times) : ''};
   }
 
   // Those that are not what they were at first.
@@ -140,9 +142,12 @@ class Choices {
     }
     byId('search').value = values.search || '';
     this.hidesIdle = this.hidesIdle && values.idle !== 'false';
+    this.times = this.profile.timeline ? timesOf(values.time, this.profile.after.elapsed) : null;
   }
 
   toggleIdle() {
+    if (!this.profile.idleThreads.length)
+      return;
     this.hidesIdle = !this.hidesIdle;
     this.onChange('idle');
   }
@@ -157,7 +162,7 @@ class Choices {
       byId(id).selectedIndex = 0;
     byId('lines').checked = false;
     byId('search').value = '';
-    this.pivot = this.chosen = null;
+    this.pivot = this.chosen = this.times = null;
     this.hidesIdle = this.profile.idleThreads.length > 0;
     this.onChange('reset');
   }
@@ -169,7 +174,7 @@ class Choices {
       process: this.get('process'), thread: this.get('thread'), state: this.get('state'),
       module: this.get('module'), label: this.get('label'), roots: this.get('roots'), isElapsed: profile.isElapsed,
       colour: this.get('colour'), side: this.get('width'), hidesIdle: this.hidesIdle,
-      waiting: this.get('waiting'), chosen: this.chosen,
+      waiting: this.get('waiting'), chosen: this.chosen, isOfTimes: this.times !== null,
       isInverted: this.get('stacks') === 'callers', lines,
       pivot: this.pivot ? frames.findIndex(frame => isSameFrame(frame, this.pivot)) : -1,
     };

@@ -63,6 +63,8 @@ class Palette {
     const value = name => css.getPropertyValue(name).trim();
     this.ground = value('--ground');
     this.accent = value('--accent');
+    this.line = value('--line');
+    this.alarm = value('--grown');
     this.text = isDark ? '#f2f2ee' : '#161614';
     this.found = isDark ? '#a32cc4' : '#e07bff';
     this.foundText = isDark ? '#ffffff' : '#161614';

@@ -1,7 +1,7 @@
-// The profile's tables (src/output/page/data.c describes them), made ready for counting: each
+// The profile's tables (src/output/page/html.c describes them), made ready for counting: each
 // sample with its labels as texts, each location with the frames that it stands for.
 
-const FLAG_KERNEL = 1, FLAG_JIT = 2, FLAG_NOTE = 4; // as data.c writes them
+const FLAG_KERNEL = 1, FLAG_JIT = 2, FLAG_NOTE = 4, FLAG_START = 64; // as html.c writes them
 const FLAG_INLINED = 8, FLAG_ROOT = 16, FLAG_THREAD = 32;
 
 const NO_LABELS = new Map();
@@ -109,6 +109,8 @@ class Profile {
       ? [] : this.samples.filter(sample => sample.isOfIdleThread);
     this.hasElapsed = this.recordings.every(recording => recording.raw.has_elapsed);
     this.isNormalized = raw.is_normalized === true;
+    this.timeline = raw.timelines && !this.before ? new Timeline(raw.timelines, this.after.elapsed) : null;
+    this.times = null; // see select()
     this.measure(this.objects ? this.objects.main : 'total');
   }
 
@@ -121,6 +123,7 @@ class Profile {
       sample.count = this.objects ? sample.objects : sample.count;
     }
     this.normalize(this.isNormalized);
+    this.select(this.times);
   }
 
   // Scales the recording before to the total time of the one after, or back.
@@ -134,6 +137,38 @@ class Profile {
       sample.before = sample.ns * scale;
       sample.countBefore = this.objects ? sample.objects : sample.countBefore;
     }
+  }
+
+  // Counts only what was between two times {begin, end} in ns; null: all. Elapsed time of a sample is
+  // divided evenly among its time.
+  select(times) {
+    const {timeline, after: {samples, raw}} = this;
+    this.times = times;
+    if (!timeline)
+      return;
+    const sums = times && timeline.sums(samples.length, times.begin / timeline.grainNs, times.end / timeline.grainNs);
+    samples.forEach((sample, i) => {
+      const part = times ? sums[i] : sample.wall;
+      sample.time = !times ? sample.ns
+        : this.isElapsed ? Math.min(sample.elapsed, sample.elapsed * part / (sample.wall || 1)) : part;
+      sample.count = times ? part / raw.period_ns : sample.ownCount;
+    });
+    if (times && this.isElapsed)
+      this.selectIdle();
+  }
+
+  // What the threads of a process leave of the selected time.
+  selectIdle() {
+    const used = new Map();
+    for (const {process, time} of this.after.samples)
+      used.set(process, (used.get(process) || 0) + time);
+    for (const sample of this.after.samples.filter(({isIdle}) => isIdle))
+      sample.time = Math.min(sample.elapsed, Math.max(0, this.length - used.get(sample.process)));
+  }
+
+  // Of the time that is counted.
+  get length() {
+    return this.times ? this.times.end - this.times.begin : this.after.elapsed;
   }
 
   stacks(withLines) {

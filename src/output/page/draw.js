@@ -14,6 +14,7 @@ class Graph {
     this.isIcicle = false;
     this.zoomed = 0;
     this.selected = -1;
+    this.hovered = -1; // under the mouse
     this.found = null;
     this.top = 0; // of the visible part; asking the browser in each frame may cause layouts
     this.isPending = false;
@@ -26,7 +27,7 @@ class Graph {
   show(model, palette, found) {
     Object.assign(this, {model, palette, found});
     this.zoomed = 0;
-    this.selected = -1;
+    this.selected = this.hovered = -1;
     this.resize(true);
   }
 
@@ -157,7 +158,7 @@ class Graph {
 
   zoom(node) {
     this.zoomed = node;
-    this.selected = -1;
+    this.selected = this.hovered = -1;
     this.layOut();
   }
 

@@ -6,6 +6,7 @@ class FrameTable {
     this.isOfTwo = recordings.length > 1;
     this.frames = [];
     this.numbers = new Map();
+    this.places = new Map(); // by stack: only one recording has them
     this.ofLocation = new Map(recordings.map(recording =>
       [recording, recording.raw.locations.map(row => this.framesOf(recording.strings, row))]));
   }
@@ -58,6 +59,15 @@ class FrameTable {
   // The name of a thread between its stack and that of the one that it waits for.
   threadOf(name) {
     return this.add(name || '[no name]', '', 0, '', FLAG_THREAD);
+  }
+
+  // The frame where the stack is in the program's own code; -1: it has no frames.
+  programPlaceOf(recording, stack) {
+    if (!this.places.has(stack)) {
+      const path = this.pathOf({recording, stack}), {places = []} = recording.raw;
+      this.places.set(stack, path.length ? path.at(-1 - (places[stack] || 0)) : -1);
+    }
+    return this.places.get(stack);
   }
 
   // The frames of the sample's stack, root first.

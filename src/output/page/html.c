@@ -1,6 +1,7 @@
 /* A self-contained page that shows a profile, or how two differ, as a flame graph: the sources in
  * page/ with the data between them, as JSON. Texts reach the screen through textContent or a
  * canvas, never as HTML. */
+#include "base/protobuf.h"
 #include "output/json.h"
 #include "output/output.h"
 #include "output/report/report.h"
@@ -8,6 +9,7 @@
 #include "profile/frame.h"
 #include "output/state.h"
 #include "profile/objects.h"
+#include "profile/place.h"
 #include "profile/view.h"
 
 #include <errno.h>
@@ -32,10 +34,14 @@
  *              number of the one that is shown first; else left out
  *   births     [tid, maker, function] of threads, as struct profile_birth; left out if there are
  *              none
- *   findings   [text, detail, function]: what the report says first; detail and function may be ""
- *   idle       [process, thread name, tid] of threads that only waited for work, as the report has
- *              it; this and the findings are left out of profiles of objects and of differences */
-enum { FLAG_KERNEL = 1, FLAG_JIT = 2, FLAG_NOTE = 4 }; /* as in page/data.js */
+ *   timelines  {grain_ns, ended_early, threads, runs}, if it was recorded when threads were where:
+ *              see write_timelines
+ *   places     of each stack, how many frames are nearer to the leaf than its place in the
+ * program's own code (profile/place.h) findings   [text, detail, function]: what the report says
+ * first; detail and function may be "" idle       [process, thread name, tid] of threads that only
+ * waited for work, as the report has it; these three are left out of profiles of objects and of
+ * differences */
+enum { FLAG_KERNEL = 1, FLAG_JIT = 2, FLAG_NOTE = 4, FLAG_START = 64 }; /* as in page/data.js */
 
 static uint32_t module_of(const struct fgprof_profile *profile,
                           const struct profile_location *location)
@@ -91,12 +97,21 @@ static void write_strings(const struct fgprof_profile *profile, const struct pro
     free(used);
 }
 
+/* Whether it starts a thread or the program, as all its threads' stacks do. */
+static bool is_start(const struct fgprof_profile *profile, const struct profile_location *location)
+{
+    const struct profile_line *line = &profile->lines[location->first_line];
+    return location->line_count == 1 &&
+           place_roles(strings_get(&profile->strings, profile->functions[line->function].name)) &
+               LABEL_START;
+}
+
 static void write_location(const struct fgprof_profile *profile,
                            const struct profile_location *location, struct json *json)
 {
-    unsigned flags = (location->is_kernel ? FLAG_KERNEL : 0u) |
-                     (location->jit_function_plus_1 ? FLAG_JIT : 0u) |
-                     (location->is_note ? FLAG_NOTE : 0u);
+    unsigned flags =
+        (location->is_kernel ? FLAG_KERNEL : 0u) | (location->jit_function_plus_1 ? FLAG_JIT : 0u) |
+        (location->is_note ? FLAG_NOTE : 0u) | (is_start(profile, location) ? FLAG_START : 0u);
     json_begin(json, NULL, '[');
     json_number(json, NULL, module_of(profile, location));
     json_number(json, NULL, flags);
@@ -135,6 +150,22 @@ static void write_stacks(const struct fgprof_profile *profile, struct json *json
         json_end(json, ']');
     }
     json_end(json, ']');
+}
+
+static void write_places(const struct fgprof_profile *profile, struct json *json)
+{
+    struct places places;
+    struct profile_frame frame;
+    int err = places_init(&places, profile);
+    if (err && !json->sink->error)
+        json->sink->error = err;
+    json_begin(json, "places", '[');
+    for (size_t i = 0; i < profile->stack_count && !err; i++) {
+        size_t nearer = place_of_stack(&places, &profile->stacks[i], &frame);
+        json_number(json, NULL, nearer == PLACE_NONE ? 0 : nearer);
+    }
+    json_end(json, ']');
+    places_free(&places);
 }
 
 static void write_values(const struct fgprof_profile *profile, const struct profile_sample *sample,
@@ -339,6 +370,7 @@ static void page_report(const struct fgprof_profile *profile, const struct profi
     struct report report = {.profile = profile, .view = view};
     if (profile_is_of_objects(profile))
         return;
+    write_places(profile, json);
     int err = report_make(&report);
     if (err && !json->sink->error)
         json->sink->error = err;
@@ -420,6 +452,152 @@ static void page_waits(const struct fgprof_profile *profile, const struct profil
     json_end(json, ']');
 }
 
+/* ---- When threads were where ---- */
+
+#define GRAINS_MAX (1u << 20) /* at first, of the whole recording: a thousand for each pixel */
+#define GRAINS_MIN (1u << 12)
+#define RUN_BYTES_MAX (12u << 20) /* in base64, 16 MiB: the page stays below 20 MB */
+
+/* The runs of threads as varints, in grains of time. */
+struct packed_runs {
+    struct buffer bytes;
+    uint64_t grain_ns, length_ns;
+    uint32_t *known;       /* by sample of the view + 1: its number in this thread + 1, or 0 */
+    uint32_t *of_thread;   /* the samples + 1 that have such a number */
+    uint32_t thread_count; /* of those */
+    uint32_t *run_counts;  /* by thread */
+};
+
+/* How many whole grains there are before a time, which ends with the recording. */
+static uint64_t grains_until(const struct packed_runs *packed, uint64_t ns)
+{
+    return (ns < packed->length_ns ? ns : packed->length_ns) / packed->grain_ns;
+}
+
+static void pack_run(struct packed_runs *packed, uint32_t sample_plus_1, uint64_t grains)
+{
+    bool is_new = !packed->known[sample_plus_1];
+    if (is_new) {
+        packed->of_thread[packed->thread_count++] = sample_plus_1;
+        packed->known[sample_plus_1] = packed->thread_count;
+    }
+    protobuf_varint(&packed->bytes, packed->known[sample_plus_1] - 1);
+    if (is_new)
+        protobuf_varint(&packed->bytes, sample_plus_1);
+    protobuf_varint(&packed->bytes, grains);
+}
+
+/* Returns how many runs are packed: of those that are equal in the view, one. Their ends are
+ * rounded, and not their times, so that no error adds up. */
+static uint32_t pack_thread(struct packed_runs *packed, const struct fgprof_profile *profile,
+                            const struct profile_view *view,
+                            const struct profile_timeline *timeline)
+{
+    uint64_t end_ns = timeline->begin_ns, begin = grains_until(packed, end_ns), end = begin;
+    uint32_t count = 0, last = 0;
+    for (size_t i = 0; i < timeline->run_count; i++) {
+        const struct profile_run *run = &profile->runs[timeline->first_run + i];
+        uint32_t number =
+            run->sample == PROFILE_NO_SAMPLE ? PROFILE_NO_SAMPLE : view->numbers[run->sample];
+        /* The times in a file may be any numbers. */
+        end_ns = run->time_ns < UINT64_MAX - end_ns ? end_ns + run->time_ns : UINT64_MAX;
+        if (grains_until(packed, end_ns) == end)
+            continue;
+        if (end > begin && number + 1 != last) {
+            pack_run(packed, last, end - begin);
+            begin = end;
+            count++;
+        }
+        last = number + 1; /* PROFILE_NO_SAMPLE + 1 is 0 */
+        end = grains_until(packed, end_ns);
+    }
+    if (end > begin) {
+        pack_run(packed, last, end - begin);
+        count++;
+    }
+    while (packed->thread_count)
+        packed->known[packed->of_thread[--packed->thread_count]] = 0;
+    return count;
+}
+
+/* Packs all runs, as finely as they may take. */
+static void pack(struct packed_runs *packed, const struct fgprof_profile *profile,
+                 const struct profile_view *view)
+{
+    for (uint64_t grains = GRAINS_MAX; grains >= GRAINS_MIN; grains /= 4) {
+        packed->grain_ns = packed->length_ns / grains + 1;
+        packed->bytes.length = 0;
+        for (size_t i = 0; i < profile->timeline_count; i++)
+            packed->run_counts[i] = pack_thread(packed, profile, view, &profile->timelines[i]);
+        if (packed->bytes.length <= RUN_BYTES_MAX)
+            break;
+    }
+}
+
+static void write_base64(struct json *json, const char *key, const struct buffer *buffer)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const unsigned char *bytes = (const unsigned char *)buffer->bytes;
+    json_print(json, key, "\"");
+    for (size_t i = 0; i < buffer->length; i += 3) {
+        size_t left = buffer->length - i;
+        unsigned bits = (unsigned)bytes[i] << 16 | (left > 1 ? (unsigned)bytes[i + 1] << 8 : 0u) |
+                        (left > 2 ? (unsigned)bytes[i + 2] : 0u);
+        const char text[] = {digits[bits >> 18], digits[bits >> 12 & 63],
+                             left > 1 ? digits[bits >> 6 & 63] : '=',
+                             left > 2 ? digits[bits & 63] : '='};
+        sink_write(json->sink, text, sizeof text);
+    }
+    sink_write(json->sink, "\"", 1);
+}
+
+static void write_packed(const struct fgprof_profile *profile, const struct packed_runs *packed,
+                         struct json *json)
+{
+    json_begin(json, "timelines", '{');
+    json_number(json, "grain_ns", packed->grain_ns);
+    json_bool(json, "ended_early", profile->summary.timeline_lost_ns);
+    json_begin(json, "threads", '[');
+    for (size_t i = 0; i < profile->timeline_count; i++) {
+        if (packed->run_counts[i])
+            json_print(json, NULL, "[%" PRIu64 ",%" PRIu32 "]",
+                       grains_until(packed, profile->timelines[i].begin_ns), packed->run_counts[i]);
+    }
+    json_end(json, ']');
+    write_base64(json, "runs", &packed->bytes);
+    json_end(json, '}');
+}
+
+/* When threads were where. Time is in grains, from the recording's start on. "threads" has rows of
+ *   begin, number of runs
+ * and "runs" their runs, one thread's after the other, as varints in base64. A run is
+ *   number, sample + 1, grains
+ * with a number for each sample of the thread, from 0 on; the sample follows it the first time
+ * only, and is 0 while the thread was absent. */
+static void write_timelines(const struct fgprof_profile *profile, const struct profile_view *view,
+                            struct json *json)
+{
+    if (!profile->has_timelines || !profile->summary.elapsed_ns)
+        return;
+    struct packed_runs packed = {
+        .length_ns = profile->summary.elapsed_ns,
+        .known = calloc(view->sample_count + 2, sizeof *packed.known),
+        .of_thread = calloc(view->sample_count + 2, sizeof *packed.of_thread),
+        .run_counts = calloc(profile->timeline_count + 1, sizeof *packed.run_counts),
+    };
+    bool has_room = packed.known && packed.of_thread && packed.run_counts;
+    if (has_room)
+        pack(&packed, profile, view);
+    if (!json->sink->error)
+        json->sink->error = has_room ? packed.bytes.error : -ENOMEM;
+    if (!json->sink->error && packed.bytes.length)
+        write_packed(profile, &packed, json);
+    buffer_free(&packed.bytes);
+    free(packed.known);
+    free(packed.of_thread);
+    free(packed.run_counts);
+}
+
 /* The places of the other parts in the page's HTML. */
 #define PLACE_OF_STYLE "/* page.css */"
 #define PLACE_OF_DATA "<!-- data -->"
@@ -470,6 +648,7 @@ void output_html(const struct fgprof_profile *profile, const struct profile_view
     struct json json = {.sink = sink};
     page_data(profile, view, &json);
     page_waits(profile, view, &json);
+    write_timelines(profile, view, &json);
     page_report(profile, view, &json);
     end_page(sink, html);
 }

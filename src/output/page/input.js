@@ -1,9 +1,24 @@
 // Mouse and keyboard.
 
+// Returns whether the browser let it.
+async function copyText(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch { // not on this page, or an older browser
+    const box = element('textarea', text);
+    document.body.append(box);
+    box.select();
+    const isCopied = document.execCommand('copy');
+    box.remove();
+    return isCopied;
+  }
+}
+
 function bindMouse(page) {
   const {graph, tip} = page, {canvas} = graph;
   canvas.addEventListener('mousemove', event => {
-    const node = graph.at(event.clientX, event.clientY);
+    const node = graph.hovered = graph.at(event.clientX, event.clientY);
     graph.showMark(node < 0 ? graph.selected : node);
     if (node < 0)
       tip.hide();
@@ -12,6 +27,7 @@ function bindMouse(page) {
   });
   canvas.addEventListener('mouseleave', () => {
     tip.hide();
+    graph.hovered = -1;
     graph.showMark(graph.selected);
   });
   // The second click of a double click would zoom at another place: what is under it has moved.
@@ -49,10 +65,7 @@ function bindKeys(page) {
   const {graph} = page;
   graph.element.addEventListener('keydown', event => {
     if (event.key.startsWith('Arrow')) {
-      const node = neighbour(graph, event.key);
-      graph.select(node);
-      const {x, y} = graph.pointOf(node);
-      page.showTip(node, x, y);
+      page.selectNode(neighbour(graph, event.key));
     } else if (event.key === 'Enter' && graph.selected >= 0) {
       const node = graph.selected;
       page.zoom(node);
@@ -62,12 +75,26 @@ function bindKeys(page) {
     }
     event.preventDefault();
   });
+  byId('search').addEventListener('keydown', event => {
+    if (event.key === 'Enter')
+      page.showHit(event.shiftKey ? -1 : 1);
+  });
   document.addEventListener('keydown', event => {
     const isTyping = event.target.matches('input[type=search], select');
     const action = {
-      'Escape': () => { byId('search').blur(); page.zoomOut(); },
+      'Escape': () => {
+        byId('search').blur();
+        if (!page.zoomOut() && page.choices.times)
+          page.showTimes(null);
+      },
       'Backspace': () => page.zoomOut(),
       '/': () => byId('search').focus(),
+      'n': () => page.showHit(1),
+      'N': () => page.showHit(-1),
+      'y': () => page.copyStack(),
+      'g': () => byId('graph').focus(),
+      't': () => byId('strip-time').focus(),
+      'u': () => page.choices.toggleIdle(),
       'i': () => page.choices.toggle('view'),
       'c': () => page.choices.toggle('stacks'),
       '?': () => page.toggleHelp(),

@@ -47,9 +47,12 @@ function hasLabel(sample, label) {
 
 // choice: {process, thread, state, module, label}, '' for all; label is 'key=value'; thread is 'name' or 'name/tid', state is a
 // category, 'on-cpu' or 'off-cpu'. hidesIdle: without threads that only waited for work, unless they are chosen.
+// isOfTimes: only those of the times that are selected.
 function keeps(sample, choice) {
   // In thread-seconds, a sample of less than a tick still counts; idle time does not.
   if (!sample.ns && (choice.isElapsed || !sample.ownCount))
+    return false;
+  if (choice.isOfTimes && !sample.time)
     return false;
   if (choice.hidesIdle && sample.isOfIdleThread && !choice.thread)
     return false;
@@ -130,6 +133,13 @@ class Stacks {
   }
 }
 
+// The samples of the strip: of all times and threads, also of a thread that is chosen and hidden.
+function stripKept(stacks, choice) {
+  const all = stacks.kept({...choice, thread: '', isOfTimes: false});
+  const own = choice.thread ? stacks.kept({...choice, isOfTimes: false}) : all;
+  return stacks.samples.map((sample, i) => (all[i] || own[i]) && isOfWaits(sample, choice));
+}
+
 // What the page shows for a choice {process, thread, state, module, label, hidesIdle, lines, isInverted, pivot,
 // roots, colour, side, waiting, chosen}.
 function aggregate(profile, choice) {
@@ -154,9 +164,21 @@ function aggregate(profile, choice) {
       threads.add(samples[i].tid || samples[i].threadName);
   }
   const tree = new Tree(shape, samples, kept, choice.side, categoryOfSample, categories.length);
+  const functionsIn = node => stacks.functions.count(samples, samplesIn(shape, node, kept))
+    .filter(row => !(frames[row.frame].flags & FLAG_THREAD));
   return {tree, categories, totals, threads: threads.size, frames,
-          threadRows: () => countThreads(stacks, stacks.kept({...choice, thread: ''})),
-          waits: countWaits(samples, filtered),
-          functions: stacks.functions.count(samples, kept)
-            .filter(row => !(frames[row.frame].flags & FLAG_THREAD))};
+          stripKept: () => stripKept(stacks, choice),
+          threadRows: node => countThreads(stacks, samplesIn(shape, node, stacks.kept({...choice, thread: ''}))),
+          waitRows: node => countWaits(stacks, samplesIn(shape, node, filtered)),
+          functions: functionsIn(0), functionsIn};
+}
+
+// Those of the kept samples that pass through a node.
+function samplesIn({order, first, last}, node, kept) {
+  if (!node)
+    return kept;
+  const made = new Array(kept.length).fill(false);
+  for (let i = first[node]; i < last[node]; i++)
+    made[order[i]] = kept[order[i]];
+  return made;
 }

@@ -11,6 +11,8 @@ class Page {
     this.waits = new WaitTable(byId('waits'), this.profile.samples,
                                this.profile.after.raw.deadlocks || [],
                                chosen => this.showWait(chosen));
+    this.strip = this.profile.timeline && new Strip(byId('strip'), this.profile, this.tip,
+      times => this.showTimes(times), sample => this.showThread(sample));
     this.choices = new Choices(this.profile, id => this.changed(id));
     this.theme = new Theme(byId('theme'), () => this.repaint());
     this.amounts = {
@@ -23,13 +25,14 @@ class Page {
     };
     this.threads = new ThreadTable(byId('threads'), row => this.showThread(row));
     if (this.profile.hasThreadTable)
-      new Tabs(byId('tabs'));
+      new Tabs(byId('tabs'), () => this.fillTabs());
     fillFooter(this.profile);
     fillFindings(this.profile.after.raw, name => this.searchFor(name));
     this.choices.apply(valuesOfFragment(location.hash));
     this.graph.isIcicle = this.choices.get('view') === 'icicle';
     if (byId('normalized').checked !== this.profile.isNormalized)
       this.profile.normalize(byId('normalized').checked);
+    this.profile.times = this.choices.times;
     this.profile.measure(this.unit());
     if (!this.isDifference) {
       byId('subject').textContent = subjectText(this.profile);
@@ -40,9 +43,14 @@ class Page {
     byId('kind').textContent = this.kindText();
     byId('search').addEventListener('input', () => this.search());
     byId('help-button').addEventListener('click', () => this.toggleHelp());
+    document.querySelector('.skip').addEventListener('click', event => {
+      event.preventDefault(); // what is behind # is the view
+      byId('graph').focus();
+    });
     bindMouse(this);
     bindKeys(this);
     this.count();
+    this.showStrip();
   }
 
   changed(id) {
@@ -60,10 +68,25 @@ class Page {
     } else {
       if (id === 'unit')
         this.profile.measure(this.unit());
+      if (id === 'times' || id === 'reset')
+        this.profile.select(this.choices.times);
       if (id === 'waiting' && !this.choices.get(id))
         this.choices.chosen = null;
       this.count();
+      if (id !== 'times')
+        this.showStrip();
     }
+  }
+
+  // It shows all time, whatever is selected.
+  showStrip() {
+    this.strip?.show({kept: this.model.stripKept, thread: this.choices.get('thread')}, this.theme.palette);
+  }
+
+  // null: all.
+  showTimes(times) {
+    this.choices.times = times;
+    this.changed('times');
   }
 
   count() {
@@ -85,6 +108,7 @@ class Page {
     this.showPath();
     this.showLegend();
     this.showIdle();
+    this.strip?.showTimes(this.choices.times);
     this.keepAddress();
   }
 
@@ -105,6 +129,7 @@ class Page {
     this.graph.palette = this.theme.palette;
     this.graph.draw();
     this.showLegend();
+    this.showStrip();
   }
 
   unit() {
@@ -141,7 +166,7 @@ class Page {
 
   inUnit(ns, elapsed) {
     const {profile} = this;
-    return inUnit(ns, this.unit(), elapsed === 'elapsed' ? profile.after.elapsed
+    return inUnit(ns, this.unit(), elapsed === 'elapsed' ? profile.length
                                                          : profile.elapsedBefore);
   }
 
@@ -165,6 +190,8 @@ class Page {
       return palette.difference(this.differences.of(node) / (this.differences.largest || 1));
     if (this.colour === 'module')
       return palette.css(moduleHues[frame], frames[frame].shade, 1);
+    if (frames[frame].flags & FLAG_START)
+      return palette.css(GREY, frames[frame].shade, 0.5);
     const top = tree.top(node), share = tree.share(node, top) / (tree.width[node] || 1);
     return palette.css(this.hues[top], frames[frame].shade, share);
   }
@@ -178,18 +205,32 @@ class Page {
       : [amounts.after(tree.time[0]), this.countText(tree.count[0])].filter(Boolean).join(', ');
     byId('unit-text').textContent = this.isDifference ? this.differenceText() : this.unitText();
     byId('width-name').textContent = this.names().amount;
-    this.table.show(this.model, amounts, this.matches, this.unit(), isTyped);
-    if (!isTyped && this.profile.hasThreadTable)
-      this.threads.show(this.model.threadRows(), this.model.frames, amounts, this.choices.get('thread'));
-    if (!isTyped && this.profile.after.hasWaits)
-      this.waits.show(this.model.waits, this.profile.after, this.profile.stacks(this.lines).table,
-                      amounts, this.choices.chosen);
+    this.fillTables(isTyped);
+  }
+
+  // The tables show what the graph is zoomed to. isLate: that may come a moment later.
+  fillTables(isLate) {
+    clearTimeout(this.timer);
+    this.table.show(this.model, this.graph.zoomed, this.amounts, this.matches, this.unit(), isLate);
+    if (isLate)
+      this.timer = setTimeout(() => this.fillTabs(), PAUSE_MS);
+    else
+      this.fillTabs();
+  }
+
+  // The tables that are in sight.
+  fillTabs() {
+    if (!byId('threads').hidden)
+      this.threads.show(this.model.threadRows(this.graph.zoomed), this.amounts, this.choices.get('thread'));
+    if (!byId('waits').hidden)
+      this.waits.show(this.model.waitRows(this.graph.zoomed), this.profile.after, this.profile.stacks(this.lines).table,
+                      this.amounts, this.choices.chosen);
   }
 
   unitText() {
     const {objects, after} = this.profile, time = this.model.tree.time[0];
     return objects ? objects.text(this.unit(), time, after.raw)
-      : unitText(this.unit(), time, after.elapsed, this.model.threads) +
+      : unitText(this.unit(), time, this.profile.length, after.elapsed, this.model.threads) +
         waitingText(this.choices.get('waiting'));
   }
 
@@ -229,12 +270,48 @@ class Page {
     byId('graph').scrollIntoView({block: 'nearest'});
   }
 
+  // Selects the next frame that is found and can be seen, or the one before.
+  showHit(step) {
+    const {graph, model: {tree}} = this, {found, layout} = graph;
+    if (!found)
+      return;
+    const begin = graph.zoomed, end = tree.end[begin], count = end - begin;
+    let node = Math.max(graph.selected, begin);
+    for (let i = 0; i < count; i++) {
+      node = begin + (node - begin + step + count) % count;
+      if (found.isFound(node) && tree.width[node] && layout.placeOf(node))
+        return this.selectNode(node);
+    }
+  }
+
+  selectNode(node) {
+    this.graph.select(node);
+    const {x, y} = this.graph.pointOf(node);
+    this.showTip(node, x, y);
+  }
+
+  // Copies the stack of the frame that is selected or under the mouse, or that is zoomed to.
+  async copyStack() {
+    const {graph, model: {tree}} = this, names = [];
+    const chosen = [graph.selected, graph.hovered, graph.zoomed].find(node => node > 0) || 0;
+    for (let node = chosen; node > 0; node = tree.parent[node])
+      names.unshift(this.labelOf(node));
+    if (!names.length)
+      return;
+    const isCopied = await copyText(names.join(';'));
+    const {x, y} = graph.pointOf(chosen);
+    this.tip.show([element('div', isCopied ? `Copied: ${names.length} frames` : 'The browser does not allow to copy')],
+                  null, x, y);
+  }
+
   zoom(node) {
     this.tip.hide();
     this.graph.zoom(node);
     this.showPath();
+    this.fillTables(true);
   }
 
+  // Returns whether there was anything to leave.
   zoomOut() {
     if (this.graph.zoomed > 0)
       this.zoom(this.model.tree.parent[this.graph.zoomed]);
@@ -242,6 +319,9 @@ class Page {
       this.showFunction(-1, this.choices.get('stacks') === 'callers');
     else if (this.choices.get('waiting'))
       this.showWait(null);
+    else
+      return false;
+    return true;
   }
 
   // Shows the graph of what is waited for under its owners, or under those that wait if none is

@@ -83,10 +83,11 @@ class FunctionTable {
     return made;
   }
 
-  // While a search is being typed, the rows can wait: they take longer than the graph.
-  show(model, amounts, matches, unit, isTyped) {
+  // While a search is being typed, or at a zoom, the rows can wait: they take longer than the graph.
+  // node: the one that is zoomed to.
+  show(model, node, amounts, matches, unit, isTyped) {
     this.columns = columnsOf(model.frames, amounts, model.totals, this.isDifference);
-    Object.assign(this, {model, matches, unit});
+    Object.assign(this, {model, node, matches, unit});
     clearTimeout(this.timer);
     this.section.setAttribute('aria-busy', String(isTyped));
     if (isTyped)
@@ -104,11 +105,19 @@ class FunctionTable {
   sorted() {
     const {value} = this.columns.find(column => column.key === this.key);
     const sign = this.isAscending ? 1 : -1;
-    return this.model.functions.filter(row => !this.matches || this.matches[row.frame])
+    return this.functions().filter(row => !this.matches || this.matches[row.frame])
       .sort((a, b) => {
         const left = value(a), right = value(b);
         return left < right ? -sign : left > right ? sign : b.total - a.total || a.frame - b.frame;
       });
+  }
+
+  // The functions of the node, counted once.
+  functions() {
+    if (this.counted !== this.model || this.countedNode !== this.node)
+      this.found = this.node ? this.model.functionsIn(this.node) : this.model.functions;
+    [this.counted, this.countedNode] = [this.model, this.node];
+    return this.found;
   }
 
   fill() {
@@ -126,6 +135,7 @@ class FunctionTable {
     const all = this.rows.length, shown = Math.min(all, this.rowsShown);
     byId('function-count').textContent =
       (shown < all ? `the first ${whole(shown)} of ${whole(all)}` : whole(all)) +
+      (this.node ? ` in ${this.model.labelOf(this.node)}` : '') +
       (this.unit === 'threads' ? ', in threads on average' : ''); // said here and not in each cell
     byId('more').hidden = shown === all;
     this.addRows();

@@ -2,7 +2,9 @@
 // (w3.org/WAI/ARIA/apg/patterns/tabs).
 
 class Tabs {
-  constructor(list) {
+  // onSelect(): a panel is shown that was hidden.
+  constructor(list, onSelect) {
+    this.onSelect = onSelect;
     this.tabs = [...list.querySelectorAll('[role=tab]')].filter(tab => !tab.hidden);
     for (const tab of this.tabs) {
       const panel = byId(tab.getAttribute('aria-controls'));
@@ -19,6 +21,7 @@ class Tabs {
       tab.tabIndex = tab === chosen ? 0 : -1;
       byId(tab.getAttribute('aria-controls')).hidden = tab !== chosen;
     }
+    this.onSelect();
   }
 
   move(tab, event) {

@@ -2,16 +2,9 @@
 // A click on one filters by it.
 
 const THREADS_SHOWN = 200;
-const SYSTEM_LIBRARY = /^(libc|libpthread|ld-linux|ld-musl)\b/;
-
-// The innermost function outside the C library, which is where the program waits, or the leaf.
-function programPlaceOf(path, frames) {
-  for (let i = path.length - 1; i >= 0; i--) {
-    const {module, flags} = frames[path[i]];
-    if (!SYSTEM_LIBRARY.test(module) && !(flags & (FLAG_KERNEL | FLAG_NOTE)))
-      return path[i];
-  }
-  return path[path.length - 1];
+// A place in the program's code, and what was waited for there.
+function placeText(frames, frame, resource) {
+  return frames[frame].label + (resource ? ` (${resource})` : '');
 }
 
 function addTime(map, key, time) {
@@ -29,7 +22,7 @@ function largest(map) {
 
 // [{thread, threadName, process, running, runnable, blocked, time, call, place}, ...], those that want a CPU most
 // first. stacks: of these samples; kept: which of them count.
-function countThreads({samples, paths, table: {frames}}, kept) {
+function countThreads({samples, table}, kept) {
   const threads = new Map();
   samples.forEach((sample, i) => {
     if (!kept[i] || sample.isIdle || !sample.time)
@@ -44,11 +37,12 @@ function countThreads({samples, paths, table: {frames}}, kept) {
     row[sample.state === 'running' || sample.state === 'runnable' ? sample.state : 'blocked'] += sample.time;
     if (sample.state !== 'running' && sample.state !== 'runnable')
       addTime(row.calls, sample.category, sample.time);
-    if (paths[i].length)
-      addTime(row.places, programPlaceOf(paths[i], frames), sample.time);
+    const place = table.programPlaceOf((sample.waiter || sample).recording, sample.stack);
+    if (place >= 0)
+      addTime(row.places, placeText(table.frames, place, sample.wait && sample.wait.resource), sample.time);
   });
   const rows = [...threads.values()].map(row => (
-    {...row, call: largest(row.calls) || '', place: largest(row.places)}));
+    {...row, call: largest(row.calls) || '', place: largest(row.places) || ''}));
   return rows.sort((a, b) => b.running + b.runnable - a.running - a.runnable || b.time - a.time);
 }
 
@@ -60,17 +54,17 @@ class ThreadTable {
   }
 
   // chosen: the thread that is filtered by.
-  show(rows, frames, amounts, chosen) {
+  show(rows, amounts, chosen) {
     const shown = rows.slice(0, THREADS_SHOWN);
     const focused = [...this.body.querySelectorAll('button')].indexOf(document.activeElement);
     byId('thread-count').textContent =
       (shown.length < rows.length ? `the first ${whole(shown.length)} of ` : '') + whole(rows.length);
-    this.body.replaceChildren(...shown.map(row => this.rowElement(row, frames, amounts, chosen)));
+    this.body.replaceChildren(...shown.map(row => this.rowElement(row, amounts, chosen)));
     if (focused >= 0)
       this.body.querySelectorAll('button')[focused]?.focus({preventScroll: true});
   }
 
-  rowElement(row, frames, amounts, chosen) {
+  rowElement(row, amounts, chosen) {
     const made = element('tr'), name = element('td', '', {class: 'name'});
     const isChosen = [row.thread, row.threadName].includes(chosen);
     const button = element('button', row.thread || '[no name]', {'aria-pressed': String(isChosen)});
@@ -83,7 +77,7 @@ class ThreadTable {
     for (const key of ['running', 'runnable', 'blocked'])
       made.append(element('td', amounts.after(row[key]), {class: row[key] ? 'number' : 'number nothing'}));
     made.append(element('td', row.call, {class: 'kind'}),
-                element('td', row.place === undefined ? '' : frames[row.place].label, {class: 'place'}));
+                element('td', row.place, {class: 'place'}));
     return made;
   }
 }

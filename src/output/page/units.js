@@ -44,12 +44,13 @@ function samplesText(count) {
   return `${whole(count)} ${count === 1 ? 'sample' : 'samples'}`;
 }
 
-function unitText(unit, time, elapsed, threads) {
+// shown: the length of the time that is shown of the recording.
+function unitText(unit, time, shown, elapsed, threads) {
   const all = `${threads} ${threads === 1 ? 'thread' : 'threads'}`;
-  const length = `a recording of ${duration(elapsed)}`;
-  if (unit === 'threads' && elapsed) {
+  const length = (shown < elapsed ? `${duration(shown)} of ` : '') + `a recording of ${duration(elapsed)}`;
+  if (unit === 'threads' && shown) {
     return 'Times are the average number of threads at a time, running or waiting: 1 is one thread ' +
-      `all the time. Shown: ${all} with ${(time / elapsed).toFixed(2)} in all, in ${length}.`;
+      `all the time. Shown: ${all} with ${(time / shown).toFixed(2)} in all, in ${length}.`;
   }
   if (unit === 'elapsed') {
     return 'Each instant of a process is divided among its threads: those that run; else those that ' +

@@ -68,9 +68,14 @@ class WaitTable {
     opener.append(open);
     made.append(opener, element('td', this.text(row.time), {class: 'number'}),
                 element('td', whole(row.threads.size), {class: 'number'}), this.nameCell(row),
-                element('td', row.kind, {class: 'kind'}), this.ownerCell(row));
+                element('td', row.kind, {class: 'kind'}), this.ownerCell(row),
+                element('td', this.placeText(row), {class: 'place'}));
     made.classList.toggle('chosen', this.chosen !== null && this.chosen.resource === row.key);
     return [made, details];
+  }
+
+  placeText({place}) {
+    return place >= 0 ? this.table.frames[place].label : '';
   }
 
   text(time) {
@@ -112,7 +117,7 @@ class WaitTable {
   }
 
   detailsOf(row) {
-    const cell = element('td', '', {colspan: '6'}), sides = element('div', '', {class: 'sides'});
+    const cell = element('td', '', {colspan: '7'}), sides = element('div', '', {class: 'sides'});
     sides.append(this.sideOf('Owners, while others waited', row, row.owners, true),
                  this.sideOf('Waiters', row, row.waiters, false));
     cell.append(sides);
@@ -143,7 +148,7 @@ class WaitTable {
     const sorted = [...stacks].sort((a, b) => b[1] - a[1]);
     for (const [stack, time] of sorted.slice(0, STACKS_SHOWN)) {
       const item = element('li'), names = placeOf(this.table, this.recording, {stack})
-        .map(frame => this.table.frames[frame].label);
+        .filter(frame => !(this.table.frames[frame].flags & FLAG_START)).map(frame => this.table.frames[frame].label);
       const cut = names.length > FRAMES_SHOWN ? ['…', ...names.slice(-FRAMES_SHOWN)] : names;
       item.append(element('span', this.text(time), {class: 'number'}),
                   element('span', cut.join(' › '), {class: 'frames', title: names.join(' › ')}));

@@ -1,4 +1,4 @@
-// What threads waited for and its owners, as stacks and as a table. src/output/page/waits.c
+// What threads waited for and its owners, as stacks and as a table. src/output/page/html.c
 // describes what is read.
 
 const NOT_SAMPLED = '[not sampled then]';
@@ -139,9 +139,9 @@ function byTime(parties) {
   return [...parties.values()].sort((a, b) => b.time - a.time);
 }
 
-// Rows {key, kind, resource, process, time, owned, waiters, owners, threads}: what has an owner
+// Rows {key, kind, resource, process, time, owned, waiters, owners, threads, place}: what has an owner
 // comes first, the most time first; `owned` is the time for which the owner is known.
-function countWaits(samples, kept) {
+function countWaits({samples, table}, kept) {
   const rows = new Map();
   samples.forEach((sample, i) => {
     const {wait, resource, time} = sample, waiter = sample.waiter || sample;
@@ -150,18 +150,19 @@ function countWaits(samples, kept) {
     if (!rows.has(resource)) {
       rows.set(resource, {key: resource, kind: wait.kind, resource: wait.resource, time: 0,
                           owned: 0, process: wait.owner ? wait.owner.process : waiter.process,
-                          waiters: new Map(), owners: new Map(), threads: new Set()});
+                          waiters: new Map(), owners: new Map(), threads: new Set(), places: new Map()});
     }
     const row = rows.get(resource);
     row.time += time;
     row.threads.add(waiter.thread);
+    addTime(row.places, table.programPlaceOf(waiter.recording, waiter.stack), time);
     partyOf(row.waiters, nameOf(waiter)).add(waiter.thread, waiter.stack, time);
     if (wait.owner) {
       row.owned += time;
       partyOf(row.owners, nameOf(wait.owner)).add(wait.owner.thread, wait.stack, time);
     }
   });
-  return [...rows.values()].map(row => ({...row, waiters: byTime(row.waiters),
+  return [...rows.values()].map(row => ({...row, place: largest(row.places), waiters: byTime(row.waiters),
                                          owners: byTime(row.owners)}))
     .sort((a, b) => (b.owned > 0) - (a.owned > 0) || b.time - a.time);
 }
@@ -200,6 +201,14 @@ function findCircles(samples) {
     found.set(key, known);
   }
   return [...found.values()].filter(({count}) => count > 1).map(({circle}) => circle);
+}
+
+// The numbers of the samples that are part of a circle.
+function numbersInCircles(samples) {
+  return new Set([...samples.keys()].filter(i => {
+    const circle = samples[i].wait && circleOf(samples[i]);
+    return circle && circle.some(link => isSameThread(link.from, samples[i]));
+  }));
 }
 
 function circleText(circle) {

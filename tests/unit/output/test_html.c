@@ -81,7 +81,7 @@ static void test_golden_data(void **state)
         "\"locations\":[[1,0,3,4,3,5,4,9],[1,0,\"[app]\"]],"
         "\"stacks\":[[0,1],[1]],"
         "\"samples\":[[0,6,77,0,0,0,5,50505050,0],[1,7,0,3,8,0,2,20202020,0]],"
-        "\"findings\":[],\"idle\":[[0,7,0]]}");
+        "\"places\":[0,0],\"findings\":[],\"idle\":[[0,7,0]]}");
     free(data);
 }
 
@@ -116,12 +116,46 @@ static void test_elapsed_time(void **state)
     make_elapsed(profile);
     assert_data(profile,
                 "\"has_elapsed\":true,\"shows_elapsed\":true,\"parallel\":[20000000,10000000]");
-    assert_data(
-        profile,
-        "\"samples\":[[0,2,0,3,0,0,2,20202020,0,10000000],"
-        "[1,0,0,3,0,0,0,0,0,20000000]],"
-        "\"findings\":[[\"thread \\\"app\\\" waits 0.02 s in sleeping here:\",\"f\",\"f\"]],"
-        "\"idle\":[]}");
+    assert_data(profile, "\"samples\":[[0,2,0,3,0,0,2,20202020,0,10000000],"
+                         "[1,0,0,3,0,0,0,0,0,20000000]],"
+                         "\"places\":[0,0],\"findings\":[[\"thread \\\"app\\\" waits 0.02 s in "
+                         "sleeping here:\",\"f\",\"f\"]],"
+                         "\"idle\":[]}");
+}
+
+/* Times are rounded to grains of 2 ns: a run that is too short is left out, and its neighbours are
+ * one. */
+static void test_when_threads_were_where(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    uint32_t place = make_function(profile, 0x1000, PROFILE_NO_MAPPING, "f", "", 0);
+    make_state(profile, place, THREAD_SLEEPING, "", "", 2);
+    make_state(profile, place, THREAD_RUNNING, "", "", 3);
+    const struct profile_run runs[] = {{0, 20}, {1, 1},  {0, 20}, {PROFILE_NO_SAMPLE, 300},
+                                       {1, 1},  {1, 50}, {0, 10}, {0, UINT64_MAX}};
+    const struct profile_timeline timelines[] = {
+        {.begin_ns = 10, .run_count = 4},
+        {.begin_ns = 10, .first_run = 4, .run_count = 1},
+        {.begin_ns = 1000, .first_run = 5, .run_count = 3},
+    };
+    profile->summary.elapsed_ns = 1u << 20;
+    profile->timelines = malloc(sizeof timelines);
+    profile->runs = malloc(sizeof runs);
+    memcpy(profile->timelines, timelines, sizeof timelines);
+    memcpy(profile->runs, runs, sizeof runs);
+    profile->timeline_count = sizeof timelines / sizeof *timelines;
+    profile->run_count = sizeof runs / sizeof *runs;
+    char *data = data_of(profile);
+    assert_null(strstr(data, "timelines"));
+    free(data);
+    profile->has_timelines = true;
+    /* 0,1,20: sample 0; 1,0,150: absent. 0,2,25: sample 1; 1,1,523763: sample 0, to the end. */
+    assert_data(profile, "\"timelines\":{\"grain_ns\":2,\"ended_early\":false,"
+                         "\"threads\":[[5,2],[500,2]],\"runs\":\"AAEUAQCWAQACGQEB8/sf\"}");
+    profile->summary.timeline_lost_ns = 1;
+    fgprof_profile_set_kept(profile, FGPROF_KEPT_ON_CPU); /* now sample 0 */
+    assert_data(profile, "\"timelines\":{\"grain_ns\":2,\"ended_early\":true,"
+                         "\"threads\":[[5,1],[500,2]],\"runs\":\"AACqAQABGQEA8/sf\"}");
 }
 
 static void test_only_kept_samples_are_written(void **state)
@@ -132,7 +166,7 @@ static void test_only_kept_samples_are_written(void **state)
     make_state(profile, place, THREAD_RUNNING, "", "", 3);
     fgprof_profile_set_kept(profile, FGPROF_KEPT_ON_CPU);
     assert_data(profile, "\"kept\":\"on-cpu\"");
-    assert_data(profile, "\"samples\":[[0,2,0,1,0,0,3,30303030,0]],\"findings\":");
+    assert_data(profile, "\"samples\":[[0,2,0,1,0,0,3,30303030,0]],\"places\":[0],\"findings\":");
 }
 
 /* A name is the target's: it neither ends the script that it stands in, nor the JSON string. */
@@ -220,7 +254,7 @@ static char *written_difference(const struct fgprof_profile *before,
 /* What a difference leaves out. */
 static void cut_report(char *data)
 {
-    char *report = strstr(data, ",\"findings\":");
+    char *report = strstr(data, ",\"places\":");
     assert_non_null(report);
     strcpy(report, "}");
 }
@@ -259,7 +293,8 @@ static void test_processes(void **state)
     make_two_processes(profile, make_function(profile, 0x1000, PROFILE_NO_MAPPING, "f", "", 0));
     assert_data(profile, "\"processes\":[[70,3],[71,4]],"
                          "\"strings\":[\"\",\"f\",\"app\",\"make\",\"a;b c\"]");
-    assert_data(profile, ",2,0,0],[0,2,0,0,0,0,3,0,1]],\"findings\":[],\"idle\":[]}");
+    assert_data(profile,
+                ",2,0,0],[0,2,0,0,0,0,3,0,1]],\"places\":[0],\"findings\":[],\"idle\":[]}");
 }
 
 /* What threads wait for is a table of its own. Samples whose owners were at different places are
@@ -289,14 +324,15 @@ static void test_waits(void **state)
     assert_data(profile,
                 "\"strings\":[\"\",\"mutex\",\"mutex \\u003c/script>\",\"f\",\"g\",\"app\","
                 "\"boss\",\"mutex g_lock\",\"futex\"]");
-    assert_data(profile, "\"samples\":[[0,5,0,1,0,0,1,10101010,0],[0,5,0,3,8,0,2,20202020,0],"
-                         "[0,5,0,3,8,0,3,30303030,0]],"
-                         "\"waits\":[[1,2],[1,2,0,6,7,0,0],[1,2,0,6,7,0,1],[1,7,0,6,0,0,0],"
-                         "[1,7,0,6,0,2,0]],\"sample_waits\":[0,3,5],\"findings\":");
+    assert_data(profile,
+                "\"samples\":[[0,5,0,1,0,0,1,10101010,0],[0,5,0,3,8,0,2,20202020,0],"
+                "[0,5,0,3,8,0,3,30303030,0]],"
+                "\"waits\":[[1,2],[1,2,0,6,7,0,0],[1,2,0,6,7,0,1],[1,7,0,6,0,0,0],"
+                "[1,7,0,6,0,2,0]],\"sample_waits\":[0,3,5],\"places\":[0,0],\"findings\":");
     fgprof_profile_set_threads(profile, FGPROF_THREADS_BY_NAME);
     assert_data(profile, "[1,2,0,6,0,0,1]");
     fgprof_profile_set_kept(profile, FGPROF_KEPT_ON_CPU);
-    assert_data(profile, "\"samples\":[[0,5,0,1,0,0,1,10101010,0]],\"findings\":");
+    assert_data(profile, "\"samples\":[[0,5,0,1,0,0,1,10101010,0]],\"places\":[0,0],\"findings\":");
 }
 
 int main(void)
@@ -305,6 +341,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_golden_data, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_where_threads_come_from, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_elapsed_time, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_when_threads_were_where, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_only_kept_samples_are_written, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_names_are_escaped, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_command_is_escaped_and_may_be_missing, set_up,

@@ -154,12 +154,39 @@ static void test_activities(void **state)
     assert_int_equal(profile_activities(profile, &rows, &count), 0);
     assert_int_equal(count, 3);
     assert_string_equal(rows[0].syscall, "futex");
+    assert_string_equal(rows[0].resource, "");
     assert_int_equal(rows[0].state, FGPROF_STATE_WAITING);
     assert_int_equal(rows[0].time_ns, 5 * TICK_NS);
     assert_string_equal(rows[1].syscall, "read");
     assert_string_equal(rows[2].function, "g");
     assert_string_equal(rows[2].thread_name, "app");
     assert_int_equal(rows[2].state, FGPROF_STATE_RUNNING);
+    free(rows);
+    fgprof_profile_free(profile);
+}
+
+/* The function is where the program waits, and not the library that it waits in. */
+static void test_activity_of_a_wait(void **state)
+{
+    (void)state;
+    struct fgprof_profile *profile = make_profile();
+    uint32_t libc = make_mapping(profile, 0x10000000, "/lib/libc.so.6", "");
+    uint32_t f = make_function(profile, 0x401000, PROFILE_NO_MAPPING, "f", "a.c", 1);
+    uint32_t lock = make_function(profile, 0x10001000, libc, "pthread_mutex_lock", "", 0);
+    MAKE_SAMPLE(profile, "app", 7, 3, lock, f);
+    struct profile_wait wait = {.kind = make_string(profile, "mutex"),
+                                .resource = make_string(profile, "mutex g_lock"),
+                                .owner_process = PROFILE_NO_OWNER,
+                                .owner_stack = PROFILE_NO_STACK};
+    struct fgprof_activity *rows;
+    uint32_t row;
+    size_t count;
+    assert_int_equal(profile_add_wait(profile, &wait, &row), 0);
+    profile->samples[0].wait_plus_1 = row + 1;
+    assert_int_equal(profile_activities(profile, &rows, &count), 0);
+    assert_int_equal(count, 1);
+    assert_string_equal(rows[0].function, "f");
+    assert_string_equal(rows[0].resource, "mutex g_lock");
     free(rows);
     fgprof_profile_free(profile);
 }
@@ -210,6 +237,7 @@ int main(void)
         cmocka_unit_test(test_functions_of_some_threads),
         cmocka_unit_test(test_time_is_told_apart_by_state),
         cmocka_unit_test(test_activities),
+        cmocka_unit_test(test_activity_of_a_wait),
         cmocka_unit_test(test_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

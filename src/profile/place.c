@@ -1,0 +1,149 @@
+#include "profile/place.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Names in glibc (csu/, nptl/, sysdeps/), musl and libstdc++. */
+static const char *const starts[] = {
+    "_start",
+    "__libc_start_main",
+    "__libc_start_call_main",
+    "call_init",
+    "clone",
+    "__clone",
+    "clone3",
+    "__clone3",
+    "__GI___clone",
+    "__GI___clone3",
+    "start_thread",
+    "thread_start",
+    "execute_native_thread_routine",
+};
+
+/* Parts of the names of functions that wait for a lock, in glibc, musl, Rust's std and parking_lot,
+ * and absl. Condition variables are not locks, but retake theirs. */
+static const char *const locks[] = {
+    "pthread_mutex_lock",          "pthread_mutex_timedlock",
+    "pthread_mutex_clocklock",     "pthread_mutex_cond_lock",
+    "pthread_rwlock_rdlock",       "pthread_rwlock_wrlock",
+    "pthread_rwlock_timedrd",      "pthread_rwlock_timedwr",
+    "pthread_rwlock_clock",        "lll_lock_wait",
+    "Mutex::lock_contended",       "RwLock::read_contended",
+    "RwLock::write_contended",     "RawMutex::lock_slow",
+    "RawRwLock::lock_shared_slow", "RawRwLock::lock_exclusive_slow",
+    "absl::Mutex::LockSlow",       "absl::Mutex::Lock",
+};
+
+/* Prefixes of functions that call those for others. */
+static const char *const wrappers[] = {
+    "__gthread",
+    "std::mutex",
+    "std::timed_mutex",
+    "std::recursive_mutex",
+    "std::shared_mutex",
+    "std::__shared_",
+    "std::shared_lock",
+    "std::lock",
+    "std::scoped_lock",
+    "std::unique_lock",
+    "std::sync::",
+    "std::sys::",
+    "parking_lot",
+    "lock_api::",
+    "absl::MutexLock",
+    "absl::ReaderMutexLock",
+    "absl::WriterMutexLock",
+};
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+unsigned place_roles(const char *function)
+{
+    unsigned roles = 0;
+    for (size_t i = 0; i < COUNT(starts); i++)
+        roles |= strcmp(function, starts[i]) == 0 ? LABEL_START : 0u;
+    if (strncmp(function, "__libc_start_main", strlen("__libc_start_main")) == 0)
+        roles |= LABEL_START; /* with "_impl" or a version behind it */
+    for (size_t i = 0; i < COUNT(locks); i++)
+        roles |= strstr(function, locks[i]) ? LABEL_LOCK : 0u;
+    for (size_t i = 0; i < COUNT(wrappers); i++)
+        roles |= strncmp(function, wrappers[i], strlen(wrappers[i])) == 0 ? LABEL_WRAPPER : 0u;
+    return roles;
+}
+
+bool place_is_in_library(const struct fgprof_profile *profile,
+                         const struct profile_location *location, unsigned libraries)
+{
+    static const struct {
+        const char *prefix;
+        unsigned library;
+    } files[] = {
+        {"libc.so.", PLACE_C_LIBRARY},       {"libc-2.", PLACE_C_LIBRARY},
+        {"libpthread", PLACE_C_LIBRARY},     {"ld-musl-", PLACE_C_LIBRARY},
+        {"libstdc++.so", PLACE_CXX_LIBRARY}, {"libc++", PLACE_CXX_LIBRARY},
+    };
+    if (location->mapping == PROFILE_NO_MAPPING)
+        return false;
+    const char *path = strings_get(&profile->strings, profile->mappings[location->mapping].path);
+    for (size_t i = 0; i < COUNT(files); i++) {
+        if (libraries & files[i].library &&
+            strncmp(basename(path), files[i].prefix, strlen(files[i].prefix)) == 0)
+            return true;
+    }
+    return false;
+}
+
+enum { NOT_KNOWN, IS_OWN, IS_NOT_OWN };
+
+int places_init(struct places *places, const struct fgprof_profile *profile)
+{
+    *places = (struct places){
+        .profile = profile,
+        .of_line = calloc(profile->line_count + 1, 1),
+        .of_location = calloc(profile->location_count + 1, 1),
+    };
+    return places->of_line && places->of_location ? 0 : -ENOMEM;
+}
+
+void places_free(struct places *places)
+{
+    free(places->of_line);
+    free(places->of_location);
+    *places = (struct places){0};
+}
+
+static bool is_own(const struct places *places, const struct profile_frame *frame)
+{
+    const struct fgprof_profile *profile = places->profile;
+    if (frame->location->is_kernel || frame->location->is_note ||
+        place_is_in_library(profile, frame->location, PLACE_C_LIBRARY | PLACE_CXX_LIBRARY))
+        return false;
+    if (frame->location->mapping != PROFILE_NO_MAPPING &&
+        strcmp(strings_get(&profile->strings, profile->mappings[frame->location->mapping].path),
+               "[vdso]") == 0)
+        return false;
+    uint32_t name = frame->line ? profile->functions[frame->line->function].name : 0;
+    return !place_roles(strings_get(&profile->strings, name));
+}
+
+size_t place_of_stack(struct places *places, const struct profile_stack *stack,
+                      struct profile_frame *ret_frame)
+{
+    const struct fgprof_profile *profile = places->profile;
+    struct frame_walk walk = {0};
+    struct profile_frame frame;
+    for (size_t nearer = 0; frame_next_from_leaf(profile, stack, &walk, &frame); nearer++) {
+        unsigned char *known = frame.line
+                                   ? &places->of_line[frame.line - profile->lines]
+                                   : &places->of_location[frame.location - profile->locations];
+        if (*known == NOT_KNOWN)
+            *known = is_own(places, &frame) ? IS_OWN : IS_NOT_OWN;
+        if (*known == IS_OWN) {
+            *ret_frame = frame;
+            return nearer;
+        }
+    }
+    walk = (struct frame_walk){0};
+    return frame_next_from_leaf(profile, stack, &walk, ret_frame) ? 0 : PLACE_NONE;
+}

@@ -1,0 +1,43 @@
+/* Where in its own code a program is. A thread that waits is deep in a library, or in the kernel:
+ * who reads a profile looks for the function that called it. Reports, the page and top share this.
+ */
+#ifndef FGPROF_PROFILE_PLACE_H
+#define FGPROF_PROFILE_PLACE_H
+
+#include "profile/frame.h"
+
+/* What a function is for. */
+enum label_role {
+    LABEL_START = 1,   /* starts a thread or a program, and is on all its stacks */
+    LABEL_LOCK = 2,    /* waits for a lock */
+    LABEL_WRAPPER = 4, /* between a lock's user and the function that waits */
+};
+
+/* A sum of enum label_role, by the function's name. */
+unsigned place_roles(const char *function);
+
+enum place_library { PLACE_C_LIBRARY = 1, PLACE_CXX_LIBRARY = 2 };
+
+/* Whether the location is in one of the libraries, a sum of enum place_library. */
+bool place_is_in_library(const struct fgprof_profile *profile,
+                         const struct profile_location *location, unsigned libraries);
+
+/* What is known of a profile's frames. */
+struct places {
+    const struct fgprof_profile *profile;
+    unsigned char *of_line, *of_location; /* the latter of a location without lines */
+};
+
+/* Returns 0 or -ENOMEM. It is to be freed in either case. */
+int places_init(struct places *places, const struct fgprof_profile *profile);
+void places_free(struct places *places);
+
+/* Gets the frame nearest to the leaf that is the program's own: not of the kernel, of the C or C++
+ * library, one that takes a lock for its caller or starts a thread, nor a note. If there is none,
+ * gets the leaf. Returns how many frames are nearer to the leaf, or PLACE_NONE if there are no
+ * frames. */
+#define PLACE_NONE SIZE_MAX
+size_t place_of_stack(struct places *places, const struct profile_stack *stack,
+                      struct profile_frame *ret_frame);
+
+#endif
