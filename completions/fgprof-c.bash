@@ -36,7 +36,7 @@ _fgprof_c_names()
 _fgprof_c()
 {
     local commands="attach run top serve record dump convert diff report"
-    local formats="folded pprof text html speedscope raw report otlp"
+    local formats="folded pprof text html speedscope firefox raw report otlp"
     local processes="-p --pid --pgrep --tid"
     local threads="--children --thread"
     local ticks="-F --rate --seed --trace-ids --max-pause --capture"

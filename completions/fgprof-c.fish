@@ -72,7 +72,7 @@ $o "attach run top serve record dump" -l capture -x -a "auto kernel ptrace recor
 $o "attach run top serve record" -l max-pause -x -d "Limit pauses to this percentage of a thread's running time"
 
 $o "diff" -s f -l format -x -a "folded html" -d "Output format"
-$o "attach run record convert" -s f -l format -x -a "folded pprof text html speedscope raw report otlp" \
+$o "attach run record convert" -s f -l format -x -a "folded pprof text html speedscope firefox raw report otlp" \
     -d "Output format"
 $o "attach run dump convert diff report" -s o -l output -r -F -d "Write to a file"
 $o "attach run" -s q -l quiet -d "No progress, no summary"

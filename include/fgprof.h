@@ -677,6 +677,10 @@ enum fgprof_format {
      * Samples have the attribute thread.name,
      * and thread.id if threads are told apart by id. */
     FGPROF_OTLP,
+    /* The Firefox Profiler's processed format, gzipped, for https://profiler.firefox.com: threads
+     * in the order of time, with their states as categories and their waits as markers. Needs the
+     * timeline. FGPROF_FOLDED_STATE applies to it too. */
+    FGPROF_FIREFOX,
 };
 
 /* How FGPROF_FOLDED writes frames. The other formats write all that is known. */
@@ -783,8 +787,8 @@ FGPROF_API int fgprof_profile_leave_out(fgprof_profile *profile, const char *fun
 FGPROF_API int fgprof_profile_set_command(fgprof_profile *profile, const char *command);
 
 /* Sets why the profile is written, in one line, for those who read it later: all formats but
- * FGPROF_FOLDED and FGPROF_SPEEDSCOPE have it. A profile that is read from a file has that of the
- * file. The string is copied. NULL, the default: none. Errors: -ENOMEM. */
+ * FGPROF_FOLDED, FGPROF_SPEEDSCOPE and FGPROF_FIREFOX have it. A profile that is read from a file
+ * has that of the file. The string is copied. NULL, the default: none. Errors: -ENOMEM. */
 FGPROF_API int fgprof_profile_set_reason(fgprof_profile *profile, const char *reason);
 
 /* Returns why the profile was written; NULL: not known. Valid until the profile is freed or the
@@ -793,10 +797,10 @@ FGPROF_API const char *fgprof_profile_reason(const fgprof_profile *profile);
 
 /* Writes the profile to `fd`, from its current offset. Errors: those of write(2) (-EPIPE only if
  * SIGPIPE is ignored), -EINVAL for an unknown format, for FGPROF_RAW of a kind of time but
- * FGPROF_KIND_WALL, and for FGPROF_SPEEDSCOPE of objects, -ENODATA if the format needs a timeline
- * and none was kept, or elapsed time is to be counted and the profile has none, as it is of another
- * kind or was recorded by a program that did not know it, -ENOMEM. After an error the output is
- * incomplete. */
+ * FGPROF_KIND_WALL, and for FGPROF_SPEEDSCOPE and FGPROF_FIREFOX of objects, -ENODATA if the format
+ * needs a timeline and none was kept, or elapsed time is to be counted and the profile has none, as
+ * it is of another kind or was recorded by a program that did not know it, -ENOMEM. After an error
+ * the output is incomplete. */
 FGPROF_API int fgprof_profile_write(const fgprof_profile *profile, enum fgprof_format format,
                                     int fd);
 

@@ -78,10 +78,10 @@ static int run(pid_t pid, enum fgprof_format format)
     if (err)
         return err;
     bool needs_ids = format == FGPROF_HTML || format == FGPROF_RAW || format == FGPROF_REPORT ||
-                     format == FGPROF_REPORT_JSON;
+                     format == FGPROF_REPORT_JSON || format == FGPROF_FIREFOX;
     fgprof_options_set_threads(options, needs_ids ? FGPROF_THREADS_BY_ID : FGPROF_THREADS_BY_NAME);
     fgprof_options_set_timeline(options, format == FGPROF_HTML || format == FGPROF_SPEEDSCOPE ||
-                                             format == FGPROF_RAW);
+                                             format == FGPROF_FIREFOX || format == FGPROF_RAW);
     err = record(pid, format, options);
     fgprof_options_free(options);
     return err;

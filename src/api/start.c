@@ -16,7 +16,7 @@ int fgprof_start(int fd, enum fgprof_format format, fgprof_session **ret_session
 {
     char number[16];
     const char *const words[] = {HELPER_RECORDS, number, NULL};
-    if ((unsigned)format > FGPROF_OTLP)
+    if ((unsigned)format > FGPROF_FIREFOX)
         return -EINVAL;
     snprintf(number, sizeof number, "%d", (int)format);
     fgprof_session *session = malloc(sizeof *session);

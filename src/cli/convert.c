@@ -1,5 +1,6 @@
 #include "cli/convert.h"
 #include "cli/commands.h"
+#include "cli/options/formats.h"
 #include "cli/output_file.h"
 
 #include <errno.h>
@@ -49,8 +50,8 @@ static const char *why_unfit(const struct cli_options *options, const fgprof_pro
         return "--on-cpu and --off-cpu choose time";
     if (options->shows_elapsed)
         return "--elapsed is of time";
-    if (options->format == FGPROF_SPEEDSCOPE && options->command == COMMAND_CONVERT)
-        return "speedscope shows time: give -f folded, pprof, text or html";
+    if (format_of_order(options->format) && options->command == COMMAND_CONVERT)
+        return "this format shows time: give -f folded, pprof, text or html";
     return NULL;
 }
 
@@ -108,7 +109,7 @@ int convert_write(const struct cli_options *options, convert_write_fn *write, vo
                     options->command == COMMAND_DIFF ? "one of them" : options->inputs[0]);
         else if (err == -ENODATA)
             fprintf(stderr,
-                    "fgprof-c: %s has no timeline, which speedscope needs: record again with "
+                    "fgprof-c: %s has no timeline, which this format needs: record again with "
                     "-o FILE.fgprof\n",
                     options->inputs[0]);
         else if (err == -EINVAL && options->command == COMMAND_DIFF)

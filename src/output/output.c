@@ -29,6 +29,7 @@ static const struct {
     [FGPROF_REPORT] = {output_report, false, false},
     [FGPROF_REPORT_JSON] = {output_report_json, false, false},
     [FGPROF_OTLP] = {output_otlp, true, false},
+    [FGPROF_FIREFOX] = {output_firefox, true, false},
 };
 
 int output_write(const struct fgprof_profile *profile, enum fgprof_format format, int fd)
@@ -38,7 +39,7 @@ int output_write(const struct fgprof_profile *profile, enum fgprof_format format
     if (format == FGPROF_RAW && profile->kind != FGPROF_KIND_WALL &&
         !profile_is_of_objects(profile))
         return -EINVAL;
-    if (format == FGPROF_SPEEDSCOPE && profile_is_of_objects(profile))
+    if ((format == FGPROF_SPEEDSCOPE || format == FGPROF_FIREFOX) && profile_is_of_objects(profile))
         return -EINVAL;
     struct profile_view view;
     struct sink *sink = malloc(sizeof *sink);

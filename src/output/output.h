@@ -11,6 +11,8 @@ struct profile_pair {
     struct profile_view view_before, view_after;
 };
 
+void output_firefox(const struct fgprof_profile *profile, const struct profile_view *view,
+                    struct sink *sink);
 void output_folded(const struct fgprof_profile *profile, const struct profile_view *view,
                    struct sink *sink);
 void output_html(const struct fgprof_profile *profile, const struct profile_view *view,

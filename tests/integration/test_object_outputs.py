@@ -189,7 +189,7 @@ def test_what_can_not_be_is_refused(world):
     heap, growth = recording(world, "heap"), recording(world, "growth")
     time = world.path("time.fgprof")
     for arguments, words in (
-            (["convert", heap, "-f", "speedscope"], "speedscope shows time"),
+            (["convert", heap, "-f", "speedscope"], "this format shows time"),
             (["convert", heap, "--on-cpu"], "--on-cpu and --off-cpu choose time"),
             (["convert", heap, "--elapsed"], "--elapsed is of time"),
             (["convert", heap, "--kind", "cpu"], "can't be made one of --kind cpu"),

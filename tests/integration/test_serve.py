@@ -151,7 +151,7 @@ def test_formats(world):
         for form, kind, begin in (
                 ("pprof", "application/octet-stream", b"\x1f\x8b"), ("folded", "text/plain", b"holder"),
                 ("text", "text/plain", b"wallclock profile: total "), ("html", "text/html", b"<!DOCTYPE html>"),
-                ("report", "text/plain", b""), ("speedscope", "application/json", b"{"), ("raw", "application/octet-stream", b"\x1f\x8b")):
+                ("report", "text/plain", b""), ("speedscope", "application/json", b"{"), ("firefox", "application/octet-stream", b"\x1f\x8b"), ("raw", "application/octet-stream", b"\x1f\x8b")):
             status, headers, body = server.ask(f"/debug/fgprof?last=10s&format={form}")
             assert status == 200 and headers["Content-Type"].split(";")[0] == kind, (form, headers)
             assert form == "folded" or body.startswith(begin), (form, body[:100])
@@ -187,7 +187,7 @@ def test_bad_requests(world):
                 ("/debug/fgprof?seconds=0", 400, "seconds must be a whole number from 1 to 5"),
                 ("/debug/fgprof?seconds=6", 400, "from 1 to 5"), ("/debug/fgprof?seconds=1x", 400, "whole"),
                 ("/debug/fgprof?seconds=-1", 400, "whole"), ("/debug/fgprof?seconds=", 400, "whole"),
-                ("/debug/fgprof?seconds=1&format=svg", 400, "pprof, folded, text, html, speedscope, report or raw"),
+                ("/debug/fgprof?seconds=1&format=svg", 400, "pprof, folded, text, html, speedscope, firefox, report or raw"),
                 ("/debug/fgprof?last=2h", 400, "at most 60s"), ("/debug/fgprof?last=0", 400, "a time such as"),
                 ("/debug/fgprof?last=1s&seconds=1", 400, "one of them"),
                 ("/debug/pprof/block?seconds=1&debug=1", 400, "exclude each other"),

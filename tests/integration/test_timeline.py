@@ -1,6 +1,7 @@
-"""When threads were where: speedscope's profiles of one thread each, in the order of time."""
+"""When threads were where: speedscope's profiles of one thread each, and the Firefox Profiler's format."""
 
 import base64
+import gzip
 import json
 import os
 import re
@@ -160,6 +161,101 @@ def test_idle_threads_have_no_timeline(world):
     for path in world.path("idle.speedscope.json"), converted:
         profiles = json.load(open(path))["profiles"]
         assert [profile["name"].split("/")[0] for profile in profiles] == ["spinning"], path
+
+
+def firefox_threads(path):
+    """The Firefox Profiler's file: (its threads by name, the whole). Checks what its tables promise: columns
+    are equally long, numbers are those of rows that there are, callers come before callees."""
+    with gzip.open(path) as file:
+        document = json.load(file)
+    shared = document["shared"]
+    rows = {"stackTable": ("frame", "frameTable"), "frameTable": ("func", "funcTable"),
+            "funcTable": ("name", "stringArray"), "resourceTable": ("lib", "libs")}
+    sizes = {name: table["length"] for name, table in shared.items() if isinstance(table, dict)}
+    sizes.update(stringArray=len(shared["stringArray"]), libs=len(document["libs"]))
+    for name, table in shared.items():
+        for column in table if isinstance(table, dict) else []:
+            assert column == "length" or len(table[column]) == sizes[name], (name, column)
+    for name, (column, referred) in rows.items():
+        assert all(0 <= row < sizes[referred] for row in shared[name][column]), (name, column)
+    stacks = shared["stackTable"]
+    assert all(caller is None or caller < number for number, caller in enumerate(stacks["prefix"]))
+    for thread in document["threads"]:
+        for table in thread["samples"], thread["markers"]:
+            lengths = {len(column) for column in table.values() if isinstance(column, list)}
+            assert lengths == {table["length"]}, thread["name"]
+        times = thread["samples"]["time"]
+        assert times == sorted(times), thread["name"]
+    return {thread["name"]: thread for thread in document["threads"]}, document
+
+
+def firefox_stack(document, node):
+    """A stack as its functions, root first, and the category of its leaf."""
+    shared, names = document["shared"], []
+    frames, functions = shared["frameTable"], shared["funcTable"]
+    category = frames["category"][shared["stackTable"]["frame"][node]]
+    while node is not None:
+        function = frames["func"][shared["stackTable"]["frame"][node]]
+        names.insert(0, shared["stringArray"][functions["name"][function]])
+        node = shared["stackTable"]["prefix"][node]
+    return names, document["meta"]["categories"][category]["name"]
+
+
+def firefox_runs(document, thread):
+    """The thread's runs: [(stack, state, ms, ms on a CPU), ...]; a stack is [] where it is absent."""
+    samples = thread["samples"]
+    assert samples["weightType"] == "tracing-ms" and samples["length"] % 2 == 0
+    runs = []
+    for first in range(0, samples["length"], 2):
+        stack, weight, time = ([samples[key][at] for at in (first, first + 1)] for key in ("stack", "weight", "time"))
+        assert stack[0] == stack[1] and samples["threadCPUDelta"][first] == 0
+        assert stack[0] is None or abs(sum(weight) - (time[1] - time[0])) < 1e-5, (weight, time)
+        names, state = ([], None) if stack[0] is None else firefox_stack(document, stack[0])
+        runs.append((names, state, time[1] - time[0], samples["threadCPUDelta"][first + 1] / 1e6))
+    return runs
+
+
+def test_firefox_has_the_runs_of_the_timeline(world):
+    """The same recording as speedscope's JSON is the judge."""
+    kept, scope, fox = (world.path("order" + ending) for ending in (".fgprof", ".speedscope.json", ".firefox.json.gz"))
+    profile_phases(world, kept)
+    for path in scope, fox:
+        assert world.fgprof("convert", kept, "-o", path).returncode == 0
+    threads, document = firefox_threads(fox)
+    expected = timelines(scope)
+    assert sorted(threads) == sorted(expected) and document["meta"]["preprocessedProfileVersion"] == 60
+    states = set()
+    for name, thread in threads.items():
+        runs = firefox_runs(document, thread)
+        assert [stack for stack, *_ in runs] == [stack for stack, _ in expected[name]], name
+        for (stack, state, ms, cpu_ms), (_, seconds) in zip(runs, expected[name]):
+            assert abs(ms - 1000 * seconds) < 1e-5, (name, stack, ms, seconds)
+            assert cpu_ms == (ms if state == "running" else 0) or abs(cpu_ms - ms) < 1e-5, (state, ms, cpu_ms)
+        states |= {state for _, state, *_ in runs}
+    assert {"running", "sleeping"} <= states, states
+    left = world.path("on_cpu.firefox.json.gz")
+    assert world.fgprof("convert", kept, "--on-cpu", "-o", left).returncode == 0
+    threads, document = firefox_threads(left)
+    for thread in threads.values():
+        assert {state for _, state, *_ in firefox_runs(document, thread)} <= {"running", None}
+        assert thread["markers"]["length"] == 0
+    assert sum(cpu_ms for thread in threads.values() for *_, cpu_ms in firefox_runs(document, thread)) > 0
+
+
+def test_firefox_shows_waits_and_owners(world):
+    path = world.path("waits.firefox.json.gz")
+    with world.running("holders", 30) as target:
+        assert world.fgprof("attach", "-p", target.pid, "-d", "2s", "-o", path).returncode == 0
+    threads, document = firefox_threads(path)
+    assert threads["fixture-holders"]["isMainThread"] and not threads["last"]["isMainThread"]
+    waits = [(document["shared"]["stringArray"][name], data, end - begin) for name, data, begin, end in
+             zip(*(threads["last"]["markers"][key] for key in ("name", "data", "startTime", "endTime")))]
+    assert all(data["type"] == "wait" and ms > 0 for _, data, ms in waits)
+    for_second = sum(ms for name, data, ms in waits
+                     if name == "mutex" and data.get("for") == "mutex g_second" and data.get("owner", "").startswith("middle"))
+    assert for_second > 0.5 * sum(ms for *_, ms in waits), waits
+    done = world.fgprof("attach", "-p", 1, "-o", world.path("x.firefox.json"))
+    assert done.returncode == 2 and "end it with .firefox.json.gz" in done.stderr, done
 
 
 def imported(page, script, name, data):

@@ -11,16 +11,17 @@ static const struct {
     const char *name;
     enum fgprof_format format;
     const char *endings[ENDINGS_MAX];
-    bool is_binary;
+    bool is_binary, is_of_order;
 } formats[] = {
-    {"folded", FGPROF_FOLDED, {".folded", ".collapsed"}, false},
-    {"pprof", FGPROF_PPROF, {".pb.gz", ".pprof"}, true},
-    {"text", FGPROF_TEXT, {".txt"}, false},
-    {"html", FGPROF_HTML, {".html"}, false},
-    {"raw", FGPROF_RAW, {".fgprof"}, true},
-    {"speedscope", FGPROF_SPEEDSCOPE, {".speedscope.json", ".json"}, false},
-    {"report", FGPROF_REPORT, {".report"}, false},
-    {"otlp", FGPROF_OTLP, {".otlp.gz"}, true},
+    {"folded", FGPROF_FOLDED, {".folded", ".collapsed"}, false, false},
+    {"pprof", FGPROF_PPROF, {".pb.gz", ".pprof"}, true, false},
+    {"text", FGPROF_TEXT, {".txt"}, false, false},
+    {"html", FGPROF_HTML, {".html"}, false, false},
+    {"raw", FGPROF_RAW, {".fgprof"}, true, false},
+    {"speedscope", FGPROF_SPEEDSCOPE, {".speedscope.json", ".json"}, false, true},
+    {"firefox", FGPROF_FIREFOX, {".firefox.json.gz"}, true, true},
+    {"report", FGPROF_REPORT, {".report"}, false, false},
+    {"otlp", FGPROF_OTLP, {".otlp.gz"}, true, false},
 };
 #define FORMAT_COUNT (sizeof formats / sizeof *formats)
 
@@ -50,9 +51,15 @@ bool format_named(const char *name, enum fgprof_format *ret_format)
     return complain_near("format", name, suggest(name, names, FORMAT_COUNT), wanted);
 }
 
+/* ".json" alone is speedscope's. */
+static bool lacks_gz(const char *path)
+{
+    return ends_with(path, ".firefox.json");
+}
+
 bool format_of_ending(const char *path, enum fgprof_format *ret_format)
 {
-    for (size_t i = 0; i < FORMAT_COUNT; i++) {
+    for (size_t i = 0; i < FORMAT_COUNT && !lacks_gz(path); i++) {
         for (size_t j = 0; j < ENDINGS_MAX && formats[i].endings[j]; j++) {
             if (ends_with(path, formats[i].endings[j])) {
                 *ret_format = formats[i].format;
@@ -68,6 +75,8 @@ bool format_of_file(const char *path, enum fgprof_format *ret_format)
     char wanted[256] = "use a known ending (";
     if (format_of_ending(path, ret_format))
         return true;
+    if (lacks_gz(path))
+        return complain("output", path, "this format is gzipped: end it with .firefox.json.gz");
     for (size_t i = 0; i < FORMAT_COUNT; i++) {
         for (size_t j = 0; j < ENDINGS_MAX && formats[i].endings[j]; j++) {
             size_t used = strlen(wanted);
@@ -96,6 +105,15 @@ bool format_has_ending(const char *text)
             return true;
     }
     return false;
+}
+
+const char *format_of_order(enum fgprof_format format)
+{
+    for (size_t i = 0; i < FORMAT_COUNT; i++) {
+        if (formats[i].format == format)
+            return formats[i].is_of_order ? formats[i].name : NULL;
+    }
+    return NULL;
 }
 
 bool format_is_binary(enum fgprof_format format)

@@ -19,6 +19,9 @@ bool format_has_ending(const char *text);
  * indented by `indent` spaces. */
 void formats_print(int indent, int width);
 
+/* The format's name, if it shows threads in the order of time, else NULL. Needs the timeline. */
+const char *format_of_order(enum fgprof_format format);
+
 /* Whether the format is binary, and so is never written to a terminal. */
 bool format_is_binary(enum fgprof_format format);
 

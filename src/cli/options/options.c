@@ -1,4 +1,5 @@
 #include "cli/options/options.h"
+#include "cli/options/formats.h"
 #include "cli/record/trigger.h"
 
 #include <stdlib.h>
@@ -57,7 +58,7 @@ fgprof_options *options_for_library(const struct cli_options *options)
                                tells_threads ? FGPROF_THREADS_BY_ID : options_threads(options));
     fgprof_options_set_names(library, options->names);
     fgprof_options_set_timeline(library, (options->format == FGPROF_HTML ||
-                                          options->format == FGPROF_SPEEDSCOPE ||
+                                          format_of_order(options->format) ||
                                           options->format == FGPROF_RAW) &&
                                              !options->slow_key);
     fgprof_options_set_kernel_stacks(library, options->has_kernel_stacks);

@@ -252,7 +252,7 @@ static bool check_elapsed(const struct cli_options *options)
               stderr);
         return false;
     }
-    bool is_held = options->format != FGPROF_TEXT && options->format != FGPROF_SPEEDSCOPE &&
+    bool is_held = options->format != FGPROF_TEXT && !format_of_order(options->format) &&
                    options->format != FGPROF_OTLP;
     if (options->shows_elapsed && !is_held)
         fprintf(stderr, "fgprof-c: this format can't hold elapsed time: --elapsed goes with folded "
@@ -318,16 +318,19 @@ static bool check_format(struct cli_options *options)
         options->writes_page = true;
         options->format = FGPROF_HTML;
     }
-    if (options->format == FGPROF_SPEEDSCOPE && options->kind != FGPROF_KIND_WALL) {
+    const char *of_order = format_of_order(options->format);
+    if (of_order && options->kind != FGPROF_KIND_WALL) {
         fprintf(
             stderr,
-            "fgprof-c: speedscope shows wall-clock time alone: for another kind, give -f folded, "
-            "pprof, text or html\n");
+            "fgprof-c: %s shows wall-clock time alone: for another kind, give -f folded, pprof, "
+            "text or html\n",
+            of_order);
         return false;
     }
-    if (options->format == FGPROF_SPEEDSCOPE && options->slow_key) {
-        fprintf(stderr, "fgprof-c: speedscope shows all time in its order: --slow goes with other "
-                        "formats\n");
+    if (of_order && options->slow_key) {
+        fprintf(stderr,
+                "fgprof-c: %s shows all time in its order: --slow goes with other formats\n",
+                of_order);
         return false;
     }
     bool is_for_eyes = !format_is_binary(options->format) && options->format != FGPROF_HTML;

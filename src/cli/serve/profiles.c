@@ -1,5 +1,6 @@
 /* Profiles: of the seconds to come, of the last ones, and of all since the start. */
 #include "cli/serve/request.h"
+#include "cli/options/formats.h"
 #include "cli/options/values.h"
 
 #include <errno.h>
@@ -22,6 +23,8 @@ static const struct form {
     {"html", FGPROF_HTML, "text/html; charset=utf-8", ".html", true, FGPROF_THREADS_BY_ID},
     {"report", FGPROF_REPORT, "text/plain; charset=utf-8", ".report", true, FGPROF_THREADS_BY_ID},
     {"speedscope", FGPROF_SPEEDSCOPE, "application/json", ".speedscope.json", false,
+     FGPROF_THREADS_BY_ID},
+    {"firefox", FGPROF_FIREFOX, "application/octet-stream", ".firefox.json.gz", false,
      FGPROF_THREADS_BY_ID},
     {"raw", FGPROF_RAW, "application/octet-stream", ".fgprof", false, FGPROF_THREADS_BY_ID},
 };
@@ -51,8 +54,9 @@ static bool find_form(const struct request *request, struct answer *answer, stru
         wanted->form = &forms[i];
         return true;
     }
-    return answer_failure(answer, 400,
-                          "format must be pprof, folded, text, html, speedscope, report or raw");
+    return answer_failure(
+        answer, 400,
+        "format must be pprof, folded, text, html, speedscope, firefox, report or raw");
 }
 
 /* `seconds` or `last`; without either, `default_s` seconds to come. */
@@ -77,7 +81,7 @@ static bool find_time(const struct request *request, struct answer *answer, uint
                         is_for_one ? SECONDS_DEFAULT : default_s, &seconds))
         return false;
     wanted->wait_ns = last ? 0 : seconds * 1000000000u;
-    if (wanted->form && wanted->form->format == FGPROF_SPEEDSCOPE && wanted->wait_ns > keep_ns)
+    if (wanted->form && format_of_order(wanted->form->format) && wanted->wait_ns > keep_ns)
         return answer_failure(answer, 400, "the order of time is kept for %gs",
                               (double)keep_ns / 1e9);
     return true;
@@ -245,8 +249,8 @@ static void answer_objects(const struct request *request, struct answer *answer,
     }
     if (!find_form(request, answer, wanted) || !find_time(request, answer, 0, wanted))
         return;
-    if (wanted->form->format == FGPROF_SPEEDSCOPE)
-        answer_failure(answer, 400, "speedscope shows time");
+    if (format_of_order(wanted->form->format))
+        answer_failure(answer, 400, "%s shows time", wanted->form->name);
     else
         answer_profile(request, answer, wanted);
 }
