@@ -815,6 +815,13 @@ FGPROF_API int fgprof_profile_write(const fgprof_profile *profile, enum fgprof_f
  *   -EFBIG            it has more than 256 MiB when decompressed, or 1 GiB in memory */
 FGPROF_API int fgprof_profile_read(const char *path, fgprof_profile **ret_profile);
 
+/* The same of an open file, from where it is read next, in a process that may open none: one with
+ * privileges can open a file and leave it to a child without any to read it. The profile was read
+ * from `name`, as reports say. Unless `ret_version` is NULL, it gets the version of the format, if
+ * that could be read: with -EPROTONOSUPPORT, too. */
+FGPROF_API int fgprof_profile_read_fd(int fd, const char *name, unsigned *ret_version,
+                                      fgprof_profile **ret_profile);
+
 /* The latest version of the format that fgprof_profile_read reads. FGPROF_RAW writes profiles of
  * objects in version 2, and those of time in version 1, as ever. */
 #define FGPROF_RECORDING_VERSION 2

@@ -267,6 +267,12 @@ int fgprof_profile_read(const char *path, fgprof_profile **ret_profile)
     return recording_read(path, ret_profile);
 }
 
+int fgprof_profile_read_fd(int fd, const char *name, unsigned *ret_version,
+                           fgprof_profile **ret_profile)
+{
+    return recording_read_fd(fd, name, ret_version, ret_profile);
+}
+
 int fgprof_recording_version(const char *path, unsigned *ret_version)
 {
     return recording_read_version(path, ret_version);

@@ -2,10 +2,12 @@
 #include "cli/commands.h"
 #include "cli/options/formats.h"
 #include "cli/output_file.h"
+#include "cli/sandboxed.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char *why_unread(int error)
 {
@@ -25,11 +27,8 @@ static const char *why_unread(int error)
     }
 }
 
-static void complain_of_version(const char *path)
+static void complain_of_version(const char *path, unsigned version)
 {
-    unsigned version;
-    if (fgprof_recording_version(path, &version))
-        version = FGPROF_RECORDING_VERSION + 1;
     fprintf(stderr,
             "fgprof-c: %s can't be read: its format is version %u, and this program knows version "
             "%u: use a newer fgprof-c\n",
@@ -76,13 +75,14 @@ static bool set_up(const struct cli_options *options, const char *path, fgprof_p
     return !err;
 }
 
-fgprof_profile *convert_read(const struct cli_options *options, const char *path)
+fgprof_profile *convert_read(const struct cli_options *options, const char *path, int fd)
 {
     fgprof_profile *profile;
-    int err = fgprof_profile_read(path, &profile);
+    unsigned version;
+    int err = fd < 0 ? fd : fgprof_profile_read_fd(fd, path, &version, &profile);
     if (err) {
         if (err == -EPROTONOSUPPORT)
-            complain_of_version(path);
+            complain_of_version(path, version);
         else
             fprintf(stderr, "fgprof-c: %s can't be read: %s\n", path, why_unread(err));
         return NULL;
@@ -94,48 +94,45 @@ fgprof_profile *convert_read(const struct cli_options *options, const char *path
     return profile;
 }
 
-int convert_write(const struct cli_options *options, convert_write_fn *write, void *context)
+static void complain_of_write(const struct cli_options *options, int err)
 {
-    struct output_file file;
-    int err = output_file_open(&file, options->output);
-    if (!err)
-        err = write(options, context, file.fd);
-    if (!err)
-        err = output_file_commit(&file);
-    if (err) {
-        if (err == -ENODATA && options->shows_elapsed)
-            fprintf(stderr,
-                    "fgprof-c: %s has no elapsed time: it was recorded by an older fgprof-c\n",
-                    options->command == COMMAND_DIFF ? "one of them" : options->inputs[0]);
-        else if (err == -ENODATA)
-            fprintf(stderr,
-                    "fgprof-c: %s has no timeline, which this format needs: record again with "
-                    "-o FILE.fgprof\n",
-                    options->inputs[0]);
-        else if (err == -EINVAL && options->command == COMMAND_DIFF)
-            fprintf(stderr,
-                    "fgprof-c: %s and %s can't be compared: they are of two kinds, or were sampled "
-                    "at two rates\n",
-                    options->inputs[0], options->inputs[1]);
-        else
-            fprintf(stderr, "fgprof-c: %s can't be written: %s\n",
-                    output_file_name(options->output), strerror(-err));
-        output_file_abandon(&file);
-    }
+    if (err == -ENODATA && options->shows_elapsed)
+        fprintf(stderr, "fgprof-c: %s has no elapsed time: it was recorded by an older fgprof-c\n",
+                options->command == COMMAND_DIFF ? "one of them" : options->inputs[0]);
+    else if (err == -ENODATA)
+        fprintf(stderr,
+                "fgprof-c: %s has no timeline, which this format needs: record again with "
+                "-o FILE.fgprof\n",
+                options->inputs[0]);
+    else if (err == -EINVAL && options->command == COMMAND_DIFF)
+        fprintf(stderr,
+                "fgprof-c: %s and %s can't be compared: they are of two kinds, or were sampled "
+                "at two rates\n",
+                options->inputs[0], options->inputs[1]);
+    else
+        fprintf(stderr, "fgprof-c: %s can't be written: %s\n", output_file_name(options->output),
+                strerror(-err));
+}
+
+int convert_written(const struct cli_options *options, int err)
+{
+    if (err)
+        complain_of_write(options, err);
     return err ? EXIT_NOT_WRITTEN : EXIT_WRITTEN;
 }
 
-static int write_profile(const struct cli_options *options, void *profile, int fd)
+static int convert(const struct cli_options *options, const int *inputs)
 {
-    return fgprof_profile_write(profile, options->format, fd);
+    int status = EXIT_NOT_WRITTEN;
+    fgprof_profile *profile = convert_read(options, options->inputs[0], inputs[0]);
+    if (profile)
+        status =
+            convert_written(options, fgprof_profile_write(profile, options->format, STDOUT_FILENO));
+    fgprof_profile_free(profile);
+    return status;
 }
 
 int command_convert(const struct cli_options *options)
 {
-    int status = EXIT_NOT_WRITTEN;
-    fgprof_profile *profile = convert_read(options, options->inputs[0]);
-    if (profile)
-        status = convert_write(options, write_profile, profile);
-    fgprof_profile_free(profile);
-    return status;
+    return sandboxed_run(options, 1, convert);
 }

@@ -1,7 +1,9 @@
 #include "cli/commands.h"
 #include "cli/convert.h"
+#include "cli/sandboxed.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 struct two_profiles {
     fgprof_profile *before, *after;
@@ -36,22 +38,22 @@ static bool fit(const struct cli_options *options, const struct two_profiles *pr
     return true;
 }
 
-static int write_difference(const struct cli_options *options, void *context, int fd)
+static int compare(const struct cli_options *options, const int *inputs)
 {
-    const struct two_profiles *profiles = context;
-    return fgprof_profile_write_difference(profiles->before, profiles->after, options->format,
-                                           options->is_normalized, fd);
+    int status = EXIT_NOT_WRITTEN;
+    struct two_profiles profiles = {convert_read(options, options->inputs[0], inputs[0]), NULL};
+    if (profiles.before)
+        profiles.after = convert_read(options, options->inputs[1], inputs[1]);
+    if (profiles.after && fit(options, &profiles))
+        status = convert_written(options, fgprof_profile_write_difference(
+                                              profiles.before, profiles.after, options->format,
+                                              options->is_normalized, STDOUT_FILENO));
+    fgprof_profile_free(profiles.before);
+    fgprof_profile_free(profiles.after);
+    return status;
 }
 
 int command_diff(const struct cli_options *options)
 {
-    int status = EXIT_NOT_WRITTEN;
-    struct two_profiles profiles = {convert_read(options, options->inputs[0]), NULL};
-    if (profiles.before)
-        profiles.after = convert_read(options, options->inputs[1]);
-    if (profiles.after && fit(options, &profiles))
-        status = convert_write(options, write_difference, &profiles);
-    fgprof_profile_free(profiles.before);
-    fgprof_profile_free(profiles.after);
-    return status;
+    return sandboxed_run(options, 2, compare);
 }

@@ -1,7 +1,7 @@
 #include "reader/starter.h"
 #include "base/clock.h"
+#include "base/sandbox.h"
 #include "reader/packet.h"
-#include "reader/sandbox.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -71,7 +71,7 @@ int starter_start(struct starter *starter)
 static void run_reader(pid_t starter, const struct reader_role *role, int socket)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() == starter && sandbox_enter(role->memory_bytes_max) == 0)
+    if (getppid() == starter && sandbox_enter(role->memory_bytes_max, UINT64_MAX) == 0)
         role->serve(socket);
 }
 

@@ -308,18 +308,13 @@ static int inflate_file(int fd, z_stream *stream, size_t enough, struct inflated
     }
 }
 
-static int read_inflated(const char *path, size_t enough, struct inflated *out)
+static int read_inflated(int fd, size_t enough, struct inflated *out)
 {
     z_stream stream = {0};
-    int fd = open_regular_file(AT_FDCWD, path);
-    if (fd < 0)
-        return fd;
-    int err = inflateInit2(&stream, GZIP_WINDOW) == Z_OK ? 0 : -ENOMEM;
-    if (!err) {
-        err = inflate_file(fd, &stream, enough, out);
-        inflateEnd(&stream);
-    }
-    close(fd);
+    if (inflateInit2(&stream, GZIP_WINDOW) != Z_OK)
+        return -ENOMEM;
+    int err = inflate_file(fd, &stream, enough, out);
+    inflateEnd(&stream);
     return err;
 }
 
@@ -327,30 +322,48 @@ int recording_read_version(const char *path, unsigned *ret_version)
 {
     struct inflated out = {0};
     uint32_t version;
-    int err = read_inflated(path, RECORDING_HEAD_BYTES, &out);
+    int fd = open_regular_file(AT_FDCWD, path);
+    if (fd < 0)
+        return fd;
+    int err = read_inflated(fd, RECORDING_HEAD_BYTES, &out);
     if (!err)
         err = parse_version(out.bytes, out.length, &version);
     if (!err)
         *ret_version = version;
     free(out.bytes);
+    close(fd);
     return err;
 }
 
-int recording_read(const char *path, struct fgprof_profile **ret_profile)
+int recording_read_fd(int fd, const char *name, unsigned *ret_version,
+                      struct fgprof_profile **ret_profile)
 {
     struct inflated out = {0};
     struct fgprof_profile *profile;
-    int err = read_inflated(path, SIZE_MAX, &out);
+    uint32_t version;
+    int err = read_inflated(fd, SIZE_MAX, &out);
     if (!err)
         err = recording_parse(out.bytes, out.length, &profile);
+    if (ret_version && !parse_version(out.bytes, out.length, &version))
+        *ret_version = version;
     free(out.bytes);
     if (err)
         return err;
-    profile->read_from = strdup(path);
+    profile->read_from = strdup(name);
     if (!profile->read_from) {
         profile_free(profile);
         return -ENOMEM;
     }
     *ret_profile = profile;
     return 0;
+}
+
+int recording_read(const char *path, struct fgprof_profile **ret_profile)
+{
+    int fd = open_regular_file(AT_FDCWD, path);
+    if (fd < 0)
+        return fd;
+    int err = recording_read_fd(fd, path, NULL, ret_profile);
+    close(fd);
+    return err;
 }

@@ -1,4 +1,4 @@
-#include "reader/sandbox.h"
+#include "base/sandbox.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,13 +26,34 @@ static int drop_capabilities(void)
     return syscall(SYS_capset, &header, none) ? -errno : 0;
 }
 
-static int limit_resources(rlim_t memory_bytes_max)
+/* A limit that is lower stays. The hard limits need no change: whoever calls setrlimit(2) in the
+ * sandbox is killed. */
+static int lower_limit(int resource, rlim_t most)
 {
-    const struct rlimit none = {0}, memory = {memory_bytes_max, memory_bytes_max};
-    if (setrlimit(RLIMIT_CORE, &none) || setrlimit(RLIMIT_FSIZE, &none) ||
-        setrlimit(RLIMIT_NPROC, &none) || (HAS_LIMITS && setrlimit(RLIMIT_AS, &memory)))
+    struct rlimit limit;
+    if (getrlimit((enum __rlimit_resource)resource, &limit))
         return -errno;
-    return 0;
+    if (limit.rlim_cur > most)
+        limit.rlim_cur = most;
+    return setrlimit((enum __rlimit_resource)resource, &limit) ? -errno : 0;
+}
+
+static int limit_resources(uint64_t memory_bytes_max, uint64_t cpu_seconds_max)
+{
+    const struct {
+        int resource;
+        rlim_t most;
+    } limits[] = {
+        {RLIMIT_CORE, 0},
+        {RLIMIT_FSIZE, 0},
+        {RLIMIT_NPROC, 0},
+        {RLIMIT_CPU, cpu_seconds_max},
+        {RLIMIT_AS, HAS_LIMITS ? memory_bytes_max : RLIM_INFINITY},
+    };
+    int err = 0;
+    for (size_t i = 0; i < sizeof limits / sizeof *limits && !err; i++)
+        err = lower_limit(limits[i].resource, limits[i].most);
+    return err;
 }
 
 /* What libelf, zlib and malloc call, and what sends and receives. */
@@ -41,7 +62,7 @@ static const unsigned allowed[] = {
     SYS_close,          SYS_recvmsg, SYS_sendmsg,    SYS_sendto,          SYS_munmap,
     SYS_mremap,         SYS_madvise, SYS_brk,        SYS_futex,           SYS_getrandom,
     SYS_sysinfo,        SYS_exit,    SYS_exit_group, SYS_restart_syscall, SYS_rt_sigreturn,
-    SYS_rt_sigprocmask,
+    SYS_rt_sigprocmask, SYS_write,
 };
 /* With these, memory could become code. Their third argument is what may be done with it. */
 static const unsigned allowed_without_code[] = {SYS_mmap, SYS_mprotect};
@@ -113,12 +134,12 @@ static int limit_calls(void)
     return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) ? -errno : 0;
 }
 
-int sandbox_enter(uint64_t memory_bytes_max)
+int sandbox_enter(uint64_t memory_bytes_max, uint64_t cpu_seconds_max)
 {
     int err = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno : 0;
     if (!err)
         err = drop_capabilities();
     if (!err)
-        err = limit_resources(memory_bytes_max);
+        err = limit_resources(memory_bytes_max, cpu_seconds_max);
     return err || !HAS_LIMITS ? err : limit_calls();
 }

@@ -1,4 +1,4 @@
-#include "reader/sandbox.h"
+#include "base/sandbox.h"
 
 #include <linux/audit.h>
 
