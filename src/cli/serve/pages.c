@@ -130,7 +130,8 @@ void answer_index(const struct request *request, struct answer *answer)
     } rows[] = {
         {"/debug/fgprof?seconds=10&amp;format=html",
          "where all threads spend their time, running and waiting, for 10 seconds; format: pprof "
-         "(default), folded, text, html, speedscope, firefox, report, raw; last=60s: of the last minute"},
+         "(default), folded, text, html, speedscope, firefox, report, raw; last=60s: of the last "
+         "minute"},
         {"profile?seconds=10", "where they run"},
         {"block?debug=1", "where they wait for each other; with seconds: for that long"},
         {"mutex?debug=1", "where they hold locks that others wait for"},
