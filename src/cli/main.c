@@ -4,6 +4,7 @@
 #include "cli/options/formats.h"
 #include "cli/options/table.h"
 #include "cli/options/options.h"
+#include "cli/privileges.h"
 #include "cli/suggest.h"
 #include "cli/targets.h"
 
@@ -239,7 +240,11 @@ static int run(enum cli_command command, int argc, char **argv)
     default:
         break;
     }
-    int status = find_targets(&options) ? commands[command].run(&options) : EXIT_NOT_WRITTEN;
+    /* The command that `run` starts has all that its user may; recordings are read without any. */
+    bool keeps_all = command == COMMAND_RUN || options.inputs;
+    int status = EXIT_NOT_WRITTEN;
+    if ((keeps_all || privileges_limit(&options)) && find_targets(&options))
+        status = commands[command].run(&options);
     options_free(&options);
     return status;
 }

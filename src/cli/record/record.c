@@ -1,5 +1,6 @@
 #include "cli/commands.h"
 #include "cli/escape.h"
+#include "cli/privileges.h"
 #include "cli/record/flight.h"
 #include "cli/serve/signals.h"
 
@@ -55,7 +56,7 @@ static int record(const struct cli_options *options, struct session *session)
 int command_record(const struct cli_options *options)
 {
     struct session session;
-    if (!files_check(options->output))
+    if (!files_check(options->output) || !privileges_limit_to_sampling(options))
         return EXIT_NOT_WRITTEN;
     int err = session_init(&session, options, say_what, (void *)options);
     if (err) {

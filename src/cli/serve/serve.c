@@ -1,5 +1,6 @@
 #include "cli/commands.h"
 #include "cli/escape.h"
+#include "cli/privileges.h"
 #include "cli/push/push.h"
 #include "cli/record/flight.h"
 #include "cli/serve/access.h"
@@ -89,26 +90,33 @@ static bool check_token_file(const char *path)
     return !problem;
 }
 
+static int serve_listening(const struct cli_options *options, struct server *server)
+{
+    struct session session;
+    /* Nobody has been answered yet. */
+    if (!privileges_limit_to_sampling(options))
+        return EXIT_NOT_WRITTEN;
+    int err = session_init(&session, options, say_what, server);
+    if (err) {
+        fprintf(stderr, "fgprof-c: can't serve: %s\n", strerror(-err));
+        return EXIT_NOT_WRITTEN;
+    }
+    signals_block();
+    int status = serve_and_record(&session, server);
+    session_destroy(&session);
+    return status;
+}
+
 int command_serve(const struct cli_options *options)
 {
     struct server server = {.listens = strcmp(options->listen, "none") != 0};
-    struct session session;
     if (strcmp(options->output, "-") != 0 && !files_check(options->output))
         return EXIT_NOT_WRITTEN;
     if (options->token_file && !check_token_file(options->token_file))
         return EXIT_NOT_WRITTEN;
     if (server.listens && !listener_open(options, &server.listener))
         return EXIT_NOT_WRITTEN;
-    int err = session_init(&session, options, say_what, &server);
-    if (err) {
-        fprintf(stderr, "fgprof-c: can't serve: %s\n", strerror(-err));
-        if (server.listens)
-            listener_close(&server.listener);
-        return EXIT_NOT_WRITTEN;
-    }
-    signals_block();
-    int status = serve_and_record(&session, &server);
-    session_destroy(&session);
+    int status = serve_listening(options, &server);
     if (server.listens)
         listener_close(&server.listener);
     return status;

@@ -1,0 +1,171 @@
+#include "cli/privileges.h"
+#include "cli/record/trigger.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define BIT(capability) ((uint64_t)1 << (capability))
+#define NEW_TASK_EVENT "events/task/task_newtask/id"
+
+/* Stacks and memory of other users' processes, and files that were deleted under them; samples by
+ * the kernel, and locked memory for them; the kernel's own symbols; and running at once at a tick.
+ */
+#define SAMPLING                                                                                   \
+    (BIT(CAP_SYS_PTRACE) | BIT(CAP_DAC_READ_SEARCH) | BIT(CAP_CHECKPOINT_RESTORE) |                \
+     BIT(CAP_PERFMON) | BIT(CAP_BPF) | BIT(CAP_IPC_LOCK) | BIT(CAP_SYSLOG) | BIT(CAP_SYS_NICE))
+/* Writing in other users' directories, and replacing their files in shared ones. */
+#define WRITING (BIT(CAP_DAC_OVERRIDE) | BIT(CAP_FOWNER))
+
+static bool read_number(const char *path, long *ret_number)
+{
+    char text[32] = "";
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    ssize_t length = read(fd, text, sizeof text - 1);
+    close(fd);
+    char *end;
+    *ret_number = strtol(text, &end, 10);
+    return length > 0 && end > text;
+}
+
+/* What Linux before 5.9 has no capability for, and what it asks for where others would do. */
+static bool needs_admin(const struct cli_options *options)
+{
+    long last, paranoid;
+    if (options->has_kernel_stacks || options->kind == FGPROF_KIND_GROWTH)
+        return true; /* /proc/PID/stack, and the frames of /proc/PID/pagemap */
+    if (!read_number("/proc/sys/kernel/cap_last_cap", &last) || last < CAP_CHECKPOINT_RESTORE)
+        return true;
+    if (read_number("/proc/sys/kernel/perf_event_paranoid", &paranoid) && paranoid > 2)
+        return true; /* Debian's kernels, and others with that patch */
+    /* Where tracefs is not mounted, only CAP_SYS_ADMIN opens it. */
+    return access("/sys/kernel/tracing/" NEW_TASK_EVENT, R_OK) &&
+           access("/sys/kernel/debug/tracing/" NEW_TASK_EVENT, R_OK);
+}
+
+static bool has_commands(const struct cli_options *options)
+{
+    for (size_t i = 0; i < options->trigger_count; i++) {
+        for (size_t j = 0; j < options->triggers[i].count; j++) {
+            if (options->triggers[i].conditions[j].kind == CONDITION_COMMAND)
+                return true;
+        }
+    }
+    return false;
+}
+
+static int get(struct __user_cap_data_struct *sets)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    return syscall(SYS_capget, &header, sets) ? -errno : 0;
+}
+
+/* Nothing that this process lacks is added. `effective` of the permitted ones are in force. */
+static int keep(uint64_t permitted, uint64_t effective)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3];
+    int err = get(sets);
+    for (unsigned i = 0; i < _LINUX_CAPABILITY_U32S_3 && !err; i++) {
+        sets[i].permitted &= (uint32_t)(permitted >> 32 * i);
+        sets[i].effective = sets[i].permitted & (uint32_t)(effective >> 32 * i);
+    }
+    return err || !syscall(SYS_capset, &header, sets) ? err : -errno;
+}
+
+/* Whether files can be made in `path`, or in what is there of it, without privileges to write. */
+static bool is_writable(const char *path)
+{
+    char *part = strdup(path);
+    int failed = -1;
+    while (part && *part && (failed = faccessat(AT_FDCWD, part, W_OK, AT_EACCESS)) &&
+           errno == ENOENT) {
+        char *slash = strrchr(part, '/');
+        if (!slash) {
+            failed = faccessat(AT_FDCWD, ".", W_OK, AT_EACCESS);
+            break;
+        }
+        slash[slash == part] = '\0';
+    }
+    free(part);
+    return !failed;
+}
+
+/* Where a Unix socket is made, and removed at the end. */
+static bool is_writable_around(const char *path)
+{
+    const char *name = basename(path);
+    char *directory = name == path ? strdup(".") : strndup(path, (size_t)(name - path));
+    bool can = directory && is_writable(directory);
+    free(directory);
+    return can;
+}
+
+/* Whether files can be made where the first of these variables that is set says. */
+static bool is_place_writable(const char *const *variables)
+{
+    const char *place = NULL;
+    for (; *variables && !place; variables++)
+        place = getenv(*variables);
+    return !place || is_writable(place);
+}
+
+static bool all_writable(const struct cli_options *options)
+{
+    /* push/spool.c, and debuginfod_find_debuginfo(3) */
+    static const char *const spool[] = {"STATE_DIRECTORY", "XDG_STATE_HOME", "HOME", NULL};
+    static const char *const cache[] = {"DEBUGINFOD_CACHE_PATH", "XDG_CACHE_HOME", "HOME", NULL};
+    bool can = strcmp(options->output, "-") == 0 || is_writable(options->output);
+    if (options->listen && strncmp(options->listen, "unix:", 5) == 0)
+        can = can && is_writable_around(options->listen + 5);
+    if (options->push.spool)
+        can = can && is_writable(options->push.spool);
+    else if (options->push.target_count)
+        can = can && is_place_writable(spool);
+    return can && (!options->debuginfod_limit_ns || is_place_writable(cache));
+}
+
+static bool complain(int err)
+{
+    if (err)
+        fprintf(stderr, "fgprof-c: can't give up privileges: %s\n", strerror(-err));
+    return !err;
+}
+
+static uint64_t needed(const struct cli_options *options)
+{
+    uint64_t capabilities = SAMPLING;
+    if (needs_admin(options))
+        capabilities |= BIT(CAP_SYS_ADMIN);
+    if (has_commands(options))
+        capabilities |= BIT(CAP_KILL); /* of a command that takes too long and is another user's */
+    return capabilities;
+}
+
+bool privileges_limit(const struct cli_options *options)
+{
+    uint64_t capabilities = needed(options) | WRITING;
+    if (options->command == COMMAND_SERVE)
+        capabilities |= BIT(CAP_NET_BIND_SERVICE);
+    /* Commands of triggers are root's as they would be in a shell: they may use sudo. */
+    if (!has_commands(options) && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+        return complain(-errno);
+    return complain(keep(capabilities, capabilities));
+}
+
+bool privileges_limit_to_sampling(const struct cli_options *options)
+{
+    uint64_t capabilities = needed(options), with_writing = capabilities | WRITING;
+    int err = keep(with_writing, capabilities);
+    if (!err && !all_writable(options))
+        capabilities = with_writing;
+    return complain(err ? err : keep(capabilities, capabilities));
+}
