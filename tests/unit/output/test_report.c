@@ -370,6 +370,22 @@ static void test_a_poor_recording(void **state)
                            "  /usr/lib/libx.so.1: 1000 cut, 1000 unnamed, build id 0123\n");
 }
 
+static void test_modules_that_lack_most_come_first(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    uint32_t few = make_mapping(profile, 0x7f0000000000, "/usr/lib/libfew.so.1", "01");
+    uint32_t many = make_mapping(profile, 0x7f1000000000, "/usr/lib/libmany.so.1", "02");
+    uint32_t of_few = make_location(profile, 0x7f0000000010, few, 0, NULL);
+    uint32_t of_many = make_location(profile, 0x7f1000000010, many, 0, NULL);
+    struct spent spent = {"a", 1, THREAD_SLEEPING, "read", 1000, false, 0};
+    SPEND(profile, spent, of_few);
+    spent.time_ms = 9000;
+    SPEND(profile, spent, of_many);
+    profile->summary.samples_unnamed = 1000;
+    ASSERT_REPORT(profile, "  /usr/lib/libmany.so.1: 0 cut, 900 unnamed, build id 02\n"
+                           "  /usr/lib/libfew.so.1: 0 cut, 100 unnamed, build id 01\n");
+}
+
 /* Whatever is in a profile, a report is a page of 100 lines. */
 static void make_very_much(struct fgprof_profile *profile)
 {
@@ -518,6 +534,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_saturated_threads, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_too_few_cpus, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_poor_recording, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_modules_that_lack_most_come_first, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_report_is_one_page, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_report_with_elapsed_time_is_one_page, set_up,
                                         tear_down),
