@@ -134,7 +134,7 @@ static uint64_t fill(const struct world *world, off_t bytes, int name_bytes)
     uint64_t number = 0;
     for (off_t written = 0; written < bytes;) {
         size_t length = 0;
-        while (length < sizeof text - 300)
+        while (length < sizeof text - 2048)
             length += (size_t)sprintf(text + length, "%lx 10 function-%0*lu\n", number * 16,
                                       name_bytes, number),
                 number++;
