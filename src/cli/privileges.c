@@ -109,7 +109,8 @@ static bool is_writable_around(const char *path)
     return can;
 }
 
-/* Whether files can be made where the first of these variables that is set says. */
+/* Whether the directory named by the first variable that is set is writable; true if none is set.
+ */
 static bool is_place_writable(const char *const *variables)
 {
     const char *place = NULL;

@@ -182,7 +182,7 @@ static int end_child(const struct child *child, bool is_unwanted)
     return how;
 }
 
-/* It comes from where untrusted files are read. */
+/* The messages may repeat text of an untrusted file, so each line is escaped. */
 static void show_messages(const struct buffer *messages)
 {
     char *rest = messages->length ? messages->bytes : NULL;

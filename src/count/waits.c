@@ -11,7 +11,7 @@ static bool is_same(const void *owner, uint32_t item, const void *key)
     return memcmp(&waits->rows[item], key, sizeof *waits->rows) == 0;
 }
 
-/* If there are `rows_max` rows, a new one is not added, and *ret_wait_plus_1 is 0. */
+/* Adds no more than `rows_max` rows: beyond them *ret_wait_plus_1 is 0. */
 static int add(struct waits *waits, const struct counted_wait *row, size_t rows_max,
                uint32_t *ret_wait_plus_1)
 {
