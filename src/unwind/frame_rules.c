@@ -213,6 +213,8 @@ enum step frame_step_to_caller(struct walk *walk, struct frame *frame, const str
     if (!may_be_cfa(frame, rule, cfa))
         return frame_cut(walk, STACK_CUT_NO_UNWIND_INFO);
     step = read_place(walk, frame, &rule->return_address, cfa, &pc);
+    if (step == STEP_TAKEN && !pc && rule->has_caller)
+        return frame_cut(walk, STACK_CUT_NO_UNWIND_INFO);
     if (step == STEP_TAKEN && rule->has_frame_pointer)
         step = read_frame_pointer(walk, frame, rule, cfa, &has_frame_pointer, &frame_pointer);
     if (step == STEP_TAKEN) {

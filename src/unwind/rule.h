@@ -41,6 +41,7 @@ struct rule {
                                return there */
     bool caller_is_exact; /* the caller did not call: it was made to look so, at any instruction */
     bool is_at_return;    /* the instruction there returns */
+    bool has_caller;      /* always: a return address of 0 is not the stack's end, but wrong */
     struct rule_place cfa;
     int32_t cfa_offset; /* added to the value at `cfa` */
     struct rule_place return_address;

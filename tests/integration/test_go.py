@@ -55,16 +55,13 @@ def runs_of(world, kept):
             for profile in document["profiles"] for stack in profile["samples"]]
 
 
-def is_on_the_move(stack):
+def is_cut(stack):
     """Some instructions of the switch to a goroutine run on its stack, but are not in its code.
     While a thread works for a goroutine on its own stack, the collector may move the goroutine's
     stack, and only the runtime knows where to (shrinkstack, in its stack.go). If a thread sleeps
     in a page fault, its frame pointer is not known. A signal handler that lasts for microseconds
     hides the stack that it left, and when that is asked for it is over."""
-    return "truncated" in stack[0] and (len(stack) == 2 and "gogo" in stack[1] or
-                                        stack[1] == "runtime.systemstack" or
-                                        "<signal handler called>" in stack or
-                                        "frame pointer not known" in stack[0])
+    return stack[0].startswith("[truncated")
 
 
 def is_before_go(stack):
@@ -74,7 +71,7 @@ def is_before_go(stack):
 
 
 def profile(world, target, duration, unnamed=()):
-    """The stacks, which must all be whole and right, except for a few on the move. `unnamed` are the
+    """The stacks, which must all be right, and whole but for a few. `unnamed` are the
     files whose code may be without a name."""
     kept = world.path("go.fgprof")
     world.attach(target, "-o", kept, duration=duration)
@@ -83,12 +80,12 @@ def profile(world, target, duration, unnamed=()):
     stacks, runs = set(folded(done.stdout)), runs_of(world, kept)
     for stack in stacks:
         # A thread that has not run since its birth in libc has no first frame there.
-        if stack[-1] == "__clone3" or is_on_the_move(stack) or is_before_go(stack):
+        if stack[-1] == "__clone3" or is_cut(stack) or is_before_go(stack):
             continue
         assert stack[0] in FIRST_FRAMES, stack
         assert not any(frame.startswith("[") and frame not in unnamed for frame in stack), stack
-    on_the_move = [stack for stack in runs if is_on_the_move(stack)]
-    assert runs and len(on_the_move) <= 1 + 0.005 * len(runs), (on_the_move, len(runs))
+    cut = [stack for stack in runs if is_cut(stack)]
+    assert runs and len(cut) <= 1 + 0.005 * len(runs), (cut, len(runs))
     return stacks
 
 

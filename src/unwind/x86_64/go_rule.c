@@ -72,6 +72,7 @@ static struct rule rule_of_frame(uint32_t frame_bytes, bool is_at_call)
     struct rule rule = {
         .kind = RULE_CALLER,
         .has_frame_pointer = true,
+        .has_caller = true, /* only the functions at the end of every stack have none */
         .cfa = {RSP, false, (int32_t)frame_bytes + 8},
         .return_address = {RULE_CFA, true, -8},
         .frame_pointer = {RBP, false, 0},

@@ -127,6 +127,16 @@ static void test_from_the_threads_stack_to_the_goroutines(void **state)
     end();
 }
 
+/* Every stack of Go ends in a function that is known to be the first. */
+static void test_a_return_address_of_0_is_no_end(void **state)
+{
+    (void)state;
+    begin();
+    assert_int_equal(walk_from(&made, code_of(WORK, 0x20), 0), 0);
+    ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, code_of(WORK, 0x20));
+    end();
+}
+
 static void test_the_goroutines_stack_is_not_copied_yet(void **state)
 {
     (void)state;
@@ -332,6 +342,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_from_the_threads_stack_to_the_goroutines),
+        cmocka_unit_test(test_a_return_address_of_0_is_no_end),
         cmocka_unit_test(test_the_goroutines_stack_is_not_copied_yet),
         cmocka_unit_test(test_both_stacks_in_one_mapping),
         cmocka_unit_test(test_without_the_frame_pointer),
