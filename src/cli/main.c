@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define WIDTH 80
 /* Where an option's text begins, unless its name is too long: */
@@ -273,6 +274,22 @@ static int complain_of_command(const char *word)
     return EXIT_USAGE;
 }
 
+/* Becomes man(1) if the command's manual page is installed. Returns if it is not. */
+static void show_manual(const char *command)
+{
+    char page[32], question[64];
+    snprintf(page, sizeof page, "fgprof-c-%s", command);
+    snprintf(question, sizeof question, "man -w 1 %s 2>/dev/null", page);
+    FILE *answer = popen(question, "re");
+    bool is_installed = answer && fgetc(answer) == '/';
+    if (answer)
+        pclose(answer);
+    if (!is_installed)
+        return;
+    signal(SIGPIPE, SIG_DFL);
+    execlp("man", "man", "1", page, (char *)NULL);
+}
+
 /* `help`, or `help COMMAND`. */
 static int show_help(int argc, char **argv)
 {
@@ -283,6 +300,8 @@ static int show_help(int argc, char **argv)
     enum cli_command command = find_command(argv[1]);
     if (command == COMMAND_COUNT)
         return complain_of_command(argv[1]);
+    if (isatty(STDOUT_FILENO))
+        show_manual(commands[command].name);
     help(command);
     return EXIT_WRITTEN;
 }

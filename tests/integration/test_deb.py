@@ -89,7 +89,8 @@ def test_packages_install_and_run_on_a_clean_debian(world):
     assert asleep > 0.5 * sum(stacks.values()) > 10, (stacks, done.stderr)
     # The package's trigger has made the library known to the dynamic linker.
     assert "libfgprof.so.0" in inside(root, "ldconfig", "-p").stdout
-    for name in ("man/man1/fgprof-c.1.gz", "bash-completion/completions/fgprof-c",
+    for name in ("man/man1/fgprof-c.1.gz", "man/man1/fgprof-c-attach.1.gz",
+                 "man/man5/fgprof-c-formats.5.gz", "bash-completion/completions/fgprof-c",
                  "zsh/vendor-completions/_fgprof-c", "fish/vendor_completions.d/fgprof-c.fish",
                  "doc/fgprof-c/copyright"):
         assert os.path.getsize(f"{root}/usr/share/{name}") > 0, name

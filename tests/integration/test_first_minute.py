@@ -129,6 +129,25 @@ def test_help_and_version_are_commands_too(world):
         assert done.returncode == 0 and done.stdout == expected.stdout != "", (words, done)
 
 
+def test_help_on_a_terminal_is_the_manual_page_if_there_is_one(world):
+    directory = fresh_directory(world, "man")
+    text = world.fgprof("help", "top").stdout
+    status, shown, said = on_terminal(world, "help", "top", directory=directory,
+                                      environment={"PATH": directory})
+    assert status == 0 and not said and shown.replace("\r\n", "\n") == text, shown
+    man = directory + "/man"
+    with open(man, "w") as file:
+        file.write('#!/bin/sh\n[ "$1" = -w ] && [ "$2" = 1 ] && echo "/$3.1" || echo "showing $*"\n')
+    os.chmod(man, 0o755)
+    path = {"PATH": f"{directory}:{os.environ['PATH']}"}
+    status, shown, said = on_terminal(world, "help", "top", directory=directory, environment=path)
+    assert status == 0 and not said and shown == "showing 1 fgprof-c-top\r\n", (shown, said)
+    # Into a pipe, and by --help, it is the text.
+    assert world.fgprof("help", "top", env=dict(os.environ, **path)).stdout == text
+    status, shown, _ = on_terminal(world, "top", "--help", directory=directory, environment=path)
+    assert status == 0 and shown.replace("\r\n", "\n") == text, shown
+
+
 @users_build
 def test_a_terminal_gets_a_page(world):
     directory = fresh_directory(world, "pages")

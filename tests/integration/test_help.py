@@ -1,4 +1,4 @@
-"""What --help says: its shape, that its examples work, and that the manual page contains all of
+"""What --help says: its shape, that its examples work, and that the manual pages contain all of
 it."""
 
 import glob
@@ -44,15 +44,20 @@ def examples(text):
 
 
 def manual(world):
-    """The manual page as it is read."""
+    """{name: the manual page as it is read}"""
     need("mandoc")
-    done = subprocess.run(["mandoc", "-T", "utf8", "-O", "width=1000", world.source + "/man/fgprof-c.1"],
-                          stdout=subprocess.PIPE, text=True, check=True)
-    return re.sub(".\b", "", done.stdout).replace("\u2010", "-").replace("\u2212", "-")
+    pages = {}
+    for file in sorted(os.listdir(world.source + "/man")):
+        done = subprocess.run(["mandoc", "-T", "utf8", "-O", "width=1000", f"{world.source}/man/{file}"],
+                              stdout=subprocess.PIPE, text=True, check=True)
+        pages[file] = re.sub(".\b", "", done.stdout).replace("\u2010", "-").replace("\u2212", "-")
+    return pages
 
 
 def section(page, name):
-    return re.search(rf"^{name}\n(.*?)(?=^[A-Z])", page, re.S | re.M)[1]
+    """Empty if the page has none with this name."""
+    found = re.search(rf"^{name}\n(.*?)(?=^[A-Z])", page, re.S | re.M)
+    return found[1] if found else ""
 
 
 def test_help_is_one_screen_and_begins_with_examples(world):
@@ -105,7 +110,8 @@ def test_examples_of_help_and_of_the_manual_page_work(world):
     that one just read their options, or are left out."""
     lines = {line for text in all_help(world).values() for line in examples(text)}
     assert len(lines) >= 12, lines
-    lines |= set(re.findall(r"^ +(fgprof-c .*)$", section(manual(world), "EXAMPLES"), re.M))
+    for page in manual(world).values():
+        lines |= set(re.findall(r"^ +(fgprof-c .*)$", section(page, "EXAMPLES"), re.M))
     assert len(lines) >= 20, lines
     directory = world.path("examples")
     os.mkdir(directory)
@@ -140,8 +146,9 @@ def test_examples_of_help_and_of_the_manual_page_work(world):
                 assert len(done.stdout) > 100, (line, done)
 
 
-def test_manual_page_has_every_option_and_format(world):
-    page = manual(world)
+def test_manual_pages_have_every_option_once_and_every_format(world):
+    pages = manual(world)
+    assert set(pages) == {"fgprof-c.1", "fgprof-c-formats.5"} | {f"fgprof-c-{name}.1" for name in commands(world)}
     texts = all_options(world)
     options = {option for text in texts.values()
                for option in re.findall(r"(?<![\w-])--[a-z][a-z-]+", text)} | {"--help", "--help-all", "--version"}
@@ -149,14 +156,16 @@ def test_manual_page_has_every_option_and_format(world):
     table = re.findall(r'^    \{"([a-z-]+)", ', source, re.M)
     assert len(table) >= 25 and options == {"--" + name for name in table} | {"--help", "--help-all",
                                                                                   "--version"}
-    for option in options:
-        assert re.search(rf"(?<![\w-]){option}(?![\w-])", page), option
+    described = [option for name in pages for option in
+                 re.findall(r"^\.It .*?\bFl -([a-z-]{2,})", open(f"{world.source}/man/{name}").read(), re.M)]
+    assert sorted(described) == sorted(option[2:] for option in options)
     said = world.fgprof("attach", "-p", "1", "-f", "?").stderr
     formats = re.findall(r"\w+", said.split("give ")[1].replace(" or ", " "))
     said = world.fgprof("attach", "-p", "1", "-o", "x").stderr
     endings = re.search(r"\((.*)\)", said)[1].split()
     assert len(formats) >= 6 and len(endings) >= 9, said
-    listed = section(page, "OUTPUT FORMATS")
+    page = pages["fgprof-c-formats.5"]
+    listed = section(page, "FORMATS")
     for command, text in texts.items():
         if "--format" in text and command != "diff":  # diff has two of them, and says so
             assert all(re.search(rf"\b{name} \(\.", text) for name in formats), (command, text)

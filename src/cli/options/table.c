@@ -521,7 +521,7 @@ const struct cli_option option_table[] = {
     {"format", 'f', "FORMAT", BIT(RECORD), OPTIONS_OUTPUT, set_format, 0,
      "of the files (default raw)", false},
     {"trigger", 0, "WHEN", SERVING, OPTIONS_OUTPUT, set_trigger, 0,
-     "write a file when this holds: see the man page", true},
+     "write a file when this holds: fgprof-c-record(1)", true},
     {"cooldown", 0, "TIME", SERVING, OPTIONS_OUTPUT, set_cooldown, 0,
      "at least TIME between triggers' files (60s)", false},
     {"max-files", 0, "N", SERVING, OPTIONS_OUTPUT, set_max_files, 0,
