@@ -136,24 +136,24 @@ struct reason {
 
 /* For allocations, which the agent reports. */
 static const struct reason about_agent[] = {
-    {-ENOENT,
-     "%s has no agent, which sees allocations: start the program with `fgprof-c run --kind "
-     "heap -- CMD`, or use --kind growth, which needs none"},
+    {-ENOENT, "%s has not loaded the agent (needed for heap profiles): start the program with "
+              "`fgprof-c run --kind "
+              "heap -- CMD`, or use --kind growth, which needs none"},
     {-ENOEXEC,
-     "%s is linked statically, so the agent, which sees allocations, can't be loaded: use "
+     "%s is linked statically, so it can't load the agent (needed for heap profiles): use "
      "--kind growth, which needs none"},
-    {-EPERM,
-     "%s has more rights than its user, so the dynamic linker ignores LD_PRELOAD, and there "
-     "is no agent, which sees allocations: run it as the user whose rights it has, or use "
-     "--kind growth"},
+    {-EPERM, "%s has more rights than its user, so the dynamic linker ignores LD_PRELOAD, and the "
+             "agent can't be loaded: run it as the user whose rights it has, or use "
+             "--kind growth"},
     {-EACCES, "not permitted to open the agent's memory in %s: run as its user or as root"},
     {-EBUSY, "another profiler records the allocations of %s: end it first"},
     {-EPROTONOSUPPORT, "the agent in %s is not of this version of fgprof-c (%s): use the "
                        "libfgprof-agent.so that came with it"},
-    {-EBADMSG, "the agent's memory in %s is damaged, so what it tells can't be used"},
+    {-EBADMSG, "the agent's memory in %s is damaged, so its data can't be used"},
     {-EBADF, "%s has closed the agent's file: run as root"},
-    {-ELIBACC, "libfgprof-agent.so, which sees allocations, is neither beside fgprof-c nor in its "
-               "directory of libraries: install it"},
+    {-ELIBACC,
+     "libfgprof-agent.so (needed for heap profiles) is neither beside fgprof-c nor in its "
+     "library directory: install it"},
     {-ELIBBAD, "libfgprof-agent.so can't be preloaded, as its path has a space or a colon: install "
                "it elsewhere"},
     {0, NULL},
@@ -170,8 +170,9 @@ static const struct reason about_custom[] = {
 
 /* For page faults, which perf_event_open(2) reports. */
 static const struct reason about_growth[] = {
-    {-ENOSYS, "this kernel has no perf events, which tell where the memory of %s grows"},
-    {-ENOENT, "this kernel's perf events do not tell page faults, so it is not known where the "
+    {-ENOSYS,
+     "this kernel has no perf events, which are needed to see where the memory of %s grows"},
+    {-ENOENT, "this kernel has no perf event for page faults, which is needed to see where the "
               "memory of %s grows"},
     {-EMFILE, "too many files are open to see where the memory of %s grows: allow more (ulimit "
               "-n)"},
@@ -187,12 +188,12 @@ static void explain_refused_faults(const char *process, char *buffer, size_t buf
     long paranoid = setting_or("/proc/sys/kernel/perf_event_paranoid", 0);
     if (paranoid > 2)
         snprintf(buffer, buffer_bytes,
-                 "not permitted to see the page faults of %s, which tell where its memory grows: "
+                 "not permitted to see the page faults of %s, which show where its memory grows: "
                  "run with %s, or with kernel.perf_event_paranoid of at most 2 (it is %ld)",
                  process, perf_permission_needed(), paranoid);
     else
         snprintf(buffer, buffer_bytes,
-                 "not permitted to see the page faults of %s, which tell where its memory grows: "
+                 "not permitted to see the page faults of %s, which show where its memory grows: "
                  "run as its user or with %s, which a container must have been given",
                  process, perf_permission_needed());
 }
@@ -219,10 +220,11 @@ void fgprof_explain_objects(pid_t pid, enum fgprof_kind kind, int error, char *b
     char process[THREAD_NAME_BYTES + 32] = "the program";
     bool is_of_heap = kind == FGPROF_KIND_HEAP || kind == FGPROF_KIND_ALLOCS;
     if (is_of_heap && !pid && error == -ENOENT) {
-        snprintf(buffer, buffer_bytes,
-                 "the program has not loaded the agent, which sees allocations: it may be linked "
-                 "statically, or be a script that starts another program, for which give "
-                 "--children");
+        snprintf(
+            buffer, buffer_bytes,
+            "the program has not loaded the agent (needed for heap profiles): it may be linked "
+            "statically, or be a script that starts another program, for which give "
+            "--children");
         return;
     }
     if (pid) {

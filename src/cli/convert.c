@@ -46,9 +46,9 @@ static const char *why_unfit(const struct cli_options *options, const fgprof_pro
     if (!is_of_objects(profile))
         return NULL;
     if (options->kept != FGPROF_KEPT_ALL)
-        return "--on-cpu and --off-cpu choose time";
+        return "--on-cpu and --off-cpu are for time";
     if (options->shows_elapsed)
-        return "--elapsed is of time";
+        return "--elapsed is for time";
     if (format_of_order(options->format) && options->command == COMMAND_CONVERT)
         return "this format shows time: give -f folded, pprof, text or html";
     return NULL;
@@ -59,7 +59,7 @@ static bool set_up(const struct cli_options *options, const char *path, fgprof_p
 {
     const char *unfit = why_unfit(options, profile);
     if (unfit) {
-        fprintf(stderr, "fgprof-c: %s is a profile of objects and not of time: %s\n", path, unfit);
+        fprintf(stderr, "fgprof-c: %s is a profile of objects, not of time: %s\n", path, unfit);
         return false;
     }
     int err = options_for_profile(options, profile);
@@ -68,7 +68,7 @@ static bool set_up(const struct cli_options *options, const char *path, fgprof_p
     if (!err)
         err = fgprof_profile_set_command(profile, options->command_line);
     if (err == -EINVAL)
-        fprintf(stderr, "fgprof-c: %s is a profile of %s, which can't be made one of --kind %s\n",
+        fprintf(stderr, "fgprof-c: %s is a profile of %s, which can't be shown as --kind %s\n",
                 path, is_of_objects(profile) ? "objects" : "time", kind_names[options->kind]);
     else if (err)
         fprintf(stderr, "fgprof-c: %s can't be read: %s\n", path, strerror(-err));

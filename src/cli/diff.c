@@ -27,7 +27,7 @@ static bool fit(const struct cli_options *options, const struct two_profiles *pr
         return false;
     }
     if (options->format == FGPROF_REPORT && !has_objects) {
-        fputs("fgprof-c: only profiles of objects have a report of a difference: for time, give -f "
+        fputs("fgprof-c: only differences of objects have a report: for time, give -f "
               "folded or html\n",
               stderr);
         return false;

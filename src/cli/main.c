@@ -265,7 +265,7 @@ static int complain_of_command(const char *word)
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         names[i] = commands[i].name;
     const char *near = suggest(word, names, COMMAND_COUNT);
-    fputs("fgprof-c: there is no command and no process '", stderr);
+    fputs("fgprof-c: no command or process is called '", stderr);
     print_escaped(word);
     if (near)
         fprintf(stderr, "': did you mean %s?\n", near);

@@ -34,7 +34,7 @@ static int record_started(const struct cli_options *options, fgprof_recorder *re
     bool written = profile && write_and_summarize(options, profile, file);
     fgprof_profile_free(profile);
     if (!options->is_quiet && goes_on(child))
-        fprintf(stderr, "fgprof-c: %s goes on: waiting for process %d to exit\n",
+        fprintf(stderr, "fgprof-c: %s is still running: waiting for process %d to exit\n",
                 options->command_argv[0], (int)child);
     int err = fgprof_recorder_wait(recorder, &wait_status);
     return written && !err ? status_of(wait_status) : EXIT_SAMPLER_FAILED;

@@ -56,26 +56,39 @@ static uint64_t parallel_ns(const fgprof_profile *profile, size_t first, size_t 
     return sum_ns;
 }
 
+static void print_parallel(size_t first, size_t last, double share, bool has_begun)
+{
+    fputs(has_begun ? ", " : "  parallelism: ", stderr);
+    if (first == 0)
+        fputs("no", stderr);
+    else
+        fprintf(stderr, "%zu", first);
+    if (last > first)
+        fprintf(stderr, "-%zu", last);
+    fprintf(stderr,
+            has_begun    ? " for %.1f %%"
+            : first == 0 ? " thread running %.1f %% of the time"
+                         : " running %.1f %% of the time",
+            share);
+}
+
 /* Above 2 threads, rows that double each, so that there are few: 0, 1, 2, 3-4, 5-8 ... */
 static void summarize_parallelism(const fgprof_profile *profile)
 {
     uint64_t all_ns = parallel_ns(profile, 0, SIZE_MAX - 1), row_ns;
-    const char *separator = "  threads running at once:";
+    bool has_begun = false;
     if (!all_ns)
         return;
     for (size_t first = 0, last = 0; !fgprof_profile_parallelism(profile, first, &row_ns);) {
         uint64_t sum_ns = parallel_ns(profile, first, last);
         if (sum_ns >= all_ns / 1000) {
-            fprintf(stderr, "%s %zu", separator, first);
-            if (last > first)
-                fprintf(stderr, "-%zu", last);
-            fprintf(stderr, " for %.1f %%", percent(sum_ns, all_ns));
-            separator = ",";
+            print_parallel(first, last, percent(sum_ns, all_ns), has_begun);
+            has_begun = true;
         }
         first = last + 1;
         last = last < 2 ? first : 2 * last;
     }
-    fputs(" of the time\n", stderr);
+    fputc('\n', stderr);
 }
 
 static void summarize_choice(const struct cli_options *options,
@@ -202,18 +215,18 @@ static void summarize_exceptions(const fgprof_profile *profile,
                 percent(summary->samples_not_captured, summary->samples));
     }
     if (summary->samples_assumed) {
-        fprintf(stderr,
-                "  %.2f %% of samples are assumed: a thread that had slept for long moved between "
-                "two looks, or was first looked at late\n",
-                percent(summary->samples_assumed, summary->samples));
+        fprintf(
+            stderr,
+            "  %.2f %% of samples are assumed: the thread woke between two observations after a "
+            "long sleep, or was first observed late\n",
+            percent(summary->samples_assumed, summary->samples));
     }
     if (summary->observations_put_off) {
         fprintf(stderr,
-                "  %" PRIu64 " %s made later, because unwinding was behind: the next samples count "
+                "  %" PRIu64 " %s delayed, because unwinding fell behind: the next samples count "
                 "that time\n",
                 summary->observations_put_off,
-                summary->observations_put_off == 1 ? "look at a thread was"
-                                                   : "looks at threads were");
+                summary->observations_put_off == 1 ? "sample was" : "samples were");
     }
     summarize_jit(summary);
     summarize_waits(summary);
@@ -225,7 +238,7 @@ static void summarize_exceptions(const fgprof_profile *profile,
     }
     if (summary->lacks_files) {
         fprintf(stderr,
-                "  the limit of open files is too low for so many threads: raise it (ulimit "
+                "  the limit on open files is too low for so many threads: raise it (ulimit "
                 "-n) to make sampling cheaper\n");
     }
 }
@@ -286,18 +299,18 @@ static void print_remedy(int error)
                 perf_permission_needed());
         break;
     case EPERM: /* the kernel's own refusal is EACCES */
-        fputs("; a filter of system calls or a security module refuses it: a container needs "
+        fputs("; a seccomp filter or security module refuses it: a container needs "
               "CAP_PERFMON, or a seccomp profile that permits perf_event_open",
               stderr);
         break;
     case ENOBUFS:
-        fputs("; more memory to lock (ulimit -l) would help", stderr);
+        fputs("; a higher limit on locked memory (ulimit -l) would help", stderr);
         break;
     case EMFILE:
-        fputs("; a higher limit of open files (ulimit -n) would help", stderr);
+        fputs("; a higher limit on open files (ulimit -n) would help", stderr);
         break;
     case ENFILE:
-        fputs("; a higher limit of open files of all programs (fs.file-max) would help", stderr);
+        fputs("; a higher system-wide limit on open files (fs.file-max) would help", stderr);
         break;
     }
     fputc('\n', stderr);
@@ -305,7 +318,7 @@ static void print_remedy(int error)
 
 static const char *reason(int error)
 {
-    return error == ENOSPC ? "as many have one as may" : strerror(error);
+    return error == ENOSPC ? "the limit on events is reached" : strerror(error);
 }
 
 static void summarize_lacking(uint64_t count, const char *one, const char *many, int error)
@@ -349,14 +362,14 @@ static void summarize_sources(const struct fgprof_summary *summary)
                 summary->recorded_lost == 1 ? "it was" : "they were");
     if (summary->record_refusal)
         fprintf(stderr,
-                "  the kernel may not record switches (%s), so threads were looked at after the "
+                "  the kernel may not record switches (%s), so threads were observed after the "
                 "tick: %s%s\n",
                 strerror(summary->record_refusal),
                 summary->has_kernel_samples
-                    ? "waits of less than some 300 us are shown too short beside longer ones, by "
-                      "up to 20 points of 100"
-                    : "shares of waits and of work that take less than some 300 us at a time may "
-                      "be off by 5 to 10 points of 100",
+                    ? "shares of waits below about 300 us may be up to 20 percentage points "
+                      "too small"
+                    : "shares of waits and work below about 300 us may be off by 5 to 10 "
+                      "percentage points",
                 summary->record_refusal == EPERM ? "; CAP_BPF and CAP_PERFMON would help" : "");
 }
 
@@ -393,19 +406,18 @@ static void summarize_capture(const struct cli_options *options,
             summary->threads_kernel_sampled == 1 ? "thread was" : "threads were",
             summary->kernel_samples, summary->kernel_samples == 1 ? "sample" : "samples",
             summary->has_thread_events
-                ? "; an event for each thread makes its switches dearer, as events for CPUs are "
-                  "not permitted"
+                ? "; each thread has its own event, which slows its context switches, as events "
+                  "for CPUs are not permitted"
                 : "");
     summarize_kernel_losses(summary);
     summarize_events(summary);
     if (summary->pauses)
         summarize_pauses(options, summary);
     if (summary->kernel_refusal)
-        fprintf(
-            stderr,
-            "  the kernel may not sample running threads (%s), so they were stopped: where time "
-            "goes in bursts of less than some 100 us is not exact",
-            strerror(summary->kernel_refusal));
+        fprintf(stderr,
+                "  the kernel may not sample running threads (%s), so they were stopped: shares of "
+                "bursts below about 100 us are not exact",
+                strerror(summary->kernel_refusal));
     if (summary->kernel_refusal)
         print_remedy(summary->kernel_refusal);
     if (options->has_kernel_stacks)
@@ -508,7 +520,7 @@ static void summarize_nothing(const struct cli_options *options,
 {
     bool is_short = summary->elapsed_ns < SHORT_TICKS * 1000000000u / options->rate_hz;
     fprintf(stderr, "  no thread was seen at a tick%s\n",
-            is_short ? ": it was over too soon; a larger --rate has ticks earlier" : "");
+            is_short ? ": it ended too soon; try a higher --rate" : "");
     summarize_choice(options, summary);
 }
 
@@ -531,13 +543,12 @@ static void summarize(const struct cli_options *options, const fgprof_profile *p
     /* One static function of a stripped program can leave an unnamed frame in every stack. */
     fprintf(stderr,
             "  %" PRIu64 " %s seen, %" PRIu64 " %s, %" PRIu64
-            " distinct %s; %.2f %% cut, %.2f %% with an unnamed frame%s\n",
+            " distinct %s; %.2f %% cut, %.2f %% with an unnamed frame\n",
             summary->threads_seen, summary->threads_seen == 1 ? "thread" : "threads",
             summary->samples, summary->samples == 1 ? "sample" : "samples", summary->stacks,
             summary->stacks == 1 ? "stack" : "stacks",
             percent(summary->samples_cut, summary->samples),
-            percent(summary->samples_unnamed, summary->samples),
-            summary->samples_unnamed ? " (often just one)" : "");
+            percent(summary->samples_unnamed, summary->samples));
     summarize_processes(summary);
     summarize_choice(options, summary);
     summarize_states(summary);

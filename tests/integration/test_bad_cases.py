@@ -260,7 +260,7 @@ def test_a_thread_that_takes_over_its_process_has_an_event(world):
     done = world.fgprof("run", "-F", "1000", "--capture=kernel", "-o", world.path("over.folded"), "--",
                         sys.executable, "-c", TAKES_OVER, world.fixture("spinners"), "2", "1",
                         preexec_fn=only_threads)
-    assert done.returncode == 0 and "an event for each thread" in done.stderr, done.stderr
+    assert done.returncode == 0 and "each thread has its own event" in done.stderr, done.stderr
     assert pauses(done.stderr) < 100, done.stderr
     assert any(has(stack, "main", "in_spin")
                for stack in folded(open(world.path("over.folded"), encoding="utf-8").read()))
@@ -289,7 +289,7 @@ def test_events_of_processes_that_have_exited_are_closed(world):
     wait_for(lambda: events_open(sampler.pid) <= 2, "the events' end")
     os.kill(command_pid, signal.SIGTERM)
     _, stderr = sampler.communicate(timeout=HANGS_S)
-    assert most > 2 and "an event for each thread" in stderr, (most, stderr)
+    assert most > 2 and "each thread has its own event" in stderr, (most, stderr)
 
 
 @alone
@@ -332,7 +332,7 @@ def test_a_process_with_events_that_is_killed(world):
         wait_for(lambda: events_open(sampler.pid) >= 10, "events")
         target.kill()
         stdout, stderr = sampler.communicate(timeout=HANGS_S)
-    assert sampler.returncode == 0 and "an event for each thread" in stderr, stderr
+    assert sampler.returncode == 0 and "each thread has its own event" in stderr, stderr
     assert in_spin(stdout) > 0 and "26 threads seen" in stderr, stderr
 
 
@@ -360,7 +360,7 @@ def test_too_few_files_for_the_events_of_all_threads(world):
     need_kernel_samples(world)
     with world.running("workers", 60, 30, 1) as target:
         done = world.attach(target, "--threads=tid", preexec_fn=limited(128, only_threads_and_no_record))
-    help_of_limit = re.escape(" (Too many open files); a higher limit of open files (ulimit -n) would help")
+    help_of_limit = re.escape(" (Too many open files); a higher limit on open files (ulimit -n) would help")
     with_event = number_in(r"  (\d+) threads were sampled by the kernel", done.stderr)
     without = number_in(r"  (\d+) threads were stopped while they ran, as there could be no events for "
                         "them" + help_of_limit, done.stderr)
@@ -416,12 +416,13 @@ def test_a_process_ends_while_no_more_files_may_be_open(world):
 
 
 def test_the_machine_has_too_many_files_open(world):
-    for error, remedy in ((errno.ENFILE, "of all programs (fs.file-max)"), (errno.EMFILE, "(ulimit -n)")):
+    for error, remedy in ((errno.ENFILE, "system-wide limit on open files (fs.file-max)"),
+                          (errno.EMFILE, "limit on open files (ulimit -n)")):
         with world.running("spinners", 60, 1) as target:
             done = world.attach(target, duration="500ms", preexec_fn=lambda: refuse_events(error))
         assert (f"the kernel may not sample running threads ({os.strerror(error)}), so they were "
                 "stopped") in done.stderr, done.stderr
-        assert f"; a higher limit of open files {remedy} would help" in done.stderr, done.stderr
+        assert f"; a higher {remedy} would help" in done.stderr, done.stderr
         assert in_spin(done.stdout) > 0, done.stdout
 
 
@@ -432,7 +433,7 @@ def test_more_threads_than_may_have_events_of_switches(world):
     with world.running("workers", 60, 80, 0) as target:
         done = world.attach(target, "--capture=kernel", duration="2s", preexec_fn=refuse_record)
     assert 0 < number_in(r"  (\d+) threads?' waits for a CPU are counted where they ran, as there could be "
-                         r"no events for them \(as many have one as may\)\n", done.stderr) <= 16, done.stderr
+                         r"no events for them \(the limit on events is reached\)\n", done.stderr) <= 16, done.stderr
     assert in_spin(done.stdout) > 0
 
 
@@ -460,7 +461,7 @@ def test_each_level_of_perf_event_paranoid(world):
             if level < 2:
                 status_of, stdout, stderr = demanded
                 assert status_of == 0 and kernel_samples(stderr), stderr
-                assert ("an event for each thread" in stderr) == (level == 1), (level, stderr)
+                assert ("each thread has its own event" in stderr) == (level == 1), (level, stderr)
                 check_workers(folded(stdout), stderr)
                 continue
             assert demanded[0] == 1 and "sudo sysctl kernel.perf_event_paranoid=1" in demanded[2], demanded

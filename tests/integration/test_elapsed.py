@@ -74,7 +74,8 @@ def check_crowd(world, *arguments):
 @users_build
 def test_one_thread_and_then_eight(world):
     account, path, stderr = check_crowd(world)
-    shares = re.search(r"^  threads running at once: (.*) of the time$", stderr, re.M)[1]
+    shares = re.search(r"^  parallelism: (no thread running .*)$", stderr, re.M)[1]
+    shares = re.sub(r"no thread running ([\d.]+ %) of the time", r"0 for \1", shares)
     rows = {number: float(share) / 100
             for number, share in re.findall(r"(\d+(?:-\d+)?) for ([\d.]+) %", shares)}
     length = ticks_planned(stderr) * PERIOD
@@ -166,8 +167,8 @@ def test_formats_that_lack_it(world):
             done = world.fgprof("attach", "-p", target.pid, "-d", "100ms", "--elapsed", "-f", format)
             assert done.returncode == 2 and not done.stdout, done
             assert done.stderr == (
-                "fgprof-c: this format can't hold elapsed time: --elapsed goes with folded and html, "
-                "and pprof always has it\n"), done.stderr
+                "fgprof-c: this format can't hold elapsed time: use --elapsed with folded or html; "
+                "pprof always has it\n"), done.stderr
     old = os.path.join(world.source, "tests/golden/version-1.fgprof")
     for command in (["convert", old, "-f", "folded"], ["convert", old, "-f", "html"],
                     ["diff", old, old]):

@@ -97,10 +97,10 @@ def test_a_name_that_the_kernel_cuts(world):
 
 
 def test_words_that_name_nothing(world):
-    for words, said in ((["nosuchprogram"], "there is no command and no process 'nosuchprogram': see"),
-                        (["atach"], "there is no command and no process 'atach': did you mean attach?"),
-                        (["help", "dmup"], "there is no command and no process 'dmup': did you mean dump?"),
-                        (["a\x1b[2J"], r"there is no command and no process 'a\x1b[2J'")):
+    for words, said in ((["nosuchprogram"], "no command or process is called 'nosuchprogram': see"),
+                        (["atach"], "no command or process is called 'atach': did you mean attach?"),
+                        (["help", "dmup"], "no command or process is called 'dmup': did you mean dump?"),
+                        (["a\x1b[2J"], r"no command or process is called 'a\x1b[2J'")):
         done = world.fgprof(*words)
         assert done.returncode == 2 and not done.stdout and said in done.stderr, done
         assert len(done.stderr.splitlines()) == 1, done
@@ -210,16 +210,16 @@ def test_what_was_written_is_said(world):
 @users_build
 def test_a_command_that_is_over_at_once(world):
     done = world.fgprof("run", "-F", "1", "--", "true")
-    assert done.returncode == 0 and "no thread was seen at a tick: it was over too soon" in done.stderr, done
+    assert done.returncode == 0 and "no thread was seen at a tick: it ended too soon" in done.stderr, done
     assert "unknown" not in done.stderr, done
 
 
 @users_build
 def test_a_command_that_goes_on_after_the_profile(world):
     done = world.fgprof("run", "-d", "200ms", "--", "sleep", "1")
-    assert re.search(r"fgprof-c: sleep goes on: waiting for process \d+ to exit\n", done.stderr), done
+    assert re.search(r"fgprof-c: sleep is still running: waiting for process \d+ to exit\n", done.stderr), done
     done = world.fgprof("run", "--", "sleep", "0.3")
-    assert "goes on" not in done.stderr, done
+    assert "still running" not in done.stderr, done
 
 
 @users_build

@@ -270,7 +270,7 @@ def test_attach_without_the_agent(world):
     with world.running("heap-steady", 300) as target:
         for kind in "heap", "allocs":
             why = refused(world, "attach", "--kind", kind, "-p", target.pid, "-d", "250s")
-            assert f"process {target.pid} (fixture-heap-st" in why and "has no agent" in why, why
+            assert f"process {target.pid} (fixture-heap-st" in why and "has not loaded the agent" in why, why
             assert "fgprof-c run --kind heap" in why and "--kind growth" in why, why
 
 
@@ -440,8 +440,8 @@ def test_commands_without_kinds(world):
 
 def test_what_does_not_go_with_objects(world):
     for options, why in (
-            (["--thread", "x"], "what chooses threads"), (["--no-idle"], "what chooses threads"),
-            (["--tid", "1"], "what chooses threads"), (["--slow", "a>1s"], "--slow"),
+            (["--thread", "x"], "options that choose threads"), (["--no-idle"], "options that choose threads"),
+            (["--tid", "1"], "options that choose threads"), (["--slow", "a>1s"], "--slow"),
             (["--on-cpu"], "--on-cpu and --off-cpu"), (["--off-cpu"], "--on-cpu and --off-cpu"),
             (["--elapsed"], "--elapsed"), (["-f", "speedscope"], "speedscope"),
             (["--heap-rate", "0"], "heap rate"), (["--heap-rate", "2G"], "heap rate"),
@@ -555,8 +555,8 @@ def test_serve_without_the_agent(world):
     with world.running("heap-steady", 300) as target, serving(world, target) as url:
         for name in "heap", "allocs", "heap?debug=1", "heap?seconds=1":
             status, why = ask(url + name)
-            assert status == 404 and b"has no agent" in why and b"run --kind heap" in why, (name, status, why)
-        assert "the program has no agent" in ask(url)[1].decode()
+            assert status == 404 and b"has not loaded the agent" in why and b"run --kind heap" in why, (name, status, why)
+        assert "the agent is not loaded" in ask(url)[1].decode()
 
 
 def test_serve_while_another_profiler_records(world):

@@ -425,7 +425,7 @@ def test_slow_spans_that_are_asked_for_wrongly(world):
         done = world.fgprof("attach", "-p", os.getpid(), "--slow", bad)
         assert done.returncode == 2 and "bad span" in done.stderr, done
     done = world.fgprof("attach", "-p", os.getpid(), "--slow", "route>1s", "-f", "speedscope", "-o", "x")
-    assert done.returncode == 2 and "--slow goes with other formats" in done.stderr, done
+    assert done.returncode == 2 and "use --slow with other formats" in done.stderr, done
 
 
 @users_build

@@ -190,18 +190,18 @@ def test_what_can_not_be_is_refused(world):
     time = world.path("time.fgprof")
     for arguments, words in (
             (["convert", heap, "-f", "speedscope"], "this format shows time"),
-            (["convert", heap, "--on-cpu"], "--on-cpu and --off-cpu choose time"),
-            (["convert", heap, "--elapsed"], "--elapsed is of time"),
-            (["convert", heap, "--kind", "cpu"], "can't be made one of --kind cpu"),
-            (["convert", heap, "--kind", "growth"], "can't be made one of --kind growth"),
-            (["convert", time, "--kind", "heap"], "is a profile of time, which can't be made one"),
+            (["convert", heap, "--on-cpu"], "--on-cpu and --off-cpu are for time"),
+            (["convert", heap, "--elapsed"], "--elapsed is for time"),
+            (["convert", heap, "--kind", "cpu"], "can't be shown as --kind cpu"),
+            (["convert", heap, "--kind", "growth"], "can't be shown as --kind growth"),
+            (["convert", time, "--kind", "heap"], "is a profile of time, which can't be shown as"),
             (["convert", time, "--kind", "threads"], "heap, allocs, growth or threadcreate"),
             (["diff", heap, time], "one is a profile of objects, the other of time"),
             (["diff", time, heap, "-f", "html"], "one is a profile of objects, the other of time"),
             (["diff", heap, growth], "they are of two kinds"),
-            (["diff", heap, heap, "--on-cpu"], "choose time"),
-            (["diff", time, time, "-f", "report"], "only profiles of objects have a report"),
-            (["diff", heap, heap, "-f", "pprof"], "or of objects, report")):
+            (["diff", heap, heap, "--on-cpu"], "are for time"),
+            (["diff", time, time, "-f", "report"], "only differences of objects have a report"),
+            (["diff", heap, heap, "-f", "pprof"], "or for objects report")):
         done = world.fgprof(*arguments)
         assert done.returncode != 0 and not done.stdout and words in done.stderr, (arguments, done)
         assert done.stderr.count("\n") == 1, done.stderr

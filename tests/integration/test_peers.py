@@ -43,11 +43,11 @@ def check(world, resource, call, how, *arguments):
     both = sum(in_parts.values())
     assert both >= 0.9 * found, (in_parts, owned)
     assert 0.65 <= in_parts["serve_slowly"] / both <= 0.85, in_parts
-    lines = report[report.index("Who holds it up"):].splitlines()
+    lines = report[report.index("Blocked by"):].splitlines()
     shown = re.sub(r"\d+", "N", lines[1].split(" s  ", 1)[1])
     begin, is_short, end = shown.partition("...")  # a long path loses its middle
     assert resource.startswith(begin) and resource.endswith(end) and (is_short or begin == resource), lines
-    assert "it was in: " in lines[2] and "serve_slowly" in lines[2], lines
+    assert "owner was in: " in lines[2] and "serve_slowly" in lines[2], lines
     assert call in lines[3], lines
 
 

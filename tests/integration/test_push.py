@@ -314,11 +314,11 @@ def test_credentials(world):
                     open(path, "w").write(content)
                 done = world.fgprof("serve", "-p", target.pid, "--push", "otlp=" + receiver.url, option, path,
                                     "--listen", "none", "--push-spool", world.path("spool"))
-                assert done.returncode == 1 and "is of no use" in done.stderr, done
+                assert done.returncode == 1 and "can't be used" in done.stderr, done
             for environment in ({"FGPROF_PUSH_TOKEN": "a\rb"}, {"FGPROF_PUSH_USER": "a:b"}):
                 done = world.fgprof("serve", "-p", target.pid, "--push", "otlp=" + receiver.url,
                                     "--listen", "none", env=without(**environment))
-                assert done.returncode == 1 and "is of no use" in done.stderr, done
+                assert done.returncode == 1 and "can't be used" in done.stderr, done
             done = world.fgprof("serve", "-p", target.pid, "--push", "otlp=" + receiver.url, "--push-user-file", user,
                                 env=without(FGPROF_PUSH_TOKEN="x"))
             assert done.returncode == 2 and "a token and a password" in done.stderr, done
@@ -357,7 +357,7 @@ def test_headers(world):
             done = world.fgprof("serve", *arguments, "otlp=http://127.0.0.1:1", "--push-header-file", path,
                                 "--listen", "none", "--push-spool", world.path("spool"),
                                 env=without(FGPROF_PUSH_TOKEN="secret"))
-            assert done.returncode == 1 and why in done.stderr and "is of no use" in done.stderr, (text, done)
+            assert done.returncode == 1 and why in done.stderr and "can't be used" in done.stderr, (text, done)
             assert "text/plain" not in done.stderr and "Key x" not in done.stderr, done
         done = world.fgprof("serve", *arguments, "otlp=http://127.0.0.1:1", "--push", "otlp=http://127.0.0.1:2",
                             env=without(FGPROF_PUSH_HEADERS="X-Scope-OrgID: third"))
@@ -372,7 +372,7 @@ def test_what_a_run_before_could_not_send_is_sent_first(world):
             wait_for(lambda: pusher.counts("_spool_requests") >= 3, "requests in the spool")
             said = pusher.stop()
         assert re.fullmatch(rf"fgprof-c: can't push to http://127.0.0.1:{port}: .*: profiles wait in .*"
-                            r"\(said once\)\n", said), said
+                            r"\(reported once\)\n", said), said
         files = glob.glob(world.path("spool") + "/0/*.push")
         assert len(files) >= 4, files
         for path in [world.path("spool"), world.path("spool") + "/0", *files]:
@@ -448,7 +448,7 @@ def test_the_spool_is_bounded(world):
         wait_for(is_over, "a full spool", HANGS_S)
         assert not os.path.exists(oldest)
         said = pusher.stop()
-        assert said.count("is full: the oldest profiles are dropped (said once)\n") == 1, said
+        assert said.count("is full: the oldest profiles are dropped (reported once)\n") == 1, said
         assert said.count("\n") == 2, said
 
 
@@ -465,7 +465,7 @@ def test_what_a_server_refuses_is_dropped(world):
                 assert pusher.drops("refused") == 2 and not pusher.counts("_retries_total")
                 said = pusher.stop()
                 assert said == f"fgprof-c: {receiver.url} does not take a profile: HTTP status {status}: it is " \
-                               "dropped (said once)\n", said
+                               "dropped (reported once)\n", said
                 bodies = [request.body for request in receiver.requests]
                 assert len(set(bodies)) == len(bodies)
         assert not elsewhere.requests
@@ -491,7 +491,7 @@ def test_what_a_server_takes_in_part_is_said(world):
                         "pyroscope=" + receiver.url) as pusher:
             receiver.wait(6)
             said = pusher.stop()
-            lines = f"fgprof-c: {receiver.url} {expected} \\(said once\\)\n" if expected else ""
+            lines = f"fgprof-c: {receiver.url} {expected} \\(reported once\\)\n" if expected else ""
             assert re.fullmatch(lines, said), (lines, said)
             assert len(receiver.requests) == len({request.body for request in receiver.requests})
 
@@ -505,7 +505,7 @@ def test_what_fails_for_now_is_sent_again(world):
             wait_for(lambda: pusher.counts("es_total") >= 3, "pushes")
             assert pusher.counts("_retries_total") == 2
             said = pusher.stop()
-            assert said.count("\n") == 1 and "can't push" in said and "(said once)" in said, said
+            assert said.count("\n") == 1 and "can't push" in said and "(reported once)" in said, said
             bodies = [request.body for request in receiver.requests]
             assert bodies[0] == bodies[1] == bodies[2] and len(set(bodies)) == len(bodies) - 2
             follow_each_other([series_of(world, request)["wall"][1] for request in receiver.requests[2:]])
@@ -615,7 +615,7 @@ def test_a_spool_that_can_not_be_written(world):
         walls = [Otlp(world, request.body).resources[0][1]["wall", "nanoseconds"] for request in receiver.requests]
         for one, other in zip(walls, walls[1:]):
             assert one["begin_ns"] + one["length_ns"] == other["begin_ns"], (one, other)
-        assert said.count("can't write to the spool") == 1 and said.count("(said once)") == 2, said
+        assert said.count("can't write to the spool") == 1 and said.count("(reported once)") == 2, said
     done = world.fgprof("serve", "-p", os.getpid(), "--listen", "none", "--push", "otlp=http://127.0.0.1:1",
                         "--push-spool", "/proc/version/spool")
     assert done.returncode == 1 and re.fullmatch(r"fgprof-c: can't keep a spool in /proc/version/spool: .*: give "

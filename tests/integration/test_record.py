@@ -246,7 +246,7 @@ def test_cpus(world):
     """Twenty threads that compute need more CPUs than there are, and use what they get."""
     with world.running("spinners", 500, 20) as target, \
             recording(world, "-p", target.pid, "--trigger", "runnable 20%", "--cooldown", "100ms") as recorder:
-        assert re.fullmatch(r"runnable 20%: \d+ % of the time that threads wanted a CPU they waited for one",
+        assert re.fullmatch(r"runnable 20%: threads waited for a CPU \d+ % of the time they wanted one",
                             recorder.next_file()[1])
     with world.running("spinners", 500, 1) as target, \
             recording(world, "-p", target.pid, "--trigger", "cpu below 0.1%", "--trigger", "cpu above 400%",
@@ -367,7 +367,7 @@ def test_a_disk_that_is_full(world):
         wait_for_samples(recorder)
         recorder.ask()
         assert recorder.next_line() == (f"fgprof-c: no file can be written to {recorder.directory}: "
-                                        "File too large; recording goes on\n")
+                                        "File too large; recording continues\n")
         recorder.ask()
         wait_for(lambda: has_answered(recorder), "the second try")
         # There is room again.
@@ -389,7 +389,7 @@ def test_a_directory_that_goes_away(world):
     with stalling(world) as (_, recorder):
         os.rename(recorder.directory, recorder.directory + "-moved")
         complaint = (f"fgprof-c: no file can be written to {recorder.directory}: "
-                     "No such file or directory; recording goes on\n")
+                     "No such file or directory; recording continues\n")
         recorder.ask()
         assert recorder.next_line() == complaint
         os.rename(recorder.directory + "-moved", recorder.directory)

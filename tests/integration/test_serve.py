@@ -190,11 +190,11 @@ def test_bad_requests(world):
                 ("/debug/fgprof?seconds=1&format=svg", 400, "pprof, folded, text, html, speedscope, firefox, report or raw"),
                 ("/debug/fgprof?last=2h", 400, "at most 60s"), ("/debug/fgprof?last=0", 400, "a time such as"),
                 ("/debug/fgprof?last=1s&seconds=1", 400, "one of them"),
-                ("/debug/pprof/block?seconds=1&debug=1", 400, "exclude each other"),
+                ("/debug/pprof/block?seconds=1&debug=1", 400, "can't be combined"),
                 ("/debug/pprof/mutex?debug=3", 400, "debug must be .* 0 to 2"),
                 ("/debug/pprof/goroutine?seconds=1", 400, "one moment"),
-                ("/debug/pprof/heap", 404, "no heap profile"), ("/debug/pprof/allocs", 404, "allocations"),
-                ("/debug/pprof/threadcreate?seconds=1&debug=1", 400, "exclude each other"),
+                ("/debug/pprof/heap", 404, "no heap profile"), ("/debug/pprof/allocs", 404, "needed for heap profiles"),
+                ("/debug/pprof/threadcreate?seconds=1&debug=1", 400, "can't be combined"),
                 ("/debug/pprof/trace", 404, "no such page"), ("/../etc/passwd", 404, "no such page")):
             server.fails(path, status, why)
         for method in "POST", "PUT", "DELETE", "OPTIONS":

@@ -144,7 +144,7 @@ def test_without_symbols(world):
     stacks = folded(done.stdout)
     assert any(has(stack, "sleeping", "start_thread", "[fixture-nosymbols]", "nanosleep")
                for stack in stacks), stacks
-    assert re.search(r"[1-9][\d.]* % with an unnamed frame \(often just one\)", done.stderr), done.stderr
+    assert re.search(r"[1-9][\d.]* % with an unnamed frame", done.stderr), done.stderr
 
 
 def test_lines(world):

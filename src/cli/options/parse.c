@@ -167,15 +167,15 @@ static enum parse_result parse_options(int argc, char **argv, struct cli_options
 static bool check_serving(const struct cli_options *options)
 {
     if (strcmp(options->listen, "none") == 0 && !options->push.target_count) {
-        fprintf(stderr, "fgprof-c: --listen none serves nobody: give --push, too\n");
+        fprintf(stderr, "fgprof-c: --listen none serves nobody: give --push too\n");
         return false;
     }
     if (options->allows_remote && !options->token_file) {
-        fprintf(stderr, "fgprof-c: --allow-remote needs a token: give --token-file FILE, too\n");
+        fprintf(stderr, "fgprof-c: --allow-remote needs a token: give --token-file FILE too\n");
         return false;
     }
     if (options->keep_bytes && !options->keep_ns) {
-        fprintf(stderr, "fgprof-c: --keep-memory is for what --keep keeps: give --keep TIME\n");
+        fprintf(stderr, "fgprof-c: --keep-memory needs a time to keep: give --keep TIME\n");
         return false;
     }
     return push_check(&options->push);
@@ -248,15 +248,14 @@ static bool check_elapsed(const struct cli_options *options)
 {
     if (options->shows_elapsed && options->kind != FGPROF_KIND_WALL &&
         options->kind != FGPROF_KIND_CPU) {
-        fputs("fgprof-c: this kind has no elapsed time: --elapsed goes with wall and cpu\n",
-              stderr);
+        fputs("fgprof-c: this kind has no elapsed time: use --elapsed with wall or cpu\n", stderr);
         return false;
     }
     bool is_held = options->format != FGPROF_TEXT && !format_of_order(options->format) &&
                    options->format != FGPROF_OTLP;
     if (options->shows_elapsed && !is_held)
-        fprintf(stderr, "fgprof-c: this format can't hold elapsed time: --elapsed goes with folded "
-                        "and html, and pprof always has it\n");
+        fprintf(stderr, "fgprof-c: this format can't hold elapsed time: use --elapsed with folded "
+                        "or html; pprof always has it\n");
     return is_held || !options->shows_elapsed;
 }
 
@@ -294,7 +293,7 @@ static bool check_objects(const struct cli_options *options)
         fprintf(stderr, "fgprof-c: --kind %s records no time: leave out %s\n",
                 options_kind_name(options),
                 options->slow_key ? "--slow"
-                : chooses_threads ? "what chooses threads"
+                : chooses_threads ? "options that choose threads"
                                   : "--on-cpu and --off-cpu");
         return false;
     }
@@ -328,8 +327,7 @@ static bool check_format(struct cli_options *options)
         return false;
     }
     if (of_order && options->slow_key) {
-        fprintf(stderr,
-                "fgprof-c: %s shows all time in its order: --slow goes with other formats\n",
+        fprintf(stderr, "fgprof-c: %s shows all time in order: use --slow with other formats\n",
                 of_order);
         return false;
     }

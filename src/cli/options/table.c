@@ -101,7 +101,7 @@ static bool set_capture(struct cli_options *options, const char *value)
     };
     int capture = find_word(value, names, sizeof names / sizeof *names);
     if (capture < 0)
-        return complain("way to capture", value, "give auto, kernel, ptrace or record");
+        return complain("--capture", value, "give auto, kernel, ptrace or record");
     options->capture = (enum fgprof_capture)capture;
     return true;
 }
@@ -266,7 +266,7 @@ static bool set_difference_format(struct cli_options *options, const char *value
 {
     if (strcmp(value, "folded") != 0 && strcmp(value, "html") != 0 && strcmp(value, "report") != 0)
         return complain("format of a difference", value,
-                        "give folded or html, or of objects, report");
+                        "give folded, html, or for objects report");
     return set_format(options, value);
 }
 
@@ -442,21 +442,22 @@ const struct cli_option option_table[] = {
      "only spans of a label that last longer than TIME", false},
 
     {"wait", 0, NULL, SERVING, OPTIONS_WHICH, NULL, FLAG(waits_for_processes),
-     "wait for processes with the name, again and again", true},
+     "wait for a process with the name, and for the next", true},
 
     {"duration", 'd', "TIME", SAMPLING & ~SERVING, OPTIONS_WHEN, set_duration, 0,
      "end after TIME: 30s, 1.5m, 2h, 500ms, or seconds", true},
     {"rate", 'F', "HZ", SAMPLING, OPTIONS_WHEN, set_rate, 0,
      "ticks per second, 1 to 1000 (default 99)", true},
-    {"seed", 0, "N", SAMPLING, OPTIONS_WHEN, set_seed, 0,
-     "ticks at the same random moments as before", false},
+    {"seed", 0, "N", SAMPLING, OPTIONS_WHEN, set_seed, 0, "repeat the random ticks of a recording",
+     false},
     {"trace-ids", 0, NULL, SAMPLING, OPTIONS_WHEN, NULL, FLAG(has_trace_ids),
      "trace and span ids as labels", false},
     {"max-pause", 0, "PCT", SAMPLING, OPTIONS_WHEN, set_max_pause, 0,
      "limit pauses to PCT % of running time (default 2)", false},
     {"capture", 0, "WAY", LOOKING, OPTIONS_WHEN, set_capture, 0,
      "kernel, ptrace, record or auto (default)", false},
-    {"keep", 0, "TIME", BIT(SERVE), OPTIONS_WHEN, set_keep, 0, "forget what is older", true},
+    {"keep", 0, "TIME", BIT(SERVE), OPTIONS_WHEN, set_keep, 0, "forget what is older than TIME",
+     true},
     {"keep", 0, "TIME", BIT(RECORD), OPTIONS_WHEN, set_keep, 0,
      "how much of the past is kept (default 60s)", true},
     {"keep-memory", 0, "N", SERVING, OPTIONS_WHEN, set_keep_memory, 0,
@@ -481,14 +482,14 @@ const struct cli_option option_table[] = {
     {"blame", 0, NULL, RENDERING & ~BIT(DIFF), OPTIONS_SHOWN, set_blame, 0,
      "the same as --kind blame", false},
     {"heap-rate", 0, "BYTES", WRITING | BIT(SERVE), OPTIONS_SHOWN, set_heap_rate, 0,
-     "mean bytes between two allocations (default 512K)", false},
+     "sample one allocation per BYTES (default 512K)", false},
     {"heap-mmap", 0, NULL, WRITING | BIT(SERVE), OPTIONS_SHOWN, NULL, FLAG(has_mappings),
-     "memory that is mapped is an allocation, too", false},
+     "count mmap(2) as an allocation too", false},
     {"on-cpu", 0, NULL, RENDERING, OPTIONS_SHOWN, set_on_cpu, 0, "only samples on a CPU", true},
     {"off-cpu", 0, NULL, RENDERING, OPTIONS_SHOWN, set_off_cpu, 0, "only samples off the CPU",
      true},
     {"kernel", 0, NULL, LOOKING, OPTIONS_SHOWN, NULL, FLAG(has_kernel_stacks),
-     "the kernel's functions, too", true},
+     "kernel functions too", true},
     {"full-names", 0, NULL, LOOKING, OPTIONS_SHOWN, set_full_names, 0,
      "C++ names with parameters and template arguments", false},
     {"no-demangle", 0, NULL, LOOKING, OPTIONS_SHOWN, set_no_demangle, 0,
@@ -519,27 +520,27 @@ const struct cli_option option_table[] = {
     {"output", 'o', "DIR", BIT(SERVE), OPTIONS_OUTPUT, set_directory, 0,
      "also write files to this directory, as record does", true},
     {"format", 'f', "FORMAT", BIT(RECORD), OPTIONS_OUTPUT, set_format, 0,
-     "of the files (default raw)", false},
+     "format of the files (default raw)", false},
     {"trigger", 0, "WHEN", SERVING, OPTIONS_OUTPUT, set_trigger, 0,
      "write a file when this holds: fgprof-c-record(1)", true},
     {"cooldown", 0, "TIME", SERVING, OPTIONS_OUTPUT, set_cooldown, 0,
-     "at least TIME between triggers' files (60s)", false},
+     "at most one triggered file per TIME (60s)", false},
     {"max-files", 0, "N", SERVING, OPTIONS_OUTPUT, set_max_files, 0,
-     "remove the oldest of more than N files (20)", false},
+     "keep only the newest N files (20)", false},
     {"push", 0, "API=URL", BIT(SERVE), OPTIONS_OUTPUT, set_push, 0,
      "send profiles to pyroscope=URL or otlp=URL", true},
     {"push-every", 0, "TIME", BIT(SERVE), OPTIONS_OUTPUT, set_push_every, 0,
-     "time between two of them (default 10s)", false},
+     "push interval (default 10s)", false},
     {"push-kinds", 0, "LIST", BIT(SERVE), OPTIONS_OUTPUT, set_push_kinds, 0,
-     "which, such as wall,cpu,off_cpu", false},
+     "what to push, such as wall,cpu,off_cpu", false},
     {"tag", 0, "KEY=VALUE", BIT(SERVE), OPTIONS_OUTPUT, set_tag, 0, "a label of what is pushed",
      false},
     {"service", 0, "NAME", BIT(SERVE), OPTIONS_OUTPUT, set_service, 0,
      "the service's name (default: the process's)", false},
     {"push-spool", 0, "DIR", BIT(SERVE), OPTIONS_OUTPUT, set_push_spool, 0,
-     "where what can't be sent yet waits", false},
+     "where unsent profiles wait", false},
     {"push-spool-size", 0, "BYTES", BIT(SERVE), OPTIONS_OUTPUT, set_push_spool_size, 0,
-     "how much may wait (default 64M)", false},
+     "limit of what waits there (default 64M)", false},
     {"push-ca", 0, "FILE", BIT(SERVE), OPTIONS_OUTPUT, set_push_ca, 0,
      "certificates to trust, in PEM", false},
     {"push-token-file", 0, "FILE", BIT(SERVE), OPTIONS_OUTPUT, set_push_token_file, 0,

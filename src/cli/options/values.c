@@ -161,7 +161,7 @@ bool threads_parse(const char *value, enum fgprof_threads *threads)
 
 bool complain_both(const char *one, const char *other, const char *without)
 {
-    fprintf(stderr, "fgprof-c: %s and %s exclude each other: give one of them, or neither for %s\n",
+    fprintf(stderr, "fgprof-c: %s and %s can't be combined: give one of them, or neither for %s\n",
             one, other, without);
     return false;
 }

@@ -25,7 +25,7 @@ bool complain(const char *what, const char *value, const char *wanted);
 /* The same; `near`, if it is not NULL, is what the value probably means. */
 bool complain_near(const char *what, const char *value, const char *near, const char *wanted);
 
-/* Prints on stderr that the two options exclude each other, and what happens without both. Returns
+/* Prints on stderr that the two options can't be combined, and what happens without both. Returns
  * false. */
 bool complain_both(const char *one, const char *other, const char *without);
 

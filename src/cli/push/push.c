@@ -30,7 +30,7 @@ struct pusher {
 static void say_failure(struct pusher *pusher, int err)
 {
     if (!pusher->has_said_failure)
-        fprintf(stderr, "fgprof-c: a profile to push can't be made: %s (said once)\n",
+        fprintf(stderr, "fgprof-c: a profile to push can't be made: %s (reported once)\n",
                 strerror(-err));
     pusher->has_said_failure = true;
 }
@@ -120,7 +120,7 @@ static bool is_usable(const struct push_options *options)
     const char *problem = credentials_read(options, &credentials);
     credentials_forget(&credentials);
     if (problem)
-        fprintf(stderr, "fgprof-c: the token, password or header to push with is of no use: %s\n",
+        fprintf(stderr, "fgprof-c: the token, password or header to push with can't be used: %s\n",
                 problem);
     else if (!post_load())
         fprintf(stderr, "fgprof-c: can't push: libcurl is not installed (Debian: libcurl4)\n");

@@ -58,7 +58,7 @@ static void say_failure(struct sender *sender, const struct post_answer *answer)
     if (!sender->has_said_failure)
         fprintf(stderr,
                 "fgprof-c: can't push to %s: %s: profiles wait in %s and are sent later "
-                "(said once)\n",
+                "(reported once)\n",
                 target_of(sender)->shown, why, sender->spool->path);
     sender->has_said_failure = true;
 }
@@ -68,7 +68,7 @@ static void say_refusal(struct sender *sender, const struct post_answer *answer)
     char why[300];
     describe(answer, why, sizeof why);
     if (!sender->has_said_refusal)
-        fprintf(stderr, "fgprof-c: %s does not take a profile: %s: it is dropped (said once)\n",
+        fprintf(stderr, "fgprof-c: %s does not take a profile: %s: it is dropped (reported once)\n",
                 target_of(sender)->shown, why);
     sender->has_said_refusal = true;
 }
@@ -93,7 +93,7 @@ static void say_partial(struct sender *sender, const struct post_answer *answer)
         fputs("has taken a request, and says", stderr);
     fputs(*message ? ": " : "", stderr);
     print_escaped(message);
-    fputs(" (said once)\n", stderr);
+    fputs(" (reported once)\n", stderr);
     funlockfile(stderr);
     sender->has_said_partial = true;
 }
@@ -132,7 +132,7 @@ static void send_body(struct sender *sender, const struct body *body, struct pos
         return;
     const char *problem = credentials_read(sender->spool->options, credentials);
     if (problem)
-        snprintf(answer->why, sizeof answer->why, "the token, password or header is of no use: %s",
+        snprintf(answer->why, sizeof answer->why, "the token, password or header can't be used: %s",
                  problem);
     else
         send_with(sender, body, credentials, answer);

@@ -335,7 +335,7 @@ static void say_full(struct spool *spool)
     if (!spool->has_said_full)
         fprintf(stderr,
                 "fgprof-c: the spool in %s is full: the oldest profiles are dropped "
-                "(said once)\n",
+                "(reported once)\n",
                 spool->path);
     spool->has_said_full = true;
 }
@@ -345,7 +345,7 @@ static void say_unwritable(struct spool *spool, int err)
     if (!spool->has_said_unwritable)
         fprintf(stderr,
                 "fgprof-c: can't write to the spool in %s: %s: up to 8 MiB of profiles are kept in "
-                "memory (said once)\n",
+                "memory (reported once)\n",
                 spool->path, strerror(-err));
     spool->has_said_unwritable = true;
 }

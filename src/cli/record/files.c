@@ -260,7 +260,7 @@ static void say_failure(struct files *files, int err)
     flockfile(stderr);
     fputs("fgprof-c: no file can be written to ", stderr);
     print_escaped(files->directory);
-    fprintf(stderr, ": %s; recording goes on\n", strerror(-err));
+    fprintf(stderr, ": %s; recording continues\n", strerror(-err));
     funlockfile(stderr);
 }
 

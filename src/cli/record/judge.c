@@ -153,7 +153,7 @@ static bool rate_holds(const struct condition *condition, const struct evidence 
     if (!evidence->has_rates)
         return false;
     if (condition->kind == CONDITION_RUNNABLE) {
-        fprintf(reason, "%.0f %% of the time that threads wanted a CPU they waited for one",
+        fprintf(reason, "threads waited for a CPU %.0f %% of the time they wanted one",
                 evidence->runnable_percent);
         return evidence->runnable_percent >= condition->percent &&
                evidence->wanted_percent >= WANTED_LEAST_PERCENT;

@@ -66,7 +66,7 @@ static void put_allocations(struct session *session, int fd)
         const char *text;
     } rows[] = {
         {"heap", FGPROF_KIND_HEAP, "memory in use, by where it was allocated"},
-        {"allocs", FGPROF_KIND_ALLOCS, "the same of all that was allocated"},
+        {"allocs", FGPROF_KIND_ALLOCS, "all memory allocated so far, by where"},
     };
     fgprof_recorder *recorder;
     if (session_take(session, &recorder))
@@ -77,11 +77,11 @@ static void put_allocations(struct session *session, int fd)
         dprintf(fd, "<dt><a href=\"/debug/pprof/%s?debug=1\">%s?debug=1</a></dt><dd>", rows[i].name,
                 rows[i].name);
         if (err)
-            dprintf(fd, "%s: the program has no agent, which sees allocations</dd>\n",
+            dprintf(fd, "%s: the agent is not loaded (needed for heap profiles)</dd>\n",
                     rows[i].text);
         else
-            dprintf(fd, "%" PRIu64 " sampled now: %s; with seconds: what came and went\n</dd>",
-                    count, rows[i].text);
+            dprintf(fd, "%" PRIu64 " sampled now: %s; with seconds: only that time\n</dd>", count,
+                    rows[i].text);
     }
     session_give_back(session);
 }

@@ -217,7 +217,7 @@ static void answer_so_far(const struct request *request, struct answer *answer,
         !find_time(request, answer, 0, wanted))
         return;
     if (debug && request->parameter(request, "seconds"))
-        answer_failure(answer, 400, "seconds and debug exclude each other");
+        answer_failure(answer, 400, "seconds and debug can't be combined");
     wanted->form = debug ? TEXT : PPROF;
     if (!answer->is_failure)
         answer_profile(request, answer, wanted);

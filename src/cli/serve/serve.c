@@ -86,7 +86,7 @@ static bool check_token_file(const char *path)
 {
     const char *problem = access_check_token_file(path);
     if (problem)
-        fprintf(stderr, "fgprof-c: the token of --token-file is of no use: %s\n", problem);
+        fprintf(stderr, "fgprof-c: the token of --token-file can't be used: %s\n", problem);
     return !problem;
 }
 

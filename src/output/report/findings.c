@@ -79,7 +79,7 @@ static uint64_t wanted_cpu_ns(const struct report_times *times)
     return times->state_ns[FGPROF_STATE_RUNNING] + times->state_ns[FGPROF_STATE_RUNNABLE];
 }
 
-/* A row may be several threads of equal name. */
+/* A row may stand for several threads with the same name. */
 static bool is_saturated(const struct report *report, const struct report_thread *thread)
 {
     double elapsed_ns = (double)report->profile->summary.elapsed_ns;
@@ -276,7 +276,7 @@ static int add_lock(struct report *report, const struct lock *lock, uint64_t *ti
     if (is_worth_it(report, most.time_ns)) {
         finding.function = leaf_of(report, (enum report_activity)most.activity, most.node);
         buffer_print(&finding.detail,
-                     "outside that wait it spends %.2f s in: ", report_seconds(most.time_ns));
+                     "while not waiting, mostly in (%.2f s): ", report_seconds(most.time_ns));
         report_append_path(&finding.detail, report, (enum report_activity)most.activity, most.node);
     } else {
         report_append_path(&finding.detail, report, REPORT_WAITING, lock->longest->node);
@@ -400,8 +400,7 @@ static int find_cpu_shortage(struct report *report)
     if (!paths->count || report_percent(waited_ns, elapsed_ns) < CPU_SHORTAGE_PERCENT ||
         report_percent(waited_ns, wanted_cpu_ns(&report->times)) < CPU_SHORTAGE_PERCENT)
         return 0;
-    buffer_print(&finding.text,
-                 "more threads want a CPU than there are: %.2f s waiting for one, %.2f s running",
+    buffer_print(&finding.text, "CPU contention: %.2f s waiting for a CPU, %.2f s running",
                  report_seconds(waited_ns),
                  report_seconds(report->times.state_ns[FGPROF_STATE_RUNNING]));
     buffer_puts(&finding.detail, "most of that wait: ");
@@ -436,8 +435,7 @@ static int find_unnamed_frames(struct report *report)
     for (size_t i = 1; i < report->module_count; i++)
         worst = report->modules[i].samples_unnamed > worst->samples_unnamed ? &report->modules[i]
                                                                             : worst;
-    buffer_print(&finding.text, "%.1f %% of samples have a frame without a name (often just one)",
-                 share);
+    buffer_print(&finding.text, "%.1f %% of samples have a frame without a symbol", share);
     if (worst->samples_unnamed) {
         buffer_puts(&finding.detail, "most in ");
         name_append_short(&finding.detail, strings_get(&report->profile->strings, worst->path),

@@ -96,7 +96,7 @@ struct report_finding {
 struct report_hold {
     uint32_t resource, owner_name;  /* strings of the profile */
     uint32_t process;               /* the owner's */
-    bool is_for_threads;            /* else the resource's name tells the owner */
+    bool is_for_threads;            /* else the resource's name has the owner */
     uint64_t time_ns;               /* of all waiters */
     char *owner_path, *waiter_path; /* where they mostly were; "": not known */
 };

@@ -60,7 +60,7 @@ static uint32_t note_of(const struct fgprof_profile *profile, const struct profi
     return profile->functions[profile->lines[end->first_line].function].name;
 }
 
-/* The row of the last frame of a stack that is cut for want of unwind tables. */
+/* The row of the last frame of a stack that is cut because unwind tables are missing. */
 static struct report_module *module_that_cuts(const struct fgprof_profile *profile,
                                               const struct profile_stack *stack,
                                               struct modules *modules)

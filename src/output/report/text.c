@@ -93,7 +93,7 @@ static void append_holders(struct buffer *buffer, const struct report *report)
     const struct strings *strings = &report->profile->strings;
     if (!report->hold_count)
         return;
-    buffer_print(buffer, "\nWho holds it up: %.2f s of waits for an owner that is known\n",
+    buffer_print(buffer, "\nBlocked by: %.2f s of waits with a known owner\n",
                  report_seconds(report->held_ns));
     for (size_t i = 0; i < report->hold_count; i++) {
         const struct report_hold *hold = &report->holds[i];
@@ -105,7 +105,7 @@ static void append_holders(struct buffer *buffer, const struct report *report)
             buffer_puts(buffer, "\"");
         }
         const char *unknown = hold->is_for_threads ? "not sampled then" : "place not known";
-        buffer_print(buffer, "\n     it was in: %s\n     they wait in: %s\n",
+        buffer_print(buffer, "\n     owner was in: %s\n     waiters are in: %s\n",
                      *hold->owner_path ? hold->owner_path : unknown, hold->waiter_path);
     }
     if (report->holds_left_out)
@@ -124,7 +124,7 @@ static void append_paths(struct buffer *buffer, const struct report *report,
     if (!shown)
         return;
     buffer_print(buffer, "    SELF s   TOTAL s  THREADS  %s",
-                 activity == REPORT_IDLE ? "UNMOVED  " : "");
+                 activity == REPORT_IDLE ? "NEVER WOKE  " : "");
     if (has_calls)
         buffer_print(buffer, "%-*s", CALL_COLUMNS + 2,
                      activity == REPORT_ELAPSED ? "STATE OR CALL" : "CALL");
@@ -135,7 +135,7 @@ static void append_paths(struct buffer *buffer, const struct report *report,
         buffer_print(buffer, "%10.2f %9.2f %8zu  ", report_seconds(node->self_ns),
                      report_seconds(node->total_ns), row->threads);
         if (activity == REPORT_IDLE)
-            buffer_print(buffer, "%7zu  ", row->unmoved);
+            buffer_print(buffer, "%10zu  ", row->unmoved);
         if (has_calls) {
             size_t from = buffer->length;
             name_append_short(buffer, label_text(&report->labels, row->call), CALL_COLUMNS);
@@ -171,7 +171,8 @@ static void append_elapsed(struct buffer *buffer, const struct report *report)
     buffer_print(buffer, ", %.2f s of it idle", report_seconds(report->elapsed_idle_ns));
     if (profile->parallel_count)
         buffer_print(buffer,
-                     "; threads running at once: 0 for %.1f %%, 1 for %.1f %%, more for %.1f %%",
+                     "; parallelism: no thread running %.1f %% of the time, 1 for %.1f %%, more "
+                     "for %.1f %%",
                      report_parallel_percent(report, 0, 0), report_parallel_percent(report, 1, 1),
                      report_parallel_percent(report, 2, SIZE_MAX));
     buffer_puts(buffer, "\n");

@@ -169,12 +169,12 @@ static void test_rates(void **state)
         {"cpu below 5%", 4, 9, 9, "cpu below 5%: 4 % of a CPU used"},
         {"cpu below 5%", 5, 9, 9, NULL},
         {"runnable 20%", 80, 100, 20,
-         "runnable 20%: 20 % of the time that threads wanted a CPU they waited for one"},
+         "runnable 20%: threads waited for a CPU 20 % of the time they wanted one"},
         {"runnable 20%", 80, 100, 19, NULL},
         {"runnable 20%", 4, 9, 50, NULL}, /* of hardly anything */
         {"cpu above 50% and runnable 20%", 80, 100, 20,
-         "cpu above 50% and runnable 20%: 80 % of a CPU used; 20 % of the time that threads "
-         "wanted a CPU they waited for one"},
+         "cpu above 50% and runnable 20%: 80 % of a CPU used; threads waited for a CPU "
+         "20 % of the time they wanted one"},
         {"cpu above 50% and runnable 20%", 80, 100, 10, NULL},
         {"cpu above 90% and runnable 20%", 80, 100, 20, NULL},
     };

@@ -132,7 +132,7 @@ static void test_golden_text(void **state)
         "  1. thread \"hot\"/11 keeps a CPU busy: 94.0 % running, 6.0 % waiting for a CPU\n"
         "     95.7 % of its running time: work > hash\n"
         "  2. 1 thread waits 4.00 s for a lock that save takes\n"
-        "     outside that wait it spends 6.00 s in: work > save > fsync\n"
+        "     while not waiting, mostly in (6.00 s): work > save > fsync\n"
         "\n"
         "On a CPU: 9.40 s of thread time\n"
         "    SELF s   TOTAL s  THREADS  PATH\n"
@@ -146,8 +146,8 @@ static void test_golden_text(void **state)
         "__pthread_mutex_lock\n"
         "\n"
         "Idle: 10.00 s of thread time\n"
-        "    SELF s   TOTAL s  THREADS  UNMOVED  CALL                      PATH\n"
-        "     10.00     10.00        1        1  futex                     pool > "
+        "    SELF s   TOTAL s  THREADS  NEVER WOKE  CALL                      PATH\n"
+        "     10.00     10.00        1           1  futex                     pool > "
         "pthread_cond_wait\n"
         "\n"
         "Thread time in seconds                                     RUNNING FOR A CPU   WAITING"
@@ -169,14 +169,14 @@ static void test_who_holds_it_up(void **state)
     uint32_t holding, waiting = place(profile, PROFILE_NO_MAPPING, "lock");
     process_of(profile, 10, "app");
     holding = place(profile, PROFILE_NO_MAPPING, "flush");
-    assert_lacks(profile, "Who holds it up");
+    assert_lacks(profile, "Blocked by");
     make_wait(profile, waiting, NULL, 100);
     make_wait(profile, waiting, &holding, 300);
     assert_has(profile, FGPROF_REPORT,
-               "Who holds it up: 4.04 s of waits for an owner that is known\n"
+               "Blocked by: 4.04 s of waits with a known owner\n"
                "    4.04 s  mutex g_lock, of thread \"boss\"\n"
-               "     it was in: flush\n"
-               "     they wait in: lock\n\n");
+               "     owner was in: flush\n"
+               "     waiters are in: lock\n\n");
     assert_has(profile, FGPROF_REPORT_JSON,
                "\"held_ns\":4040404000,\"holders\":[{\"resource\":\"mutex g_lock\","
                "\"owner\":\"boss\",\"time_ns\":4040404000,\"owner_path\":\"flush\","
@@ -194,8 +194,8 @@ static void test_where_time_went(void **state)
     for (size_t i = 0; i < sizeof elapsed_ms / sizeof *elapsed_ms; i++)
         profile->samples[i].elapsed_ns = elapsed_ms[i] * 1000000;
     ASSERT_REPORT(profile,
-                  "\nWhere time went: 7.56 s elapsed, 0.02 s of it idle; threads running at once: "
-                  "0 for 66.7 %, 1 for 33.3 %, more for 0.0 %\n"
+                  "\nWhere time went: 7.56 s elapsed, 0.02 s of it idle; parallelism: no thread "
+                  "running 66.7 % of the time, 1 for 33.3 %, more for 0.0 %\n"
                   "    SELF s   TOTAL s  THREADS  STATE OR CALL             PATH\n"
                   "      4.00      4.00        1  uninterruptible: fsync    work > save > fsync\n"
                   "      3.50      3.50        1  running                   work > hash\n"
@@ -224,7 +224,7 @@ static void test_golden_json(void **state)
     assert_has(*state, FGPROF_REPORT_JSON,
                "{\"kind\":\"lock\",\"time_ns\":4000000000,\"function\":\"fsync\","
                "\"text\":\"1 thread waits 4.00 s for a lock that save takes\","
-               "\"detail\":\"outside that wait it spends 6.00 s in: work > save > fsync\"}");
+               "\"detail\":\"while not waiting, mostly in (6.00 s): work > save > fsync\"}");
     assert_has(*state, FGPROF_REPORT_JSON,
                "\"on_cpu\":{\"total_ns\":9400000000,\"paths_left_out\":0,\"paths\":["
                "{\"self_ns\":9000000000,\"total_ns\":9000000000,\"threads\":1,\"threads_never_"
@@ -333,14 +333,14 @@ static void test_too_few_cpus(void **state)
     struct spent wants = {"a", 1, THREAD_RUNNABLE, "", 2400, false, 0};
     SPEND(profile, runs, spin);
     SPEND(profile, wants, spin);
-    assert_lacks(profile, "more threads want a CPU");
+    assert_lacks(profile, "CPU contention");
     wants.time_ms = 600;
     SPEND(profile, wants, spin);
-    ASSERT_REPORT(profile, "  2. more threads want a CPU than there are: 3.00 s waiting for one, "
+    ASSERT_REPORT(profile, "  2. CPU contention: 3.00 s waiting for a CPU, "
                            "4.00 s running\n     most of that wait: spin\n");
     runs.time_ms = 6000;
     SPEND(profile, runs, spin);
-    assert_lacks(profile, "more threads want a CPU");
+    assert_lacks(profile, "CPU contention");
 }
 
 /* What makes the recording poor, and what would help. */
@@ -362,7 +362,7 @@ static void test_a_poor_recording(void **state)
                            "  3. 5.0 % of ticks were late");
     ASSERT_REPORT(profile, "\n  4. 100.0 % of samples have a cut stack: callers are missing\n"
                            "     most begin with [truncated: no unwind info in libx.so.1]\n"
-                           "  5. 100.0 % of samples have a frame without a name (often just one)\n"
+                           "  5. 100.0 % of samples have a frame without a symbol\n"
                            "     most in /usr/lib/libx.so.1\n"
                            "  6. 1 module could not be read, such as /gone (damaged)\n");
     ASSERT_REPORT(profile, "\nSymbols that would help (Debian: PACKAGE-dbg or PACKAGE-dbgsym, see "
