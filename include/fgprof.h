@@ -249,7 +249,7 @@ FGPROF_API int fgprof_options_set_time(fgprof_options *options, bool is_recorded
 FGPROF_API int fgprof_options_set_heap(fgprof_options *options, uint64_t rate_bytes,
                                        bool has_mappings);
 
-/* Sets the function that is told the progress, and the pointer that it is given. NULL: none. */
+/* Sets the function that progress is reported to, and the pointer that it gets. NULL: none. */
 FGPROF_API int fgprof_options_set_progress(fgprof_options *options, fgprof_progress_fn *callback,
                                            void *context);
 
@@ -354,9 +354,9 @@ FGPROF_API int fgprof_recorder_profile_so_far(fgprof_recorder *recorder,
 FGPROF_API int fgprof_recorder_objects(fgprof_recorder *recorder, enum fgprof_kind kind,
                                        const char *name, fgprof_profile **ret_profile);
 
-/* Counts the objects of one kind that are in use, of which the recorder knows: of allocations,
- * those that were sampled; of FGPROF_KIND_ALLOCS, all that were; and all threads that were made.
- * Less costly than to make a profile. See fgprof_recorder_objects. */
+/* Counts the objects of one kind that the recorder knows: sampled allocations in use; for
+ * FGPROF_KIND_ALLOCS, all sampled allocations; for threads, all that were made. Cheaper than a
+ * profile. See fgprof_recorder_objects. */
 FGPROF_API int fgprof_recorder_count_objects(fgprof_recorder *recorder, enum fgprof_kind kind,
                                              const char *name, uint64_t *ret_count);
 
@@ -626,8 +626,8 @@ struct fgprof_span_query {
                                 whenever they ended */
 };
 
-/* A time that one thread spent without interruption on samples that a query matches. Time of which
- * it is not known what the thread did interrupts it only if no match follows. */
+/* A time that one thread spent without interruption on samples that a query matches. Time in which
+ * the thread's state is unknown interrupts it only if no match follows. */
 struct fgprof_span {
     pid_t pid;
     pid_t tid; /* 0 unless threads are told apart by id */
@@ -666,7 +666,7 @@ enum fgprof_format {
     FGPROF_RAW,
     FGPROF_HTML, /* a page with a flame graph, in one file; with the timeline, also when */
     /* At most 100 lines of text about where the time went, with long names shortened; the same as
-     * JSON. Tells most if threads are told apart by id. */
+     * JSON. Most useful if threads are told apart by id. */
     FGPROF_REPORT,
     FGPROF_REPORT_JSON,
     /* OpenTelemetry's profiles, gzipped: an ExportProfilesServiceRequest of
@@ -786,9 +786,9 @@ FGPROF_API int fgprof_profile_leave_out(fgprof_profile *profile, const char *fun
  * string is copied. NULL, the default: none. Errors: -ENOMEM. */
 FGPROF_API int fgprof_profile_set_command(fgprof_profile *profile, const char *command);
 
-/* Sets why the profile is written, in one line, for those who read it later: all formats but
- * FGPROF_FOLDED, FGPROF_SPEEDSCOPE and FGPROF_FIREFOX have it. A profile that is read from a file
- * has that of the file. The string is copied. NULL, the default: none. Errors: -ENOMEM. */
+/* Sets why the profile is written, in one line for its readers: all formats but FGPROF_FOLDED,
+ * FGPROF_SPEEDSCOPE and FGPROF_FIREFOX have it. A profile that is read from a file has that of the
+ * file. The string is copied. NULL, the default: none. Errors: -ENOMEM. */
 FGPROF_API int fgprof_profile_set_reason(fgprof_profile *profile, const char *reason);
 
 /* Returns why the profile was written; NULL: not known. Valid until the profile is freed or the

@@ -75,8 +75,8 @@ static inline size_t capture_bytes_max(const struct capture *capture)
     return sizeof capture->registers + capture->stack_bytes;
 }
 
-/* Writes the registers and, behind them, the stack. Returns how many bytes of the stack these are,
- * and sets *ret_is_cut: whether the stack goes on behind them, as far as that is known. */
+/* Writes the registers and, behind them, the stack. Returns how many bytes of the stack it wrote,
+ * and sets *ret_is_cut to whether the stack is known to continue. */
 uint32_t capture_copy(const struct capture *capture, void *buffer, bool *ret_is_cut);
 
 #endif

@@ -1,4 +1,4 @@
-/* What the agent in a program and fgprof-c outside tell each other: memory that both have mapped.
+/* The memory that the agent in a program and fgprof-c share.
  *
  * The agent makes it as a memfd of this name. fgprof-c finds it in /proc/PID/maps and opens it
  * through /proc/PID/fd. It is sealed against changes of its size (F_SEAL_SHRINK, F_SEAL_GROW). It
@@ -37,7 +37,7 @@
 #define AGENT_STACK_BYTES_MAX (16u << 10)
 #define AGENT_RATE_DEFAULT (512u << 10)
 
-/* What is told: a sum of these in `wanted`. */
+/* What is reported: a sum of these in `wanted`. */
 enum {
     AGENT_WANTS_HEAP = 1,    /* allocations, sampled, and what becomes of them */
     AGENT_WANTS_MMAP = 2,    /* ... of mmap and munmap, too */
@@ -89,8 +89,8 @@ enum agent_record_kind {
     AGENT_PADDING = 1,
     AGENT_ALLOCATED, /* object: its address. Also mapped, with `is_mapping` */
     AGENT_FREED,     /* object: its address. No stack follows */
-    AGENT_THREAD,    /* object: where the new thread has its list of robust mutexes, as the kernel
-                        tells of it, too (get_robust_list(2)) */
+    AGENT_THREAD, /* object: the new thread's list of robust mutexes, which the kernel also reports
+                     (get_robust_list(2)) */
 };
 
 /* Which registers follow, by their DWARF numbers, in this order: those that a function preserves

@@ -55,7 +55,7 @@ static void reset_signals(void)
             action.sa_handler != SIG_IGN)
             signal(number, SIG_DFL);
     }
-    /* The kernel tells a tracer that ignores it nothing of stops (signal(7)). */
+    /* A tracer that ignores it gets no reports of stops (signal(7)). */
     signal(SIGCHLD, SIG_DFL);
     sigset_t none;
     sigemptyset(&none);

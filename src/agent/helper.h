@@ -1,5 +1,5 @@
-/* The helper process of a program that profiles itself: how the program starts it, and what the two
- * tell each other.
+/* The helper process of a program that profiles itself: how the program starts it, and their
+ * messages.
  *
  * They talk over a pair of sockets (SOCK_SEQPACKET); the helper's is its standard input, and what
  * it writes goes to its standard output:

@@ -54,8 +54,8 @@ EXPORT void free(void *object)
     next.free(object);
 }
 
-/* An object that is known to the reader. It is told to be gone before the next allocator can give
- * its memory to another thread. */
+/* The reader knows this object. It is reported as freed before the allocator can give its memory to
+ * another thread. */
 static __attribute__((noinline)) void *resize_known(void *object, size_t bytes, bool due)
 {
     size_t old_bytes = next.malloc_usable_size(object);

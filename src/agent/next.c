@@ -82,8 +82,8 @@ static bool look_behind(const struct module *module, void *context)
     return behind->function;
 }
 
-/* A library may have a dlsym of its own that passes calls on. RTLD_NEXT is then for it and not for
- * the agent, and if it comes before the agent, that may find the agent itself. */
+/* A library may have its own dlsym that passes calls on. RTLD_NEXT is then relative to that library
+ * and not to the agent, and may find the agent itself if the library comes first. */
 static void *find_function(void *handle, const char *name)
 {
     void *function = dlsym(handle, name);

@@ -167,7 +167,7 @@ static void tell_gone(struct agent_header *header, uint64_t address, bool is_map
     ring_commit(&place);
 }
 
-/* The stack that is told begins here: the reader leaves out the agent's frames. */
+/* The reported stack begins here: the reader leaves out the agent's frames. */
 static __attribute__((noinline)) bool tell_made(struct agent_header *header,
                                                 const struct sampled *sampled, uint32_t epoch)
 {

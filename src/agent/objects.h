@@ -1,10 +1,10 @@
-/* Which allocations are sampled, and what the reader is told of them.
+/* Which allocations are sampled, and what is reported of them to the reader.
  *
- * The order that the reader sees: an object is added to the live set before its record is
- * appended, and both before malloc returns, so nobody can have freed it yet. A free takes the
- * object out of the set, appends its record, and only then gives the memory back: no other thread
- * can have got it before. If the record of an allocation is dropped, the object is not in the set,
- * and nothing is told of its free.
+ * The order that the reader sees: an object is added to the live set before its record is appended,
+ * and both before malloc returns, so nobody can have freed it yet. A free takes the object out of
+ * the set, appends its record, and only then gives the memory back: no other thread can have got it
+ * before. If the record of an allocation is dropped, the object is not in the set, and its free is
+ * not reported.
  *
  * A new epoch empties the set. A thread may be between adding an object and appending its record
  * then. It looks at the epoch again after it took its place in the ring: if that is another one

@@ -15,8 +15,8 @@ struct ring_place {
     uint64_t position;
 };
 
-/* The room that only records of AGENT_FREED may use: a free that is lost makes an object look alive
- * for ever, and a lost allocation is one less in a sample. */
+/* The room that only records of AGENT_FREED may use: a lost free makes an object look alive for
+ * ever, while a lost allocation only makes the sample smaller. */
 #define RING_RESERVE_BYTES (AGENT_RING_BYTES / 8)
 
 /* After the ring has been full for so long without the reader taking anything, the agent is idle.

@@ -25,7 +25,7 @@
 static struct process idle;
 struct process *process = &idle;
 
-/* Of the segment that is mapped; kept in a child of fork, which replaces it. */
+/* The mapped segment; a child of fork keeps it until it makes its own. */
 static struct {
     struct agent_header *header;
     int fd;

@@ -138,7 +138,7 @@ static void *first_mremap(void *address, size_t old_bytes, size_t bytes, int fla
     return (void *)syscall(SYS_mremap, address, old_bytes, bytes, flags, to);
 }
 
-/* Nobody makes a thread while functions are looked for. */
+/* No thread is created while functions are looked up. */
 
 static int first_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
                                 void *(*start)(void *), void *argument)

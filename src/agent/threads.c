@@ -41,7 +41,7 @@ static bool are_wanted(const struct agent_header *header)
            atomic_load_explicit(&header->wanted, memory_order_relaxed) & AGENT_WANTS_THREADS;
 }
 
-/* The stack that is told begins here: the reader leaves out the agent's frames. */
+/* The reported stack begins here: the reader leaves out the agent's frames. */
 static __attribute__((noinline)) void tell_made(struct agent_header *header, pthread_t thread)
 {
     struct capture capture;
@@ -78,7 +78,7 @@ EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
     return err;
 }
 
-/* libc's calls the other one without coming here. */
+/* libc's own function calls the other one directly. */
 EXPORT int thrd_create(thrd_t *thread, thrd_start_t start, void *argument)
 {
     int result = next.thrd_create(thread, start, argument);

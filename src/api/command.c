@@ -104,10 +104,10 @@ static size_t count_variables(void)
     return count;
 }
 
-/* Makes a copy of the calling process's environment in which the dynamic linker is told to load the
- * agent, and the agent what is wanted of it. Processes that the program starts have it, too, if
- * `has_children`. The caller frees the array and its strings with preload_free. Returns 0, -ELIBACC
- * if libfgprof-agent.so is not found, -ELIBBAD if LD_PRELOAD can't hold its path, -ENOMEM. */
+/* Copies the calling process's environment, with settings for the dynamic linker to load the agent,
+ * and for the agent. If `has_children`, the program's children get the agent too. The caller frees
+ * the array and its strings with preload_free. Returns 0, -ELIBACC if libfgprof-agent.so is not
+ * found, -ELIBBAD if LD_PRELOAD can't hold its path, -ENOMEM. */
 static int preload_environment(const struct object_options *objects, bool has_children,
                                char ***ret_environment)
 {

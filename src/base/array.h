@@ -17,7 +17,7 @@ void *array_grow(void *items, size_t *capacity, size_t needed, size_t item_bytes
     (*(items) = array_grow(*(items), (capacity), (needed), sizeof **(items)),                      \
      *(capacity) >= (needed) ? 0 : -ENOMEM)
 
-/* Gives memory back of which less than a quarter is used: it is then twice what is. */
+/* Gives back memory if less than a quarter is used, and keeps twice what is used. */
 void *array_shrink(void *items, size_t *capacity, size_t used, size_t item_bytes);
 #define array_trim(items, capacity, used)                                                          \
     ((void)(*(items) = array_shrink(*(items), (capacity), (used), sizeof **(items))))

@@ -16,7 +16,8 @@
 #define PIECE_BYTES 65536
 #define ENDS_AFTER_S 60 /* if it waits for something that a signal ends */
 
-/* What the other process keeps open: a pipe ends only when all who hold it have closed it. */
+/* What the other process keeps open: a pipe ends only when every process that has it has closed
+ * it. */
 enum { DIR_FD, COPY_FD, DONE_FD, KEPT };
 
 /* Gives the descriptors the numbers from 0 on, and closes all others. */
@@ -64,7 +65,7 @@ static void open_and_copy(bounded_open_fn *open_file, void *context, int fds[KEP
     alarm(ENDS_AFTER_S);
     int fd = open_file(context, fds[DIR_FD]);
     int result = fd < 0 ? fd : copy_all(fd, fds[COPY_FD]);
-    /* Before the file is closed, which may not end either. */
+    /* Before the file is closed, which may hang too. */
     if (write(fds[DONE_FD], &result, sizeof result) != sizeof result)
         return;
 }

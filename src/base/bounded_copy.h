@@ -12,10 +12,9 @@
  * allocated, and of whose descriptors only `dir_fd` is open. */
 typedef int bounded_open_fn(void *context, int dir_fd);
 
-/* Waits for at most `*wait_ns`, and takes off how long it did. `dir_fd` is what the function opens
- * the file by. Returns the descriptor of the copy; -ETIMEDOUT; -EFBIG for a file that is larger
- * than the limit; or another negative errno.
- */
+/* Waits for at most `*wait_ns`, and subtracts how long it waited. `dir_fd` is what the function
+ * opens the file with. Returns the descriptor of the copy; -ETIMEDOUT; -EFBIG for a file that is
+ * larger than the limit; or another negative errno. */
 int bounded_copy(bounded_open_fn *open_file, void *context, int dir_fd, uint64_t *wait_ns);
 
 #endif

@@ -1,4 +1,4 @@
-/* Names of a target, made fit for an output. */
+/* Makes a target's names safe for an output. */
 #ifndef FGPROF_BASE_NAME_H
 #define FGPROF_BASE_NAME_H
 

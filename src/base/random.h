@@ -1,5 +1,5 @@
-/* Numbers that look random and can be had again: number n of a seed is always the same, and no
- * other has to be drawn first.
+/* Numbers that look random and can be repeated: number n of a seed is always the same, and no other
+ * has to be drawn first.
  *
  * The generator is SplitMix64: Steele, Lea and Flood, "Fast splittable pseudorandom number
  * generators" (OOPSLA 2014), with the constants of https://prng.di.unimi.it/splitmix64.c. */

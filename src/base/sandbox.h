@@ -1,4 +1,4 @@
-/* What a process gives up before it reads what others wrote. */
+/* What a process gives up before it reads untrusted data. */
 #ifndef FGPROF_BASE_SANDBOX_H
 #define FGPROF_BASE_SANDBOX_H
 

@@ -84,7 +84,7 @@ struct stack_table {
     uint32_t *asides; /* by sample_labels.aside: a list of the samples that were counted */
     size_t aside_capacity;
     uint64_t samples_added; /* ever */
-    uint32_t epoch;         /* raised by the owner, to tell what was counted since */
+    uint32_t epoch;         /* raised by the owner, to mark what is counted from then on */
     uint32_t times_renumbered;
 };
 

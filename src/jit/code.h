@@ -87,8 +87,8 @@ int jit_code_apply(struct jit_code *code);
 int jit_code_add_copy(struct jit_code *code, const struct jit_code *from, uint32_t symbol);
 
 /* Removes symbols that were replaced and that `needed` does not keep, if they are many. Those that
- * stay have new numbers, which `needed` tells afterwards. Returns 0, or a negative errno; then
- * nothing has changed. */
+ * stay have new numbers, which are then in `needed`. Returns 0, or a negative errno; then nothing
+ * has changed. */
 int jit_code_keep(struct jit_code *code, struct renumber *needed);
 
 /* Whether no limit is nearly reached. */

@@ -1,4 +1,4 @@
-/* The files in which a process tells profilers what code it generates: /tmp/perf-PID.map and
+/* The files in which a process describes the code that it generates: /tmp/perf-PID.map and
  * jit-PID.dump, as perf reads them (Documentation/jit-interface.txt and
  * Documentation/jitdump-specification.txt of the kernel's tools/perf).
  *

@@ -35,8 +35,8 @@ size_t jit_bytes(const struct jit *jit);
 /* Notes that `address` was sampled in the space. Returns 0 or -ENOMEM. */
 int jit_note(struct jit *jit, uint32_t space, uint64_t address);
 
-/* Takes in what was announced to jit->code. *ret_is_replaced says that it contradicts the name of a
- * noted address, so that later samples belong in a new space. Returns 0 or -ENOMEM. */
+/* Takes in what was announced to jit->code. *ret_is_replaced: it contradicts the name of a noted
+ * address, so later samples belong in a new space. Returns 0 or -ENOMEM. */
 int jit_take_in(struct jit *jit, bool *ret_is_replaced);
 
 /* Says that an address that was noted is still needed. */

@@ -51,9 +51,9 @@ struct jitdump {
 
 enum jitdump_result { JITDUMP_RECORD, JITDUMP_NEEDS_MORE, JITDUMP_BROKEN };
 
-/* Takes the next record, or the header, off `bytes`, of which there are `length`; the file has
- * `available` bytes from there on. *ret_used is its length, which may be more than `length`. More
- * than JITDUMP_BUFFER_BYTES are never needed. After JITDUMP_BROKEN, reading can't go on. */
+/* Takes the next record, or the header, off `bytes`, `length` of them; the file has `available`
+ * bytes from there on. *ret_used is its length, which may be more than `length`. More than
+ * JITDUMP_BUFFER_BYTES are never needed. After JITDUMP_BROKEN, reading can't go on. */
 enum jitdump_result jitdump_next(struct jitdump *dump, const uint8_t *bytes, size_t length,
                                  uint64_t available, struct jitdump_record *ret_record,
                                  uint64_t *ret_used);

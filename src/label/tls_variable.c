@@ -9,7 +9,7 @@
 #define R_MAP_AT 8
 #define L_ADDR_AT 0
 #define L_NEXT_AT 24
-/* A list that is longer is taken for a circle. */
+/* A longer list counts as circular. */
 #define LIBRARIES_MAX 16384
 /* How many modules that define the variable are looked at. */
 #define DEFINITIONS_MAX 64
@@ -44,8 +44,8 @@ static size_t find_definitions(const struct space *space, const char *name, unsi
     return count;
 }
 
-/* Where in struct link_map a private field is. glibc tells debuggers, in three numbers: the field's
- * bits, how many there are, and its offset (DESCRIBE in its nptl_db/db_info.c). */
+/* Where in struct link_map a private field is. glibc has it for debuggers, as three numbers: the
+ * field's bits, how many there are, and its offset (DESCRIBE in its nptl_db/db_info.c). */
 static bool find_field(const struct space *space, const char *name, uint64_t *ret_offset)
 {
     uint32_t field[3];

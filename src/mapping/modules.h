@@ -1,6 +1,6 @@
 /* The modules that processes have mapped, each opened when first seen, and kept open for as long as
- * a mapping refers to it. Of file systems that another process provides (FUSE), a copy is kept, if
- * they answer in time. */
+ * a mapping refers to it. Files of a file system that another process provides (FUSE) are copied,
+ * if it answers in time. */
 #ifndef FGPROF_MAPPING_MODULES_H
 #define FGPROF_MAPPING_MODULES_H
 

@@ -177,7 +177,8 @@ int spaces_add(struct spaces *spaces, struct modules *modules, pid_t pid, int pr
     struct maps_reading reading = {
         .space = space, .modules = modules, .proc_fd = proc_fd, .tid = tid};
     int err = read_maps(&reading, maps_fd);
-    /* A mapping that changed while we read contradicts an earlier line: what was read stands. */
+    /* A mapping that changed while we read contradicts an earlier line: the earlier line is
+     * kept. */
     if (err == -ESTALE)
         err = 0;
     if (!err && !reading.lines)

@@ -271,8 +271,8 @@ static bool copy_head(const struct agent *agent, uint64_t position, struct agent
            ret_record->object_bytes <= OBJECT_BYTES_MAX;
 }
 
-/* Goes on behind a record that will not be complete, or is not as it should be: at the next one
- * that is. Records have no other mark than their position, of which there is no second one. */
+/* Skips a record that will never be complete, or is damaged, to the next intact one. Only its
+ * position marks a record, and no two have the same. */
 static void skip_record(struct agent *agent)
 {
     struct agent_record record;
@@ -372,7 +372,7 @@ static bool is_wanted(const struct agent *agent, const struct agent_record *reco
         return agent->options.kinds[OBJECT_ALLOCATION];
     case AGENT_THREAD:
         return agent->options.kinds[OBJECT_THREAD];
-    default: /* padding, or what a later agent may tell */
+    default: /* padding, or a record of a later agent */
         return false;
     }
 }

@@ -1,4 +1,4 @@
-/* Reads what the agent in a program tells of its objects (agent/format.h). The memory is shared
+/* Reads what the agent in a program reports of its objects (agent/format.h). The memory is shared
  * with the program: nothing in it is trusted. */
 #ifndef FGPROF_OBJECTS_AGENT_H
 #define FGPROF_OBJECTS_AGENT_H
@@ -20,10 +20,10 @@
 int agent_source_new(const struct program *program, const struct object_options *options,
                      struct object_source **ret_source);
 
-/* Whether it tells of objects of this kind. */
+/* Whether it reports objects of this kind. */
 bool agent_tells(enum object_kind kind);
 
-/* What it is to tell: struct agent_header's `wanted`. */
+/* What it should report: struct agent_header's `wanted`. */
 uint32_t agent_wants(const struct object_options *options);
 
 #endif

@@ -150,7 +150,7 @@ int births_new(bool has_children, struct births **ret_births, int *ret_stack_ref
         return -ENOMEM;
     births->has_children = has_children;
     births->tasks = tasks();
-    /* Before births are told: none of these lacks its sample. */
+    /* Before births are reported, so that none lacks its sample. */
     *ret_stack_refusal = open_stacks(births);
     int err = events_update_cpus(&births->tasks);
     if (err) {
@@ -194,7 +194,7 @@ uint64_t births_exec_ns(const struct births *births, pid_t process_id)
 
 /* ---- Records ---- */
 
-/* Adds a record to what was told. */
+/* Adds a record to those that were reported. */
 static int tell(struct births *births, const struct birth *birth)
 {
     if (array_reserve(&births->told, &births->told_capacity, births->told_count + 1))

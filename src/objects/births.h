@@ -1,13 +1,13 @@
-/* Which thread made which, as the kernel tells (perf_event_open(2)).
+/* Which thread made which, as the kernel reports (perf_event_open(2)).
  *
- * Two events for each CPU. One tells of births, names and ends of threads: short records, so that
+ * Two events for each CPU. One reports births, names and ends of threads: short records, so that
  * hardly any is lost. The other samples the thread that makes one, at the kernel's tracepoint
  * task:task_newtask: its registers and the top of its stack. Both see all processes, as soon as
  * they are born, and cost nothing but when a thread is made, named, or ends.
  *
  * The records of all CPUs are put in the order of time. A birth's record is written before its
- * sample, by the same thread, so a sample belongs to the last birth before it that its thread made.
- */
+ * sample, by the same thread, so a sample belongs to the last birth before it that its thread
+ * made. */
 #ifndef FGPROF_OBJECTS_BIRTHS_H
 #define FGPROF_OBJECTS_BIRTHS_H
 
@@ -45,7 +45,7 @@ int births_new(bool has_children, struct births **ret_births, int *ret_stack_ref
 /* Accepts NULL. */
 void births_free(struct births *births);
 
-/* Threads of this process are told of from now on, or no longer. Returns 0 or -ENOMEM. */
+/* Start or stop reporting threads of this process. Returns 0 or -ENOMEM. */
 int births_follow(struct births *births, pid_t process_id);
 void births_unfollow(struct births *births, pid_t process_id);
 

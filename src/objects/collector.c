@@ -22,8 +22,8 @@ static const struct object_way *const ways[] = {&way_in_program, &way_makers, &w
 
 /* ---- Processes ---- */
 
-/* The process is freed once it is gone and the worker has taken all news of it, which point to its
- * share of the queue. */
+/* The process is freed once it is gone and the worker has taken all its messages, which point to
+ * its share of the queue. */
 static void leave(struct collector *collector, struct object_process *process)
 {
     process->next_left = collector->left;
@@ -168,7 +168,7 @@ static void order_copy(struct collector *collector, uint64_t at_ns)
         refresh(collector->processes[i].process);
 }
 
-/* The last program has ended. Its news are sent before those of the next program. */
+/* The last program has ended. Its messages are sent before those of the next program. */
 static void end_last_program(struct object_process *process, uint64_t at_ns)
 {
     struct watched_program *last =
@@ -251,8 +251,8 @@ bool collector_has_told(const struct collector *collector, uint64_t *ret_sent)
 
 /* ---- Steps ---- */
 
-/* Whether all news of the process from before this time have been sent. That does not take for
- * ever: each way gives up what it can't send within a second, and the worker takes what is sent. */
+/* Whether everything about the process from before this time has been sent. That always ends: each
+ * source gives up what it can't send within a second, and the worker takes what is sent. */
 static bool has_told(const struct collector *collector, const struct object_process *process,
                      uint64_t before_ns)
 {

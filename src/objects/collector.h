@@ -1,9 +1,9 @@
-/* The collector: a thread of its own that learns of objects (objects/source.h) and tells the
- * worker.
+/* The collector: a separate thread that learns of objects (objects/source.h) and reports them to
+ * the worker.
  *
- * The sampling thread only says what it finds of processes, by notices, and waits for nothing. What
- * has to be in order with the collector's news is: each message says how many of the other thread's
- * come before it (sampler/channel.h). */
+ * The sampling thread only reports processes to it, by notices, and waits for nothing. Messages
+ * whose order matters are ordered: each says how many messages of the other thread come before it
+ * (sampler/channel.h). */
 #ifndef FGPROF_OBJECTS_COLLECTOR_H
 #define FGPROF_OBJECTS_COLLECTOR_H
 
@@ -38,7 +38,7 @@ int collector_add(struct collector *collector, const struct process *process, ui
  * Returns 0 or -ENOMEM. */
 int collector_note(struct collector *collector, struct notice notice);
 
-/* Whether all news from before the last copy was ordered have been sent. If so, sets *ret_sent to
+/* Whether everything from before the last copy was ordered has been sent. If so, sets *ret_sent to
  * the number of messages sent by then. */
 bool collector_has_told(const struct collector *collector, uint64_t *ret_sent);
 

@@ -17,14 +17,14 @@
 /* perf_event_mlock_kb: what all users have for each CPU. */
 #define THREAD_RING_BYTES (512u << 10)
 #define THREADS_MAX 100000
-/* So many faults a second are told, of all processes. */
+/* Faults reported a second, of all processes together. */
 #define FAULTS_PER_S 1000
 #define LEVEL_MAX 40
 /* More pages are chosen when in this time less than this part of the faults came that could. */
 #define QUIET_NS 1000000000u
 #define QUIET_PART 4
 
-/* Of many faults at once more are told, and then fewer pages chosen. Rings have room for that. */
+/* A burst may report more faults; fewer pages are chosen after it. Rings have room for that. */
 #define TOKENS_MAX 128
 #define RING_PARTS 8
 /* The same for each group of pages. */
@@ -32,14 +32,14 @@ static const uint64_t faults_per_s[PAGE_GROUPS] = {
     [PAGES_INSIDE] = FAULTS_PER_S,
     [PAGES_OF_BEGINS] = FAULTS_PER_S / 4,
 };
-/* So many faults a second of a CPU the program in the kernel may look at. One takes 0.15 us, and
- * one that is told 2 us: together less than 1 % of the time. */
+/* Faults a second that the program in the kernel may check on a CPU. A check takes 0.15 us and a
+ * report 2 us: together less than 1 % of the time. */
 #define LOOKS_PER_S 40000
-/* How often it is judged whether faults are too many: each second, and as soon as there are as many
- * as there may be in one. Those are taken for what comes in a part of it. */
+/* How often to check for too many faults: each second, or as soon as a second's limit is reached.
+ * Those faults count as the rate of the time that they took. */
 #define JUDGE_BUSY_NS 1000000000u
 #define JUDGE_BURST_NS 250000000u
-/* How often, whether they are too few. */
+/* How often to check for too few. */
 #define JUDGE_QUIET_NS 2000000000u
 #define NO_FAULT UINT64_MAX
 /* By this time after a fault its record is in the ring. */
@@ -47,8 +47,7 @@ static const uint64_t faults_per_s[PAGE_GROUPS] = {
 /* So much a fault's time may be before that at which the program in the kernel has seen it. */
 #define CLOCK_TOLERANCE_NS 20000000u
 
-/* Of how many faults one is seen. Programs fault in patterns; primes do not fall in step with them.
- */
+/* One in so many faults is seen. Programs fault in patterns; primes do not keep step with them. */
 static const uint32_t periods[] = {1, 5, 23, 101, 503, 2503};
 #define PERIOD_COUNT (sizeof periods / sizeof *periods)
 #define PERIOD_FIRST_BY_NUMBER 2
@@ -112,13 +111,13 @@ struct faults {
     size_t thread_event_count, thread_event_capacity;
     struct thread_owner *owners;
     size_t owner_count, owner_capacity;
-    /* Of how many faults one is seen: */
+    /* One in so many faults is seen: */
     size_t period, period_before; /* in `periods` */
     uint64_t period_changed_ns;
     uint64_t judged_ns, read_ns; /* when that was last judged, and records last read */
     bool was_rough;
     uint64_t unknown;     /* faults of processes that are followed, of which is not known */
-    size_t stack_bytes;   /* of a stack, that are told */
+    size_t stack_bytes;   /* reported of a stack */
     unsigned whole, deep; /* stacks since that was last judged: deep ones have more */
 };
 
@@ -129,7 +128,7 @@ static const struct perf_event_attr *attr_of(const struct faults *faults)
     return faults->choice == FAULTS_BY_PAGE ? &faults->events.attr : &faults->thread_attr;
 }
 
-/* Of how many pages a limit chooses one. */
+/* One in so many pages is chosen by a limit. */
 static uint64_t parts_by(uint64_t limit)
 {
     return limit ? UINT64_MAX / limit : 1;
@@ -276,7 +275,8 @@ static void find_next(struct faults *faults, size_t number)
     }
 }
 
-/* Faults are told in the order of time, and an exec changes whose they are: it is noted before. */
+/* Faults are reported in the order of time, and an exec changes whose they are, so it is noted
+ * first. */
 static void note_execs(struct faults *faults, const struct ring *ring)
 {
     struct record record;
@@ -365,8 +365,8 @@ static void drop_thread_events(struct faults *faults, pid_t process_id)
     }
 }
 
-/* Opens the thread's event on one CPU, which tells in the CPU's ring. Threads that it makes inherit
- * the event. */
+/* Opens the thread's event on one CPU, which reports in the CPU's ring. Threads that it makes
+ * inherit the event. */
 static int add_thread_event(struct faults *faults, pid_t process_id, pid_t tid,
                             const struct event *ring_event)
 {
@@ -473,9 +473,9 @@ static int judge_period(struct faults *faults, uint64_t now_ns)
     return rate * ratio * 2 < most ? set_period(faults, faults->period - 1) : 0;
 }
 
-/* ---- How much of stacks is told ---- */
+/* ---- How much of stacks is reported ---- */
 
-/* One in so many stacks may be deeper than what is told of them. */
+/* One in so many stacks may be deeper than what is reported of it. */
 #define DEEP_PART 32
 #define STACKS_TO_JUDGE 64
 
@@ -642,8 +642,8 @@ uint64_t faults_exec_ns(const struct faults *faults, pid_t process_id)
 
 /* ---- Events ---- */
 
-/* Kernels before 5.13 do not tell the size of the page that was there, or can't give events to new
- * threads without giving them to new processes too. */
+/* Kernels before 5.13 do not report the size of the page that was there, or can't give events to
+ * new threads without giving them to new processes too. */
 static struct perf_event_attr attributes_for(enum faults_choice choice, bool is_new_kernel)
 {
     bool by_page = choice == FAULTS_BY_PAGE;

@@ -1,17 +1,17 @@
-/* Page faults of processes, as the kernel tells them (perf_event_open(2),
+/* Page faults of processes, as the kernel reports them (perf_event_open(2),
  * PERF_COUNT_SW_PAGE_FAULTS): memory that becomes resident, with the registers and stack of the
  * thread that touches it first.
  *
- * There are more of them than can be told, so some are chosen, in one of two ways.
+ * There are more than can be reported, so some are chosen, in one of two ways.
  *
  * By page: each CPU has an event, and a program in the kernel passes the faults on some pages,
  * chosen by their address (observe/bpf/perf_filter.h). All faults on such a page are reported, so
  * if memory is freed and used again it is known which thread touched it last. How many pages are
  * chosen follows the rate of faults: a page that is chosen stays chosen when more of them are.
  *
- * By number: each thread has events, and one of so many of its faults is told. It needs no
- * privilege, but it is not known what became of a page afterwards. By page, that is done too if
- * there are so many faults that even the program would take time. */
+ * By number: each thread has events, and one in so many of its faults is reported. It needs no
+ * privilege, but does not show what became of a page afterwards. This is also done, besides by
+ * page, if there are so many faults that even the program would take time. */
 #ifndef FGPROF_OBJECTS_FAULTS_H
 #define FGPROF_OBJECTS_FAULTS_H
 
@@ -43,8 +43,8 @@ int faults_new(uint64_t seed, struct faults **ret_faults);
 
 enum faults_choice faults_choice(const struct faults *faults);
 
-/* Faults of this process are told from now on, or no longer. Returns 0 or a negative errno: they
- * are not told. */
+/* Start or stop reporting faults of this process. Returns 0 or a negative errno: they are not
+ * reported. */
 int faults_follow(struct faults *faults, const struct process *process);
 void faults_unfollow(struct faults *faults, pid_t process_id);
 
@@ -56,7 +56,7 @@ int faults_read(struct faults *faults);
 const struct fault *faults_next(struct faults *faults);
 
 /* Copies the registers and the stack of that fault: there must be room for faults_stack_bytes.
- * Returns false if it has none. When many stacks have more, later faults tell more of them. */
+ * Returns false if it has none. If many stacks are larger, later faults report more of them. */
 bool faults_copy_stack(struct faults *faults, struct snapshot *snapshot);
 size_t faults_stack_bytes(const struct faults *faults);
 
@@ -75,7 +75,7 @@ struct page_levels faults_levels(const struct faults *faults);
 /* Have fewer pages chosen, and no more of them later: too many are known. */
 void faults_choose_fewer(struct faults *faults);
 
-/* Whether not all faults of the pages that were chosen were told: it is not known of all memory
+/* Whether some faults of the chosen pages were not reported: for some memory it is then not known
  * whether it was used again. */
 bool faults_are_rough(const struct faults *faults);
 

@@ -31,7 +31,7 @@ static bool is_wanted(const struct object_options *options, size_t place)
     return is_wanted;
 }
 
-/* That there was none says less than any other reason, which may be of an earlier look. */
+/* That there was none says less than any other reason, even an earlier one. */
 static void note_refusal(struct collector *collector, size_t place, int err)
 {
     for (unsigned kind = 0; kind < OBJECT_KIND_COUNT; kind++) {

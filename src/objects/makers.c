@@ -47,7 +47,7 @@ static int prepare(struct collector *collector)
     return err;
 }
 
-/* Sends news of a thread of `process`. */
+/* Reports a thread of `process`. */
 static int send(struct collector *collector, struct object_process *process,
                 struct object_news *news)
 {
@@ -77,7 +77,7 @@ static struct made_thread *find_thread(const struct process_makers *own, pid_t t
     return FIND_SORTED(own->threads, own->count, tid, (uint32_t)tid);
 }
 
-/* The thread, which is added if it is not known. NULL: there is no memory. */
+/* Finds the thread, or adds it. NULL: out of memory. */
 static struct made_thread *add_thread(struct process_makers *own, pid_t tid)
 {
     struct made_thread *found = find_thread(own, tid);
@@ -204,7 +204,7 @@ static int tell_made(struct collector *collector, const struct birth *birth,
                                .at_ns = birth->at_ns,
                                .key = (uint64_t)birth->tid};
     if (process->sources.tell_threads && birth->tid != birth->process_id)
-        return 0; /* the program itself tells more */
+        return 0; /* the program itself reports more */
     if (may_wait && (place == PLACE_NOT_YET || may_tell_soon(collector, process)))
         return WAITS;
     bool has_stack = place == PLACE_HERE && (birth->has_stack || !collector->has_stacks);
@@ -325,7 +325,7 @@ static int tell_listed(struct collector *collector, struct object_process *proce
     }
     if (is_looked_at && !snapshot && may_wait)
         return 0;
-    /* If it is gone, it is told of if anything saw it. */
+    /* A thread that is gone is reported if anything saw it. */
     bool is_there = procfs_thread_name(process->proc_fd, tid, name);
     char *own_name = is_there ? strdup(name) : NULL;
     if (!own_name) {
@@ -349,7 +349,8 @@ static int tell_listed(struct collector *collector, struct object_process *proce
     return send(collector, process, &news);
 }
 
-/* If the kernel does not tell names: reads them when they are probably given, and for a copy. */
+/* If the kernel does not report names: reads them when they have probably been set, and for a
+ * copy. */
 static int tell_new_name(struct collector *collector, struct object_process *process,
                          struct made_thread *thread, bool is_last)
 {

@@ -1,9 +1,7 @@
-/* What the collector tells the worker: a queue between these two threads, and the snapshots that go
- * with it.
+/* The queue from the collector to the worker, with the snapshots that belong to its messages.
  *
- * It is bounded in bytes, with the same share for each process. What finds no room stays where it
- * was told, in a ring of the kernel's or of the program's, and is counted there if that is full.
- */
+ * It is bounded in bytes, with the same share for each process. What does not fit stays in the ring
+ * of the kernel or of the program, where it is counted as lost if that ring is full. */
 #ifndef FGPROF_OBJECTS_NEWS_QUEUE_H
 #define FGPROF_OBJECTS_NEWS_QUEUE_H
 
@@ -16,7 +14,7 @@
 
 enum news_kind {
     NEWS_OBJECT,        /* an object was made, or is gone */
-    NEWS_PROGRAM_ENDED, /* no more news of the program come, here or from the sampling thread */
+    NEWS_PROGRAM_ENDED, /* no more messages about the program, here or from the sampler */
     NEWS_COUNTS,        /* what is known of all sources now */
     NEWS_END,           /* nothing follows */
 };
@@ -47,7 +45,7 @@ int news_queue_init(struct news_queue *queue, struct bell *bell);
 void news_queue_free(struct news_queue *queue);
 
 /* For the collector: whether a process that uses `queued` bytes of its share, one of `shares` equal
- * ones, has room for news with this much stack. There always is room if it uses nothing. */
+ * ones, has room for a message with this much stack. There always is room if it uses nothing. */
 bool news_queue_has_room(const atomic_size_t *queued, size_t stack_bytes, size_t shares);
 /* Takes over what the message owns, also on error. Returns 0 or -ENOMEM. */
 int news_queue_put(struct news_queue *queue, const struct news_message *message);

@@ -6,8 +6,8 @@
 /* How long a fault waits for the program that caused it to be opened, or for room. */
 #define HELD_NS 500000000u
 #define ROOM_PATIENCE_NS 1000000000u
-/* The kernel tells of a fault before it maps the page. To clear a huge page takes it a while, in
- * which the thread may have to wait for a CPU, too. */
+/* The kernel reports a fault before it maps the page. Clearing a huge page takes a while, in which
+ * the thread may also have to wait for a CPU. */
 #define MAPPED_NS 50000000u
 #define CHECK_EACH_NS 100000000u
 
@@ -40,8 +40,8 @@ static int follow(struct collector *collector, struct object_process *process)
 
 /* ---- What a fault has mapped ---- */
 
-/* What was resident when the process was first looked at is not of the recording. A program that is
- * executed begins with nothing. */
+/* Pages that were resident when the process was first observed do not belong to the recording. A
+ * program that is executed begins with none. */
 static void note_resident(struct object_process *process)
 {
     struct process_pages *own = &process->pages;

@@ -1,7 +1,7 @@
-/* What is told of objects, which are what a process's code makes: memory that it allocates or
- * touches first, threads, or values of a profile of its own; and a way to learn of them in a
- * program that tells itself: to add one is to add a file. The collector (objects/collector.h) opens
- * and asks it. */
+/* What is reported of objects, which are what a process's code makes: memory that it allocates or
+ * touches first, threads, or values of a profile of its own; and the interface of a source of them
+ * inside a program. A new source is a new file. The collector (objects/collector.h) opens and asks
+ * it. */
 #ifndef FGPROF_OBJECTS_SOURCE_H
 #define FGPROF_OBJECTS_SOURCE_H
 
@@ -26,8 +26,8 @@ enum object_change {
     OBJECT_NAMED, /* `name` is its name from now on */
     OBJECT_GONE,
     OBJECT_FORGOTTEN, /* the same for all of the process's objects of this kind */
-    OBJECT_LEFT,      /* the process has ended: these stay as they are, and no news comes of them */
-    OBJECT_CHECKED,   /* OBJECT_PAGE: it is to be checked which are resident; see `check` */
+    OBJECT_LEFT, /* the process has ended: these stay as they are, and are not reported any more */
+    OBJECT_CHECKED, /* OBJECT_PAGE: it is to be checked which are resident; see `check` */
 };
 
 /* How many pages an object stands for: that is in the low bits of its key. */
@@ -42,7 +42,7 @@ enum page_extent {
 struct page_check {
     uint64_t seed;             /* by which pages are chosen */
     struct page_levels levels; /* as they are chosen now: others that were chosen are given up */
-    bool is_rough;             /* not all faults of a page were told */
+    bool is_rough;             /* not all faults of a page were reported */
     bool is_due;               /* at any cost, as a copy is to be made */
 };
 
@@ -82,12 +82,12 @@ struct object_news {
     unsigned skip;
 };
 
-/* What is known of all that a source tells of. */
+/* What is known of all that a source reports. */
 struct object_counts {
     bool has_source; /* of any process */
     int refusal;     /* an errno: why there is none, as far as that is known; 0: none */
     uint64_t rate;   /* see struct profile_objects */
-    uint64_t made_lost, gone_lost; /* news that could not be told */
+    uint64_t made_lost, gone_lost; /* messages that could not be sent */
     uint64_t heap_arena, heap_mmap, heap_used, heap_free;
     uint64_t resident_peak; /* of the process; 0: not known, or there are several */
     bool allocator_is_own;  /* a program has an allocator that no source sees */
@@ -99,7 +99,7 @@ struct object_counts {
 /* Which objects are recorded, and how. */
 struct object_options {
     bool kinds[OBJECT_KIND_COUNT];
-    uint64_t heap_rate; /* mean bytes between two allocations that are told; at least 1 */
+    uint64_t heap_rate; /* mean bytes between two reported allocations; at least 1 */
     bool has_mappings;  /* what the program maps itself is an allocation, too */
 };
 
@@ -112,10 +112,10 @@ static inline int object_counts_refusal(const struct object_counts *counts)
 struct object_source {
     /* Set by collect and refresh if there is more than there were snapshots or time for. */
     bool has_more;
-    /* Set by collect if news come so fast that the source should be asked again soon. */
+    /* Set by collect if messages come so fast that the source should be asked again soon. */
     bool is_fast;
-    /* Takes the next news. Returns false if there is none now, or no snapshot for it. It sets tid,
-     * snapshot, at_ns if that is known, and what says which object it is; the rest is the
+    /* Takes the next message. Returns false if there is none now, or no snapshot for it. It sets
+     * tid, snapshot, at_ns if that is known, and what says which object it is; the rest is the
      * caller's. */
     bool (*collect)(struct object_source *source, struct snapshots *snapshots,
                     struct object_news *ret_news);

@@ -16,13 +16,13 @@
 
 #define PROGRAM_SOURCES 2 /* see in_program.c */
 
-/* in_program.c: where the objects of a program are told. */
+/* in_program.c: where the objects of a program are reported. */
 struct program_sources {
     struct object_source *items[PROGRAM_SOURCES]; /* NULL: not open */
     bool is_refused[PROGRAM_SOURCES];             /* it will not be there later either */
     bool tell_threads;                            /* an open one reports which thread makes which */
     struct throttle opening;                      /* the last time that they were looked for */
-    uint64_t told_ns;                             /* all news before this time were sent */
+    uint64_t told_ns;                             /* everything before this time was sent */
 };
 
 /* makers.c: a thread that was listed or born. */
@@ -31,7 +31,7 @@ struct made_thread {
     bool is_told;
     bool is_old;        /* it was there when the recording began */
     uint64_t listed_ns; /* when it was first listed */
-    char name[16];      /* as it was told last */
+    char name[16];      /* as last reported */
 };
 
 struct process_makers {
@@ -111,11 +111,11 @@ struct collector {
     /* Read by other threads: how many messages were sent when all that the last copy needs had been
      * sent; UINT64_MAX: not yet. */
     _Atomic uint64_t told;
-    /* in_program.c: of programs that have ended, and why there are no sources */
+    /* in_program.c: counts of ended programs, and why there are no sources */
     struct object_counts ended[OBJECT_KIND_COUNT];
     int refusals[OBJECT_KIND_COUNT];
     /* makers.c */
-    struct births *births; /* NULL: the kernel does not tell */
+    struct births *births; /* NULL: the kernel does not report them */
     bool births_begun;     /* they were opened, or refused */
     bool has_stacks;       /* of the threads that make others */
     int births_refusal;    /* an errno: why births, or their stacks, are not seen; 0: they are */

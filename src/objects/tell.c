@@ -114,7 +114,7 @@ int collector_tell_of_all(struct collector *collector, struct object_process *pr
     int err = 0;
     for (unsigned kind = 0; kind < OBJECT_KIND_COUNT && !err; kind++) {
         struct object_news news = {.kind = kind, .change = change};
-        /* A thread's end is told, and one lives on when a program is executed. */
+        /* A thread's end is reported, and one thread lives on when a program is executed. */
         bool is_told = kind == OBJECT_THREAD && change == OBJECT_FORGOTTEN;
         if (collector->options.objects.kinds[kind] && !is_told)
             err = collector_tell(collector, process, &news);

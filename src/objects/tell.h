@@ -7,7 +7,7 @@
 /* The process that is there now with this id; NULL: it is not followed. */
 struct object_process *collector_process(const struct collector *collector, pid_t pid);
 
-/* The program whose objects are told; NULL: it is not known. */
+/* The program whose objects are reported; NULL: unknown. */
 static inline struct program *object_program(const struct object_process *process)
 {
     return process->program_count ? process->programs[0].program : NULL;
@@ -36,16 +36,16 @@ const struct stack_area *object_area(struct object_process *process, uint64_t ad
  * it, or found no room in the last step. */
 void collector_share_out(struct collector *collector);
 
-/* Whether there is room for news of the process, and a snapshot with so much stack. If there is
- * not, the collector is soon asked to try again. */
+/* Whether there is room for a message about the process, and a snapshot with so much stack. If
+ * there is not, the collector is soon asked to try again. */
 bool collector_has_room(struct collector *collector, struct object_process *process,
                         size_t stack_bytes);
 struct snapshot *collector_take_snapshot(struct collector *collector,
                                          struct object_process *process, size_t stack_bytes);
 void collector_give_snapshot(struct collector *collector, struct snapshot *snapshot);
 
-/* Sends news of an object of the process, and takes over its name, its snapshot and its reference
- * to a program. Returns 0 or -ENOMEM. */
+/* Sends a message about an object of the process, and takes over its name, its snapshot and its
+ * reference to a program. Returns 0 or -ENOMEM. */
 int collector_tell(struct collector *collector, struct object_process *process,
                    struct object_news *news);
 

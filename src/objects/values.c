@@ -15,7 +15,7 @@ struct values {
     struct values_memory memory;
     struct values_header *header; /* a copy, checked */
     bool is_damaged;
-    bool is_begun; /* what another program of the process had was told to be gone */
+    bool is_begun; /* another program's values were reported as gone */
     /* For each slab: at which sequence each slot was last looked at; NULL: none was. */
     uint32_t *seen[VALUES_SLABS_MAX];
     uint32_t classes[VALUES_SLABS_MAX];
@@ -92,7 +92,7 @@ static int read_header(const struct values_memory *memory, struct values_header 
     return is_sound(header) ? 0 : -EBADMSG;
 }
 
-/* Whether the profile may be shown: a program of another kind may say anything. */
+/* Whether the profile's name may be shown: a hostile program may give any name. */
 static bool has_name(const struct values_profile *profile)
 {
     return memchr(profile->name, '\0', sizeof profile->name) && values_name_is_valid(profile->name);
@@ -224,7 +224,7 @@ static bool open_slab(struct values *values, uint32_t slab)
     return false;
 }
 
-/* Whether there are news. TOLD_LATER: there is no snapshot or memory for them now. */
+/* Whether there is anything to report. TOLD_LATER: there is no snapshot or memory for it now. */
 enum told { TOLD_NOTHING, TOLD_NEWS, TOLD_LATER };
 
 static bool set_news(const struct values *values, uint32_t profile, struct object_news *news)
@@ -279,7 +279,7 @@ static enum told tell_slot(struct values *values, struct snapshots *snapshots,
     case LOOK_WRONG:
         values->wrong++;
         /* fall through */
-    case LOOK_TORN: /* what was told is not there any more */
+    case LOOK_TORN: /* what was reported is not there any more */
     case LOOK_FREE:
         *seen = look == LOOK_TORN ? 0 : looked.sequence;
         *ret_news = (struct object_news){.kind = OBJECT_VALUE, .change = OBJECT_GONE};
@@ -293,7 +293,7 @@ static enum told tell_slot(struct values *values, struct snapshots *snapshots,
     return told;
 }
 
-/* Values that have no slot are told as one object, without a stack. */
+/* Values that have no slot are reported as one object, without a stack. */
 static enum told tell_profile(struct values *values, struct object_news *ret_news)
 {
     uint32_t number = values->profile;

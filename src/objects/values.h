@@ -25,8 +25,8 @@ struct values_listed {
 int values_find(int maps_fd, int mem_fd, struct values_memory *ret_memory);
 
 /* Lists the profiles, in the order in which they were made. The caller frees *ret_profiles. Returns
- * 0, -ENOENT if they are just being made, -EPROTONOSUPPORT if they are of another version, -EBADMSG
- * if the memory is not as it should be, -ESRCH if it can't be read, or -ENOMEM. */
+ * 0, -ENOENT if they are still being made, -EPROTONOSUPPORT if they are of another version,
+ * -EBADMSG if the memory is damaged, -ESRCH if it can't be read, or -ENOMEM. */
 int values_list(const struct values_memory *memory, struct values_listed **ret_profiles,
                 size_t *ret_count);
 

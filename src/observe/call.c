@@ -41,7 +41,7 @@ static struct call_target futex_target(const uint64_t arguments[6])
     }
 }
 
-/* An absolute time does not tell how long the sleep is. */
+/* An absolute time does not show how long the sleep is. */
 static struct call_target sleep_target(const uint64_t arguments[6])
 {
     return (struct call_target){

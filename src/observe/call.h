@@ -1,4 +1,4 @@
-/* What a system call waits for, as far as its arguments tell, and the memory that tells the rest.
+/* What a system call waits for, as far as its arguments show, and the memory that shows the rest.
  *
  * Memory is worth reading only while the thread waits, and what it means is known only later, when
  * its stack has names. So the arguments alone say what is read. */

@@ -79,8 +79,7 @@ bool events_are_of(const struct events *events, pid_t process_id);
  */
 void events_note(struct events *events, const struct record *record);
 
-/* When the process last executed a program, as far as records that were noted tell; 0: it has not.
- */
+/* When the process last executed a program, by the records noted so far; 0: it has not. */
 uint64_t events_exec_ns(const struct events *events, pid_t process_id);
 
 void events_free(struct events *events);

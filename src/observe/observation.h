@@ -99,7 +99,7 @@ struct thread_end {
 };
 
 /* Where the thread was off its CPU, by the kernel's record of switches. CLOCK_MONOTONIC; all 0: the
- * record does not tell. */
+ * record does not have it. */
 struct record_seen {
     uint64_t departed_ns; /* when it left its CPU, where it was found */
     uint64_t woken_ns;    /* since when it waits for a CPU again; 0: it does not */

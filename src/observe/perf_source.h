@@ -50,8 +50,7 @@ void perf_source_unfollow(struct source *source, pid_t process_id);
 /* In PERF_SCOPE_THREADS: the thread is gone. */
 void perf_source_forget(struct source *source, pid_t tid);
 
-/* When the process last executed a program, as far as records that were collected tell; 0: it has
- * not. */
+/* When the process last executed a program, by the records collected so far; 0: it has not. */
 uint64_t perf_source_exec_ns(const struct source *source, pid_t process_id);
 
 /* Has samples hold this much of stacks from now on. Also begins to sample CPUs that have come

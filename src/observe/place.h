@@ -1,4 +1,4 @@
-/* To which program of a process something belongs that the kernel tells late. */
+/* Which program of a process something belongs to that the kernel reports late. */
 #ifndef FGPROF_OBSERVE_PLACE_H
 #define FGPROF_OBSERVE_PLACE_H
 
@@ -14,14 +14,14 @@ enum place {
 /* When the process runs the program that is known; CLOCK_MONOTONIC. */
 struct program_span {
     uint64_t opened_ns;
-    /* It still ran after that: an execve(2) that was told before was its own, though it may have
-     * been told after the program was opened. */
+    /* It still ran after that: an execve(2) reported before was its own, though it may have been
+     * reported after the program was opened. */
     uint64_t current_ns;
     bool has_before; /* it ran another one before, while it was sampled */
 };
 
 /* Where a stack of `at_ns` belongs: a process may have executed another program before, or after.
- * `exec_ns`: when it last executed one, as far as that was told; 0: it has not. */
+ * `exec_ns`: when it was last reported to execute one; 0: never. */
 static inline enum place place_in_span(const struct program_span *span, uint64_t exec_ns,
                                        uint64_t at_ns)
 {

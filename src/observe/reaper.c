@@ -10,7 +10,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-/* How long an exec is held up at most, once several threads are held. */
+/* The longest delay of an exec once several threads are stopped. */
 #define PERIOD_NS 1000000
 
 struct held {

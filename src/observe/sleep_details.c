@@ -17,7 +17,7 @@ static void read_wait_channel(struct watch_place place, struct observation *obse
     char line[256];
     observation->wait.channel[0] = '\0';
     place.keep_fds_below = 0;
-    /* "0" if the kernel does not tell (proc(5)). */
+    /* "0" if the kernel does not show it (proc(5)). */
     if (observation->state == THREAD_UNINTERRUPTIBLE &&
         watch_read(&place, &wchan, "wchan", line, sizeof line) > 0 && strcmp(line, "0") != 0)
         snprintf(observation->wait.channel, WAIT_CHANNEL_BYTES, "%.*s", WAIT_CHANNEL_BYTES - 1,

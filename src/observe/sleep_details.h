@@ -1,5 +1,5 @@
 /* What is read of a sleeping thread beside its stack: where it waits in the kernel, what it waits
- * for, the kernel's stack, and what the thread says of its work. */
+ * for, the kernel's stack, and what the thread says it works on. */
 #ifndef FGPROF_OBSERVE_SLEEP_DETAILS_H
 #define FGPROF_OBSERVE_SLEEP_DETAILS_H
 
@@ -14,11 +14,11 @@ int sleep_details_read(const struct subject *subject, const struct watch_place *
 /* Leaves them out: the thread moved while they were read, so they may be of another wait. */
 void sleep_details_drop(const struct subject *subject, struct observation *observation);
 
-/* Reads what tells what the thread waits for, in the call that is noted. */
+/* Reads what shows the reason of the thread's wait, in the noted call. */
 void sleep_details_read_call(const struct subject *subject, struct observation *observation);
 
-/* Reads, now and then, which part of the switches of a thread that waits for others were waits. One
- * that never moves has none to tell apart. */
+/* Reads, now and then, which part of the switches of a thread that waits for others were waits. A
+ * thread that never moves has none. */
 void sleep_details_read_preemptions(const struct watch_place *place, struct watch *watch,
                                     struct observation *observation);
 

@@ -21,11 +21,11 @@ struct stack_copy {
  */
 struct kernel_chain {
     uint64_t *addresses; /* NULL: none was ever read */
-    unsigned count;      /* 0: it was in its own code, or this is not known */
+    unsigned count;      /* 0: it was in its own code, or this is unknown */
     bool is_cut;         /* there were more, or may have been, at the root */
 };
-/* As many as the kernel records unless it is told to record more or less (perf_event_max_stack in
- * its Documentation/admin-guide/sysctl/kernel.rst). */
+/* As many as the kernel records by default (perf_event_max_stack in its
+ * Documentation/admin-guide/sysctl/kernel.rst). */
 #define KERNEL_CHAIN_MAX 127
 
 struct snapshot {

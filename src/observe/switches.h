@@ -25,8 +25,8 @@ int switches_source_new(struct source **ret_source);
 int switches_arm(struct source *source, uint32_t thread, pid_t tid);
 /* The next two accept NULL: no thread has an event then. */
 bool switches_is_armed(const struct source *source, uint32_t thread);
-/* Adds the registers that a sleeping thread has, of which /proc tells only `registers`. They stay
- * as they are if it has no event, or went to sleep before it had one. */
+/* Adds the registers of a sleeping thread, of which /proc shows only `registers`. They stay as they
+ * are if it has no event, or went to sleep before it had one. */
 void switches_complete(const struct source *source, uint32_t thread, struct registers *registers);
 /* The thread is gone, or needs no event any more. */
 void switches_disarm(struct source *source, uint32_t thread);

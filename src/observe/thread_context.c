@@ -10,8 +10,8 @@
 #define PAGE_BYTES 4096u /* the smallest page there is */
 #define MODULES_MAX 65536u
 
-/* How often a running thread's record is read. A reading that mixes two records is taken for one
- * only if all readings mix them alike. */
+/* How many times a running thread's record is read. A mix of two records is accepted only if every
+ * reading has the same mix. */
 #define READINGS 8
 #define PAUSE_STEPS_MAX 512u
 

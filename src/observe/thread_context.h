@@ -1,5 +1,5 @@
-/* What a thread says of the work that it does: the record of OpenTelemetry's thread context
- * (OTEP 4947, open-telemetry/opentelemetry-specification, oteps/profiles/4947-thread-ctx.md).
+/* What a thread says it works on: the record of OpenTelemetry's thread context (OTEP 4947,
+ * open-telemetry/opentelemetry-specification, oteps/profiles/4947-thread-ctx.md).
  *
  * The TLS variable otel_thread_ctx_v1 points at a record: trace id, span id, a byte that is 1 while
  * the record is valid, the trace's flags, the size of the attributes, and these: a key's number, a

@@ -398,7 +398,7 @@ static void put_kind(struct sink *sink, const struct fgprof_profile *profile)
     sink_put(sink, &name);
 }
 
-/* Of contentions it is that of Go's writeProfileInternal (runtime/pprof/pprof.go); pprof's
+/* For contentions, the header of Go's writeProfileInternal (runtime/pprof/pprof.go); pprof's
  * parseContention reads what follows as "CYCLES COUNT @ ADDRESSES". */
 static void put_head(struct sink *sink, const struct fgprof_profile *profile,
                      const struct profile_view *view, uint64_t total)

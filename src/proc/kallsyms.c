@@ -168,7 +168,7 @@ static int compare(const void *a, const void *b)
     return one->name < other->name ? -1 : one->name > other->name;
 }
 
-/* Of several names for one address the kernel takes the first in the file (get_symbol_pos in its
+/* If an address has several names, the kernel takes the first in the file (get_symbol_pos in its
  * kernel/kallsyms.c). Of data it is enough to know where it begins. */
 static void sort(struct kallsyms *kallsyms)
 {

@@ -65,7 +65,7 @@ static uint64_t untag(uint64_t address)
 }
 
 /* How many of the bytes are on pages that are in memory, or swapped out, up to the first that is
- * not. All of them if the kernel does not tell (CONFIG_PROC_PAGE_MONITOR). */
+ * not. All of them if the kernel does not show it (CONFIG_PROC_PAGE_MONITOR). */
 static size_t bytes_there(struct reading *reading, uint64_t address, size_t bytes)
 {
     uint64_t pages[PAGES_AT_ONCE], page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);

@@ -82,7 +82,7 @@ struct place {
     bool is_of_process;
 };
 
-/* Of mounts at the same place, the last is on top. */
+/* The last of several mounts at the same place is on top. */
 static bool note_place(void *context, const struct mount *mount)
 {
     struct place *place = context;

@@ -1,5 +1,4 @@
-/* Which file systems answer by themselves, and which are provided by a process, which may not
- * answer: FUSE. */
+/* Which file systems are provided by a process, which may never answer: FUSE. */
 #ifndef FGPROF_PROC_MOUNTS_H
 #define FGPROF_PROC_MOUNTS_H
 

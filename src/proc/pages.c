@@ -72,7 +72,7 @@ static int scan(const struct pages *pages, uint64_t page, uint64_t *ret_categori
     return 0;
 }
 
-/* Our own memory tells whether the kernel knows the call. */
+/* Tries it on our own memory: the kernel may not know the call. */
 static bool kernel_has_scan(void)
 {
     struct pages own = {.pagemap_fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC)};

@@ -39,8 +39,8 @@ int pages_open(const struct program *program, struct pages *ret_pages);
 void pages_close(struct pages *pages);
 
 /* Looks at the page that holds the address. Returns 0 or a negative errno: -ESRCH if the memory is
- * gone. Kernels before 6.7 tell only root which pages are huge or of zeros; else these are taken
- * for others. */
+ * gone. Kernels before 6.7 show only root which pages are huge or zero; otherwise these count as
+ * ordinary pages. */
 int pages_look(const struct pages *pages, uint64_t address, struct page *ret_page);
 
 /* How many of `count` pages from `start` on are resident. Returns 0 or a negative errno. */

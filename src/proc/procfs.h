@@ -50,7 +50,7 @@ bool procfs_process_name(pid_t pid, char ret_name[THREAD_NAME_BYTES]);
  * the open directory /proc/PID. 0: not known. */
 pid_t procfs_inner_tid(int proc_fd, pid_t tid);
 
-/* Whether its program has more rights than the user who started it, as one that is setuid or has
+/* Whether its program has more rights than the user that started it, because it is setuid or has
  * capabilities: AT_SECURE of /proc/PID/auxv (getauxval(3)). */
 bool procfs_is_secure(int proc_fd);
 

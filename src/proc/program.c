@@ -19,8 +19,8 @@ static int open_task_file(const struct program *program, const char *name)
 #define MAPS_KEPT_BYTES (256u << 10)
 #define KEPT_MAPS_MAX 2
 
-/* A copy of the maps as they are now, for when the program has ended before they could be read. -1
- * if that can't be had. */
+/* A copy of the maps as they are now, in case the program ends before they are read. -1 if there is
+ * none. */
 static int keep_maps(int maps_fd)
 {
     char *text = malloc(MAPS_KEPT_BYTES);

@@ -1,4 +1,4 @@
-/* glibc's struct pthread has the list of robust mutexes, whose address the kernel tells
+/* glibc's struct pthread has the list of robust mutexes, whose address the kernel has
  * (get_robust_list(2)), and further on the member start_routine (nptl/descr.h): 0x360 bytes further
  * in glibc 2.36 on x86-64. In between are 32 rows of thread-specific data, which may hold anything,
  * and pointers to more of them; then flags, locks, the thread's result, which it does not have yet,

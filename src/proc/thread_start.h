@@ -1,4 +1,4 @@
-/* Where a thread begins: the function that pthread_create(3) was given for it. */
+/* Where a thread begins: the function that was passed to pthread_create(3). */
 #ifndef FGPROF_PROC_THREAD_START_H
 #define FGPROF_PROC_THREAD_START_H
 

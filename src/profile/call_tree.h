@@ -25,7 +25,7 @@ struct labelled_stack {
     size_t library_call;
 };
 
-/* Returns 0 or -ENOMEM; it may be freed in either case. */
+/* Returns 0 or -ENOMEM; free it in either case. */
 int labels_init(struct labels *labels, const struct fgprof_profile *profile);
 void labels_free(struct labels *labels);
 

@@ -20,7 +20,7 @@ static int trampoline_name(struct fgprof_profile *profile, uint32_t location, co
 struct location_naming {
     struct fgprof_profile *profile;
     const struct name_sources *sources;
-    const struct unnamed_location *asked; /* the next whose name the reader tells */
+    const struct unnamed_location *asked; /* the next one that the reader will name */
     uint64_t addresses[ADDRESSES_MAX];
 };
 

@@ -49,7 +49,7 @@ static int add_class(struct class_names *names, const struct class_key *key, uin
     return 0;
 }
 
-/* Finds the class with a vtable at this address. It belongs to `names`; NULL if no symbol tells.
+/* Finds the class with a vtable at this address. It belongs to `names`; NULL if no symbol shows it.
  * Returns 0 or -ENOMEM. */
 static int class_names_get(struct class_names *names, const struct space *space, uint64_t vtable,
                            const char **ret_name)

@@ -1,6 +1,6 @@
-/* Where in its own code a program is. A thread that waits is deep in a library, or in the kernel:
- * who reads a profile looks for the function that called it. Reports, the page and top share this.
- */
+/* Where in its own code a program is. A waiting thread is deep in a library or in the kernel, but
+ * the reader of a profile looks for the function that called it. Reports, the page and top share
+ * this. */
 #ifndef FGPROF_PROFILE_PLACE_H
 #define FGPROF_PROFILE_PLACE_H
 
@@ -28,7 +28,7 @@ struct places {
     unsigned char *of_line, *of_location; /* the latter of a location without lines */
 };
 
-/* Returns 0 or -ENOMEM. It is to be freed in either case. */
+/* Returns 0 or -ENOMEM. Free it in either case. */
 int places_init(struct places *places, const struct fgprof_profile *profile);
 void places_free(struct places *places);
 

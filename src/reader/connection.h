@@ -1,4 +1,4 @@
-/* A reader process and what is common to all who ask one. */
+/* A reader process, and what all its users have in common. */
 #ifndef FGPROF_READER_CONNECTION_H
 #define FGPROF_READER_CONNECTION_H
 

@@ -9,8 +9,8 @@
 int module_packet_send(int socket, enum packet_kind kind, uint64_t number,
                        const struct module *module);
 
-/* Makes the module of what follows the number. Takes over `fd`. Sets *ret_module if there is memory
- * for one, also if it can't be read. Returns 0 or a negative errno. */
+/* Makes the module from what follows the number. Takes over `fd`. Sets *ret_module unless memory
+ * ran out, even if the module can't be read. Returns 0 or a negative errno. */
 int module_packet_take(struct bytes *body, int fd, struct module **ret_module);
 
 #endif

@@ -1,4 +1,4 @@
-/* What we and the reader process tell each other: what kind of thing it is, its bytes, and at most
+/* The messages between us and the reader process: what kind of thing it is, its bytes, and at most
  * one open file, over a stream socket.
  *
  * Both are the same program, so numbers are as in memory. But the reader reads files that anybody

@@ -1,9 +1,9 @@
 /* Names addresses in a process without privileges.
  *
- * ELF files, debug information and mangled names are what a target, or whoever made its files,
- * wants them to be, and reading them is most of this program's code. So a process reads them that
- * can do nothing else (see sandbox.h). If it crashes, hangs or takes too much memory, the file that
- * it read is not tried again, and another process reads the next one. */
+ * A target, or the author of its files, controls ELF files, debug information and mangled names,
+ * and reading them is most of this program's code. So a process that can do nothing else reads them
+ * (see sandbox.h). If it crashes, hangs or takes too much memory, the file that it read is not
+ * tried again, and another process reads the next one. */
 #ifndef FGPROF_READER_READER_H
 #define FGPROF_READER_READER_H
 
@@ -46,7 +46,7 @@ int reader_find_variable(struct reader *reader, const struct module *module, uin
 int reader_find_class(struct reader *reader, const struct module *module, uint64_t address,
                       char **ret_name);
 
-/* The name to show for a name that a process tells (see demangle); the caller frees it. NULL: it is
+/* The name to show for a name that a process gives (see demangle); the caller frees it. NULL: it is
  * the same. */
 char *reader_show(struct reader *reader, const char *name, enum fgprof_names names);
 

@@ -109,7 +109,7 @@ static int start_reader(const struct reader_role *role, int control, pid_t *pid)
 }
 
 /* Keeps nothing of what it was forked from: no terminal, which would send it signals, and no file,
- * as a pipe ends only when all who hold it have closed it. */
+ * as a pipe ends only when every process that has it has closed it. */
 static int let_go(int control)
 {
     setsid();

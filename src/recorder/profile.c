@@ -410,7 +410,7 @@ static int set_objects(struct fgprof_profile *profile, const struct object_count
     return strings_intern(&profile->strings, name ? name : "", &profile->objects.name);
 }
 
-/* Of the copy, under `recorder->naming`. */
+/* Makes it from the copy, under `recorder->naming`. */
 static int make_objects(struct fgprof_recorder *recorder, enum fgprof_kind kind, const char *name,
                         fgprof_profile **ret_profile)
 {

@@ -17,8 +17,8 @@
  * some tens of MB. */
 #define INFLATED_MAX ((size_t)256 << 20)
 
-/* Of all rows, as memory has them. A number takes a byte in the file, and columns may be missing,
- * so that a row may have many times the bytes that it has there. */
+/* All rows in memory. A number takes a byte in the file, and columns may be missing, so a row may
+ * take many times the bytes that it has there. */
 #define ROWS_BYTES_MAX ((uint64_t)1 << 30)
 
 #define GZIP_WINDOW (15 + 16) /* the largest window; 16 asks for a gzip header (zlib.h) */
@@ -138,7 +138,7 @@ static int fill_column(struct fgprof_profile *profile, const struct profile_colu
     return contents->failed || bytes_left(contents) ? -EBADMSG : 0;
 }
 
-/* Takes a part of a table of `rows` rows, of which `left` are not taken yet. Returns false if the
+/* Takes a part of a table of `rows` rows, `left` of which are not taken yet. Returns false if the
  * part is not within the table, or larger than what is left. */
 static bool take_part(size_t *left, size_t rows, size_t first, size_t count)
 {

@@ -60,7 +60,7 @@ static bool put_column(struct sink *sink, const struct fgprof_profile *profile,
     return is_wanted;
 }
 
-/* A table has as many rows as its columns: one of a table of zeros tells them. */
+/* A table has as many rows as its columns. A table of zeros keeps one column to show how many. */
 static void put_columns(struct sink *sink, const struct fgprof_profile *profile,
                         struct buffer *contents)
 {

@@ -34,7 +34,7 @@ void activity_check_judge(struct sampled_process *process, uint64_t tick, bool i
 /* Begins a sweep in any case. */
 void activity_check_sweep(struct sampled_process *process, uint64_t tick);
 
-/* Whether a sweep is under way that has not come to the thread yet. */
+/* Whether a sweep is under way that has not reached the thread yet. */
 static inline bool activity_check_wants_look(const struct sampled_process *process,
                                              const struct thread *thread)
 {

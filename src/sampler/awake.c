@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Ticks that found no thread awake are told after this time at the latest. */
+/* Ticks that found no thread awake are reported after this time at the latest. */
 #define IDLE_TOLD_NS 500000000u
 
 void awake_begin(struct sampled_process *process)

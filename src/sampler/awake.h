@@ -11,8 +11,8 @@ void awake_begin(struct sampled_process *process);
 /* Adds the thread if its last look found it awake. Returns 0 or -ENOMEM. */
 int awake_note(struct sampled_process *process, const struct thread *thread);
 
-/* The looks of this tick are over. Ticks that found none are told later, together. Returns 0 or
- * -ENOMEM. */
+/* All observations of this tick are done. Ticks that found no thread awake are reported later,
+ * together. Returns 0 or -ENOMEM. */
 int awake_tell(struct sampler *sampler, struct sampled_process *process, uint64_t tick);
 
 /* The process's time ends. Returns 0 or -ENOMEM. */

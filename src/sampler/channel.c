@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Of ticks, a large one of which takes kilobytes. */
+/* Room for tick messages, of which a large one takes kilobytes. */
 #define UNREAD_MAX 8192
 #define AWAIT_NS 1000000
 
@@ -131,7 +131,7 @@ static bool take_news(struct channel *channel, struct message *ret_message)
     return true;
 }
 
-/* From both queues by turns. */
+/* From both queues in turn. */
 static bool take(struct channel *channel, struct message *ret_message)
 {
     if (channel->was_news)

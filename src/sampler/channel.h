@@ -1,11 +1,12 @@
-/* What the sampling thread and the worker tell each other, and the collector the worker.
+/* The messages between the sampling thread and the worker, and from the collector to the worker.
  *
- * Messages go to the worker: observations, and what frames them; and from the collector, news of
- * objects, by a queue of its own (objects/news_queue.h). The worker takes from both by turns, but a
- * message only after those of the other queue that it says come before it. Requests come back: what
- * a step of the worker needed but lacked, served at the thread's next observation. Neither thread
- * waits for the other. Observations are bounded by their snapshots (observe/snapshots.h), other
- * messages by the number of threads that come and go, and by channel_is_behind. */
+ * Messages to the worker: observations and what frames them, and the collector's messages about
+ * objects, in a queue of their own (objects/news_queue.h). The worker takes from both in turn, but
+ * a message only after the messages of the other queue that it says come before it. Requests come
+ * back: what a step of the worker needed but lacked, served at the thread's next observation.
+ * Neither thread waits for the other. Observations are bounded by their snapshots
+ * (observe/snapshots.h), other messages by the number of threads that come and go, and by
+ * channel_is_behind. */
 #ifndef FGPROF_SAMPLER_CHANNEL_H
 #define FGPROF_SAMPLER_CHANNEL_H
 
@@ -35,8 +36,8 @@ struct sampling_counts {
                                      they have them */
     bool has_switch_record;       /* the kernel records where threads leave their CPUs */
     int record_refusal;           /* an errno: why it does not; 0: it was not asked to */
-    uint64_t recorded_samples;    /* ticks at which threads were where only the record tells */
-    uint64_t recorded_lost;       /* the same, but the record could not tell, or not in time */
+    uint64_t recorded_samples;    /* ticks at which only the record knew where threads were */
+    uint64_t recorded_lost;       /* the same, but the record did not know, or not in time */
     uint64_t kernel_samples;      /* of these: */
     uint64_t kernel_samples_lost; /* dropped by the kernel, not collected in time */
     uint64_t kernel_samples_dropped; /* of threads that were gone before they were listed */
@@ -112,13 +113,13 @@ enum request_kind {
     REQUEST_ANEW,          /* observe it again: what was seen of it can't be counted */
     REQUEST_LATER,         /* observe it again in the next round, also if it has not moved */
     REQUEST_FRAME_POINTER, /* stop it in its sleep, where it was seen, for its registers */
-    REQUEST_REGISTERS,     /* from its next sleeps on, tell more registers than /proc does */
-    REQUEST_OWNER,         /* read who holds what it waits for at each look, until it moves */
-    REQUEST_NO_OWNER,      /* no longer: who holds it will not change */
-    REQUEST_AREAS,         /* the process's mappings now end elsewhere */
-    REQUEST_CONTEXT,       /* read the contexts of the program's threads from now on */
-    REQUEST_FEWER_PAGES,   /* choose fewer pages from now on: too many are counted */
-    REQUEST_HURRY,         /* the program's code changes: tell all copies in a hurry from now on */
+    REQUEST_REGISTERS,     /* from its next sleeps on, report more registers than /proc does */
+    REQUEST_OWNER,    /* read the owner of what it waits for at each observation, until it moves */
+    REQUEST_NO_OWNER, /* stop that: the owner will not change */
+    REQUEST_AREAS,    /* the process's mappings now end elsewhere */
+    REQUEST_CONTEXT,  /* read the contexts of the program's threads from now on */
+    REQUEST_FEWER_PAGES, /* choose fewer pages from now on: too many are counted */
+    REQUEST_HURRY,       /* the program's code changes: report all copies urgently from now on */
 };
 
 struct request {

@@ -240,7 +240,7 @@ static int retry_held(struct sampler *sampler, bool is_last_try)
     return err;
 }
 
-/* Samples hold as much of a stack as the threads that ran lately need: more at once, less after a
+/* Samples hold as much of a stack as recently running threads need: more immediately, less after a
  * while. */
 static int adjust(struct sampler *sampler)
 {

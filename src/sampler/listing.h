@@ -1,5 +1,4 @@
-/* Which threads a process has: takes in those that have come, and tells the worker of those that
- * have gone. */
+/* Which threads a process has: adds new ones, and reports those that have gone to the worker. */
 #ifndef FGPROF_SAMPLER_LISTING_H
 #define FGPROF_SAMPLER_LISTING_H
 

@@ -15,7 +15,7 @@
 
 #include <errno.h>
 
-/* How often a long sleep is told: of very many threads, a thousand a second. */
+/* How often a long sleep is reported; with very many threads, a thousand a second. */
 #define UNMOVED_TOLD_EACH_NS 1000000000u
 #define UNMOVED_TOLD_PER_S 1000
 

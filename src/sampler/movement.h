@@ -14,7 +14,7 @@ void movement_note_look(struct thread_movement *movement, enum outcome outcome,
  * CPU. */
 void movement_note_departure(struct thread_movement *movement, const struct departure *departure);
 
-/* Call it after a stop of a running thread, or of a sleeping one; `asked` tells which. */
+/* Call it after a stop of a running thread, or of a sleeping one; `asked` says which. */
 void movement_note_stop(struct thread_movement *movement, const struct observation *observation);
 
 #endif

@@ -50,7 +50,7 @@ static void *open_record(void *argument)
 }
 
 /* Starts to use the record, or notes why there is none. Returns 0 or -ENOMEM; if a record is
- * demanded, also the error for which there is none. */
+ * demanded, also the error that prevents it. */
 static int use_record(struct sampler *sampler, struct switch_record *record, int err)
 {
     struct off_cpu_samples *samples = &sampler->off_cpu;
@@ -111,7 +111,7 @@ int off_cpu_samples_begin(struct sampler *sampler)
         return 0;
     sampler->off_cpu.was_begun = true;
     int err = start_opening(sampler);
-    /* A refusal is told before anything is sampled. */
+    /* Fail before anything is sampled. */
     return err || options->capture != CAPTURE_RECORD ? err : end_opening(sampler);
 }
 
@@ -126,7 +126,7 @@ void off_cpu_samples_end(struct sampler *sampler)
     samples->record = NULL;
 }
 
-/* The file has registers of its own, and so is for those who may trace the thread (proc(5)). */
+/* The file shows registers, so only those that may trace the thread may read it (proc(5)). */
 static bool may_read_registers(const struct sampled_process *process)
 {
     int fd = openat(process->process.proc_fd, "syscall", O_RDONLY | O_CLOEXEC);
@@ -198,7 +198,7 @@ struct off_cpu_ticks off_cpu_ticks_since(const struct clock *clock, uint64_t kno
     return (struct off_cpu_ticks){woken_tick - since_tick, tick - woken_tick};
 }
 
-/* ---- What the record tells of ---- */
+/* ---- What the record reports ---- */
 
 static enum place find_place(struct sampler *sampler, const struct departure *departure,
                              struct sampled_process **ret_process, struct thread **ret_thread)
@@ -217,7 +217,7 @@ static enum place find_place(struct sampler *sampler, const struct departure *de
     return place_in_program(process, exec_ns, departure->out_ns);
 }
 
-/* The last observation found it where it was off its CPU: it is told until when. */
+/* The last observation found it where it was off its CPU: reports until when it was there. */
 static int tell_same(struct sampler *sampler, struct sampled_process *process,
                      struct thread *thread, struct observation *observation,
                      const struct watch *watch, struct off_cpu_ticks ticks)
@@ -266,7 +266,7 @@ int off_cpu_samples_tell(struct sampler *sampler, struct sampled_process *proces
     return tell_woken(sampler, process, thread, &woken);
 }
 
-/* What a thread says of its work is read late: it may have gone on to other work. */
+/* What a thread works on is read late: it may work on something else by then. */
 static void read_context(struct sampler *sampler, const struct sampled_process *process,
                          const struct thread *thread, struct observation *observation)
 {

@@ -1,8 +1,8 @@
 /* Where threads were off their CPU at a tick, by the kernel's record of switches, if there is one.
  *
- * Ticks are published before they come. A thread that left its CPU before a tick and is back when
- * we look is told of by the record; these are taken first. The others are looked at as ever, but
- * each look answers for the moment of the tick. */
+ * Ticks are published before they come. The record reports threads that left their CPU before a
+ * tick and have returned since; these are taken first. The others are observed as usual, but each
+ * observation is of the moment of the tick. */
 #ifndef FGPROF_SAMPLER_OFF_CPU_SAMPLES_H
 #define FGPROF_SAMPLER_OFF_CPU_SAMPLES_H
 
@@ -21,7 +21,7 @@ void off_cpu_samples_unfollow(struct sampler *sampler, const struct sampled_proc
 /* Publishes the ticks that come next, if there is a record by now. Returns 0 or -ENOMEM. */
 int off_cpu_samples_publish(struct sampler *sampler);
 
-/* Takes what the record tells of. Returns 0 or -ENOMEM. */
+/* Takes what the record reports. Returns 0 or -ENOMEM. */
 int off_cpu_samples_take(struct sampler *sampler);
 
 /* Observes the thread for the tick. Returns false if the record does not know where it was then.

@@ -1,4 +1,4 @@
-/* What threads say of their work (observe/thread_context.h), of threads that the kernel samples: it
+/* What threads say they work on (observe/thread_context.h), for threads that the kernel samples: it
  * is read when the sample is collected, up to a tick after it was taken. */
 #ifndef FGPROF_SAMPLER_OTEL_CONTEXT_H
 #define FGPROF_SAMPLER_OTEL_CONTEXT_H

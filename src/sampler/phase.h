@@ -8,7 +8,7 @@ enum thread_phase {
     PHASE_ASLEEP,   /* a look found it where the one before did: looked at ever more seldom */
     PHASE_TO_STOP,  /* stopped next: not looked at */
     PHASE_STOPPING, /* asked to stop: not looked at */
-    PHASE_UNWANTED, /* by its name, nothing of it is counted: only its name is read */
+    PHASE_UNWANTED, /* not chosen by its name: only its name is read */
     PHASES,
 };
 

@@ -1,4 +1,4 @@
-/* To which program of a process something belongs that the kernel tells late. */
+/* Which program of a process something belongs to that the kernel reports late. */
 #ifndef FGPROF_SAMPLER_PLACE_H
 #define FGPROF_SAMPLER_PLACE_H
 

@@ -41,7 +41,7 @@ struct activity_check {
 struct turns {
     uint64_t round_ns, last_round_ns; /* when this round began, and the one before it */
     pid_t next_look_tid, next_stop_tid;
-    bool has_looks_left; /* this round did not come to all threads that were due */
+    bool has_looks_left; /* the round ran out of time before visiting every due thread */
     size_t stops_left;   /* threads in PHASE_TO_STOP */
 };
 

@@ -61,7 +61,7 @@ int processes_add(struct sampler *sampler, pid_t pid)
     return sampler_process(sampler, pid) ? -EEXIST : add(sampler, pid, &process);
 }
 
-/* Events of CPUs tell of each execve, and copies are only taken of a program that is current. */
+/* Events of CPUs report each execve, and copies are taken only of the current program. */
 static bool may_have_changed(const struct sampler *sampler, const struct sampled_process *process,
                              uint64_t now_ns)
 {
@@ -104,7 +104,7 @@ int processes_update_program(struct sampler *sampler, struct sampled_process *pr
                                                       .process = process->objects,
                                                       .program = program_hold(process->program)});
     if (process->span.has_before)
-        off_cpu_samples_follow(sampler, process); /* who may read it may have changed */
+        off_cpu_samples_follow(sampler, process); /* its permissions may have changed */
     sampler->counts.lacks_files = sampler->counts.lacks_files || err == -EMFILE || err == -ENFILE;
     for (size_t i = 0; i < process->threads.count; i++) {
         struct watch *watch = watches_get(&sampler->watches, process->threads.items[i].number);

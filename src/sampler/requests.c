@@ -29,7 +29,7 @@ static void take_areas(struct sampled_process *process, struct request *request)
     process->areas.mem_fd_plus_1 = process->program->mem_fd + 1;
 }
 
-/* Threads that sleep on are copied again, with what they say of their work. */
+/* Threads that still sleep are copied again, with what they say they work on. */
 static void take_context(struct sampled_process *process, const struct request *request)
 {
     if (!process)

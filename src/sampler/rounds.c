@@ -144,7 +144,7 @@ static int look_at_part(struct sampler *sampler, struct sampled_process *process
         struct thread *thread = &threads->items[place];
         err = look_if_due(sampler, process, thread, looks);
         threads->due_ticks[place] = thread->schedule.next_look_tick;
-        /* A thread that is being stopped, or is not looked at in time, is as it was. */
+        /* A thread that is being stopped, or is not observed in time, keeps its state. */
         if (!err)
             err = awake_note(process, thread);
     }

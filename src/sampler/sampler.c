@@ -37,7 +37,7 @@ struct loop {
     uint64_t next_moment_ns; /* when the next moment is to be noted */
 };
 
-/* Of 32 bits, so that it is easily typed again. */
+/* 32 bits, so that users can retype it. */
 static uint64_t random_seed(void)
 {
     uint32_t seed;
@@ -71,7 +71,7 @@ int sampler_init(struct sampler *sampler, const struct sampler_options *options,
         err = ptrace_source_new(&sampler->watches, &sampler->stopped);
     if (!err)
         err = switches_source_new(&sampler->switches);
-    /* A refusal is told before anything is sampled, or spawned. */
+    /* Fail before anything is sampled or spawned. */
     if (!err && options->capture == CAPTURE_KERNEL)
         err = kernel_samples_begin(sampler);
     if (!err && options->capture == CAPTURE_RECORD)
@@ -272,7 +272,7 @@ static void plan_ticks(struct sampler *sampler, uint64_t now_ns)
         sampler->counts.ticks_planned++;
 }
 
-/* Waits for the next tick. Meanwhile continues rounds that a thread holds up and serves the
+/* Waits for the next tick. Meanwhile continues rounds that wait for a thread, and serves the
  * worker's requests. Returns 1 for a tick, 0 if the duration has passed or we were asked to stop,
  * or a negative errno. */
 static int await_tick(struct sampler *sampler, struct loop *loop)

@@ -14,9 +14,9 @@ uint64_t schedule_look(struct thread_schedule *schedule, uint64_t tick);
  */
 void schedule_unmoved(struct thread *thread, const struct reading *proven, size_t thread_count);
 
-/* A look has found that the thread moved at some time since the last one, at `last_look_tick`, but
- * its process was at rest until `rest`: if it slept at that look, it slept on until then. Returns
- * for how many ticks since its state is only assumed. */
+/* Called if the thread has moved since it was last observed, at `last_look_tick`, while its process
+ * was at rest until `rest`: if it slept when last observed, it slept until then. Returns the number
+ * of later ticks whose state is only assumed. */
 uint64_t schedule_moved(struct thread *thread, uint64_t last_look_tick, const struct moment *rest);
 
 #endif

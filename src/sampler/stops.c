@@ -57,7 +57,7 @@ static int begin_stop(struct sampler *sampler, struct sampled_process *process,
     snapshots_give(snapshots, observation.snapshot, false);
     if (outcome == OUTCOME_GONE)
         return look_note_gone(sampler, process, thread, seen_ns(sampler, process, thread), true);
-    /* A thread that has fallen asleep since is looked at again at the next tick. */
+    /* A thread that has fallen asleep since is observed again at the next tick. */
     return outcome == OUTCOME_ASLEEP ? 0 : tell_assumed(sampler, process, thread);
 }
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* A gap of fewer ticks is none: a tick may come late. */
+/* A gap of fewer ticks is ignored: a tick may be late. */
 #define GAP_TICKS 2
 /* When so many copies of a thread have been told without a request, the next ones hardly bring
  * one. */
@@ -130,7 +130,7 @@ int tell_observed(struct sampler *sampler, struct sampled_process *process, stru
     return send(sampler, process, thread, observation);
 }
 
-/* Its own time is told by the last look that found the thread running: a sample has no reading. */
+/* Its time is from the last observation that found the thread running: a sample has no reading. */
 int tell_sampled(struct sampler *sampler, struct sampled_process *process, struct thread *thread,
                  struct observation *observation)
 {
@@ -206,8 +206,8 @@ int tell_program_ended(struct sampler *sampler, struct sampled_process *process)
     int err = process->objects ? 0 : channel_send(sampler->channel, &message);
     if (err || process->objects)
         program_release(message.program);
-    /* The collector has its own reference, and tells the worker when it has sent everything about
-     * the program. */
+    /* The collector has its own reference, and reports to the worker when it has sent everything
+     * about the program. */
     return err ? err
                : tell_collector(sampler, (struct notice){.kind = NOTICE_PROGRAM_OVER,
                                                          .process = process->objects});

@@ -1,8 +1,8 @@
-/* Tells the worker of a thread's life: completes observations and sends them.
+/* Reports a thread's life to the worker: completes observations and sends them.
  *
- * A thread's time is told without gaps: from life.begin to its end, each observation continues
- * where the one before ended. A thread that sleeps for long is reported now and then. All functions
- * return 0 or -ENOMEM. */
+ * A thread's time is reported without gaps: from life.begin to its end, each observation continues
+ * where the previous one ended. A thread that sleeps for long is reported now and then. All
+ * functions return 0 or -ENOMEM. */
 #ifndef FGPROF_SAMPLER_TELL_H
 #define FGPROF_SAMPLER_TELL_H
 
@@ -16,7 +16,7 @@ int tell_observed(struct sampler *sampler, struct sampled_process *process, stru
 int tell_sampled(struct sampler *sampler, struct sampled_process *process, struct thread *thread,
                  struct observation *observation);
 
-/* The thread still sleeps: tells what schedule.proven says. */
+/* The thread still sleeps: reports what schedule.proven says. */
 int tell_unmoved(struct sampler *sampler, struct sampled_process *process, struct thread *thread,
                  struct observation *observation);
 
@@ -24,7 +24,7 @@ int tell_unmoved(struct sampler *sampler, struct sampled_process *process, struc
 int tell_woken(struct sampler *sampler, struct sampled_process *process, struct thread *thread,
                struct observation *observation);
 
-/* The thread exists but could not be observed. Does nothing if the worker was told of it
+/* The thread exists but could not be observed. Does nothing if it was reported to the worker
  * recently. */
 int tell_assumed(struct sampler *sampler, struct sampled_process *process, struct thread *thread);
 

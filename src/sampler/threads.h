@@ -1,4 +1,5 @@
-/* The threads of a sampled process. What is known of a thread is divided by who uses it. */
+/* The threads of a sampled process. What is known of a thread is grouped by the file that uses
+ * it. */
 #ifndef FGPROF_SAMPLER_THREADS_H
 #define FGPROF_SAMPLER_THREADS_H
 
@@ -14,7 +15,7 @@
 /* tell.c: its life as far as the worker knows of it. */
 struct thread_life {
     bool is_new;          /* it came while recording, and was not looked at yet */
-    bool is_told;         /* the worker counts its time, since it was told of `begin` */
+    bool is_told;         /* the worker counts its time, since `begin` was reported */
     struct reading begin; /* its time counts from here */
     uint64_t told_ns;     /* the worker knows of its time up to here */
     bool has_exited;      /* a zombie: it exists, but none of its time counts */
@@ -50,7 +51,7 @@ struct thread_call {
     bool is_wanted; /* what it waits for has an owner, which may change: read at each look */
 };
 
-/* missed_sleeps.c: where it slept when looks at it were not proven, the last places. */
+/* missed_sleeps.c: the last places where it slept in unproven observations. */
 #define MISSED_PLACES 2
 struct thread_missed_sleeps {
     struct missed_sleep {
@@ -77,14 +78,14 @@ struct thread_wants {
     bool is_dumped;            /* a dump has its stack */
     uint64_t spared_ticks; /* found running at them since it was last stopped, and not stopped */
     uint32_t served;       /* the serial of the last request that was served */
-    uint32_t unasked;      /* copies that were told since the worker last asked for anything */
+    uint32_t unasked;      /* copies reported since the worker last asked for anything */
 };
 
 /* kernel_samples.c: whether the kernel samples it. */
 struct thread_kernel {
     bool is_sampled;             /* since the last look that found it running */
     bool was_renewed;            /* the event was closed, to get a new one, since the last sample */
-    uint64_t running_ns;         /* its running time at the last look that found it running, */
+    uint64_t running_ns;         /* its running time when last observed running, */
     uint64_t sampled_running_ns; /* and at the last such look before which it was sampled */
     uint64_t awaited_ns;         /* since when a dump waits for its sample; 0: it does not */
 };
@@ -94,7 +95,7 @@ struct thread_waiting {
     struct reading before; /* the look since which its waits for a CPU are known; at_ns 0: none */
     bool waits;            /* for a CPU, much */
     bool switches_often;   /* too often for an event */
-    bool needs_registers;  /* it sleeps where /proc does not tell enough */
+    bool needs_registers;  /* it sleeps where /proc does not show enough */
 };
 
 /* look.c: the last look that found it running. */
@@ -172,7 +173,7 @@ static inline bool thread_is_in_a_stop(const struct thread *thread)
     return thread->phase == PHASE_TO_STOP || thread->phase == PHASE_STOPPING;
 }
 
-/* Adds the thread to the counter, unless it has been counted for this. */
+/* Adds the thread to the counter, unless it was counted before. */
 static inline void thread_count_once(struct thread *thread, enum thread_fact fact,
                                      uint64_t *counter)
 {

@@ -15,10 +15,10 @@ bool waiting_observe(struct sampler *sampler, const struct sampled_process *proc
                      struct thread *thread, const struct reading *now,
                      struct observation *observation);
 
-/* The thread sleeps where a register is needed that /proc does not tell: it gets an event. */
+/* The thread sleeps where its stack needs a register that /proc does not show: it gets an event. */
 void waiting_need_registers(struct sampler *sampler, struct thread *thread);
 
-/* Adds to what was read of a thread asleep, `now`, what its event tells. */
+/* Adds what the event of a sleeping thread shows to `now`, what was read of it. */
 void waiting_complete(struct sampler *sampler, struct thread *thread, const struct reading *now,
                       struct registers *registers);
 

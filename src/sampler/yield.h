@@ -1,8 +1,8 @@
-/* When the sampling thread gives way to threads that were woken on its CPU.
+/* When the sampling thread yields to threads that were woken on its CPU.
  *
  * A round takes some tenths of a millisecond, and a thread whose timer fires on the sampler's CPU
- * meanwhile waits for its end. That costs the thread time, and a look that finds it awake says that
- * it was awake at the tick, where it slept: threads that sleep for a few tenths of a millisecond
+ * meanwhile waits for its end. That costs the thread time, and an observation that finds it awake
+ * counts it awake at the tick, when it slept: threads that sleep for a few tenths of a millisecond
  * were found awake three to four times as often as they are. */
 #ifndef FGPROF_SAMPLER_YIELD_H
 #define FGPROF_SAMPLER_YIELD_H

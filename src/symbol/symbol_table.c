@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of .gnu_debugdata. */
+/* Limits for .gnu_debugdata. */
 #define DECOMPRESSED_BYTES_MAX ((size_t)256 << 20)
 #define LZMA_MEMORY_MAX ((uint64_t)128 << 20)
 
@@ -167,7 +167,7 @@ int symbol_table_finish(struct symbol_table *table)
 }
 
 /* ".symtab" has versions within names: "read@@GLIBC_2.2.5", with one @ for an old version that new
- * programs do not get. */
+ * programs are not linked to. */
 struct candidate {
     const struct symbol_row *row;
     char *name; /* without the version */
@@ -216,7 +216,8 @@ static void consider(struct symbol_table *table, const struct symbol_row *row,
                      struct candidate *best)
 {
     const char *name = section_string(&table->strings[row->strings], row->name);
-    /* "$x" and the like tell code from data on aarch64 (ELF for the Arm 64-bit Architecture). */
+    /* "$x" and the like distinguish code from data on aarch64 (ELF for the Arm 64-bit
+     * Architecture). */
     if (!name || !*name || (name[0] == '$' && !row->has_size))
         return;
     struct candidate candidate = {.row = row, .name = strdup(name)};

@@ -10,9 +10,9 @@
 int variable_find(const struct module *module, uint64_t address, char **ret_name,
                   uint64_t *ret_offset);
 
-/* The C++ class of which objects point to that one of the module's own addresses, demangled; the
- * caller frees it. Of what std::make_shared allocates, it is the class of the object in there.
- * Returns 0, -ENOENT if no symbol says so, or -ENOMEM. Reads all symbols of the module. */
+/* The C++ class whose objects point to this address of the module, demangled; the caller frees it.
+ * For an allocation of std::make_shared it is the class of the object inside. Returns 0, -ENOENT if
+ * no symbol says so, or -ENOMEM. Reads all symbols of the module. */
 int class_find(const struct module *module, uint64_t address, char **ret_name);
 
 #endif

@@ -1,4 +1,4 @@
-/* Which address tells what code a frame is in. */
+/* Which address shows what code a frame is in. */
 #ifndef FGPROF_UNWIND_CODE_ADDRESS_H
 #define FGPROF_UNWIND_CODE_ADDRESS_H
 

@@ -56,7 +56,7 @@ enum step frame_step_to_left_stack(struct walk *walk, struct rule_tables *tables
                                    struct frame *frame, const struct mapping *mapping,
                                    const struct rule *rule);
 
-/* ---- If nothing tells, by what the stack and the code look like: frame_guesses.c ---- */
+/* ---- If nothing else works, by what the stack and the code look like: frame_guesses.c ---- */
 
 /* Whether a frame may return to `address`: it must be in code, after a call. Code that no file
  * holds, such as a JIT's, can't be checked. */

@@ -79,8 +79,8 @@ static bool is_one_function(const struct walk *walk, struct rule_tables *tables,
 }
 
 /* Where calls leave the return address in a register, a function has its caller's frame pointer
- * until it has saved both, and may never do so. The register tells: once the function has called
- * another, it points into the function itself. */
+ * until it has saved both, and may never do so. The register shows which: once the function has
+ * called another, it points into the function itself. */
 static enum step step_by_link(struct walk *walk, struct rule_tables *tables, struct frame *frame)
 {
     uint64_t saved;

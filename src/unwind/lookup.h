@@ -1,7 +1,7 @@
 /* What unwinding looks up in a module's unwind tables, symbol tables and code.
  *
- * They are what a target, or whoever made its files, wants them to be. So while sampling, a process
- * without privileges looks things up, and its answers are checked (see reader/lookup_reader.h).
+ * A target, or the author of its files, controls these. So while sampling, a process without
+ * privileges looks things up, and its answers are checked (see reader/lookup_reader.h).
  *
  * The process that samples still reads itself:
  *   - ELF headers: segments, build id, where the unwind tables are (elf/elf_file.h);
@@ -43,7 +43,7 @@ union lookup_answer {
     struct lookup_prologue prologue;
 };
 
-/* Somebody who looks things up. */
+/* The interface of something that looks things up. */
 struct lookups {
     /* Returns 0; -ENOEXEC if the module can't be read, and will not be; -EAGAIN if it can't be at
      * present; or -ENOMEM. */

@@ -11,7 +11,7 @@ enum rule_kind {
     RULE_CALLER,        /* the fields below lead to the caller */
     RULE_FIRST_FRAME,   /* there is no caller: the stack ends here */
     RULE_SIGNAL_FRAME,  /* the caller's registers are where the kernel put them for the handler */
-    RULE_UNKNOWN_FRAME, /* there is a caller, but nothing tells where, not even the frame pointer */
+    RULE_UNKNOWN_FRAME, /* there is a caller, but nothing shows where, not even the frame pointer */
     RULE_ON_THE_MOVE,   /* about to go on in another frame, as longjmp is: it is unknown which of
                            two is the caller */
     RULE_COMPLEX,       /* it can't be expressed in this form */
@@ -36,7 +36,7 @@ struct rule {
     bool has_frame_pointer; /* the caller's is known: it was saved, or is unchanged */
     bool may_not_be_saved;  /* unchanged if the frame pointer does not point to where it is saved */
     bool may_leave_stack;   /* the caller's frame may be on another stack */
-    bool is_from_code;      /* the module did not tell it, so it must be checked */
+    bool is_from_code;      /* not from the module, so it must be checked */
     bool is_no_call;        /* what returns to the next address was not called here, but made to
                                return there */
     bool caller_is_exact; /* the caller did not call: it was made to look so, at any instruction */

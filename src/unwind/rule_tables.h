@@ -22,7 +22,7 @@ struct module_rules {
 };
 
 struct rule_tables {
-    struct lookups *lookups;    /* who looks up what is not known yet; NULL: it is done here, */
+    struct lookups *lookups;    /* looks up what is not known yet; NULL: it is done here, */
     struct own_lookups own;     /* by this */
     struct module_rules *items; /* by the module's number */
     size_t count, capacity;
@@ -41,7 +41,7 @@ const struct rule *rule_tables_find_generated(const struct rule_tables *tables, 
                                               uint64_t address);
 
 /* Learns the rule of `address` from the machine code of its function, which begins at `function`,
- * as far as the code could be read. That the code does not tell is learnt too. Returns 0 or
+ * as far as the code could be read. It also learns that the code does not show it. Returns 0 or
  * -ENOMEM. */
 int rule_tables_learn_generated(struct rule_tables *tables, uint32_t space, uint64_t address,
                                 uint64_t function, const uint8_t *code, size_t code_bytes);

@@ -39,7 +39,7 @@ void unwinder_drop(struct unwinder *unwinder, const struct space *space);
 /* Forgets the module, which is about to be closed. */
 void unwinder_forget_module(struct unwinder *unwinder, const struct module *module);
 
-/* Forgets what unwinder_learn was told about the space; it will be told anew. */
+/* Forgets what unwinder_learn learned about the space; it will be called again. */
 void unwinder_forget(struct unwinder *unwinder, const struct space *space);
 
 #endif

@@ -157,7 +157,7 @@ bool lock_is_glibc_file(const char *path)
            strncmp(file, "libpthread-2.", 13) == 0 || strncmp(file, "libpthread.so.0", 15) == 0;
 }
 
-/* Functions that glibc has and musl has not, which tell also in a static program. */
+/* Functions of glibc that musl lacks, which also identify a static program. */
 static bool proves_glibc(const char *name)
 {
     return strncmp(name, "__lll_lock_wait", 15) == 0 || strncmp(name, "___pthread_", 11) == 0 ||
@@ -251,7 +251,7 @@ static bool read_rwlock_at(const uint32_t *rwlock, struct lock *lock)
     return true;
 }
 
-/* The futex is one of three words of the lock. The function's argument would tell which, but is not
+/* The futex is one of three words of the lock. The function's argument would show which, but is not
  * known. So the lock is believed only if its words make sense for exactly one of them. */
 static void read_rwlock(const struct words *words, struct lock *lock)
 {
@@ -317,7 +317,7 @@ struct lock lock_of(const struct lock_site *site, const struct call_target *targ
  * own are at least 32 bytes apart, and others put those of one size together, at least the 32 bytes
  * of a semaphore. */
 #define NEAR_BYTES 24u
-/* Of std::make_shared: a vtable pointer and two counts, then the object. */
+/* std::make_shared allocates a vtable pointer and two counts, then the object. */
 #define SHARED_COUNTS_BYTES 16u
 /* An allocation of glibc's malloc (struct malloc_chunk of its malloc.c): its size is the word
  * before it and counts that word, but not the word before that. */

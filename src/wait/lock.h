@@ -1,21 +1,21 @@
 /* What lock a futex belongs to, and which thread holds it.
  *
- * A futex is a word and nothing more. It is taken for part of a lock only if the thread's own stack
- * says so, and an owner is believed only if the lock's other words agree. */
+ * A futex is only a word. It counts as part of a lock only if the thread's own stack says so, and
+ * an owner is believed only if the lock's other words agree. */
 #ifndef FGPROF_WAIT_LOCK_H
 #define FGPROF_WAIT_LOCK_H
 
 #include "observe/call.h"
 #include "wait/resource.h"
 
-#define LOCK_FRAMES_MAX 8 /* innermost ones, inlined ones among them, that tell of a lock */
+#define LOCK_FRAMES_MAX 8 /* innermost ones, inlined ones among them, that indicate a lock */
 
 struct lock_frame {
     const char *function; /* its symbol's name, not demangled */
     const char *file;     /* the path of the file that it lies in; "": none */
 };
 
-/* What a stack tells about the lock that its thread waits for. */
+/* What a stack shows of the lock that its thread waits for. */
 struct lock_site {
     enum resource_kind kind; /* RESOURCE_FUTEX: not known */
     bool is_glibc;           /* it is a lock of glibc, so its words can be read */

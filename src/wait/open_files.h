@@ -13,7 +13,7 @@
 /* What /proc/PID/fdinfo says of a descriptor. */
 struct descriptor_info {
     bool is_readable, is_writable; /* as it was opened */
-    uint64_t inode;                /* 0: a kernel before 5.14, which does not tell */
+    uint64_t inode;                /* 0: a kernel before 5.14, which does not show it */
     pid_t process_id;              /* that a pidfd stands for; 0: it is none, or has exited */
     uint64_t polled_count;         /* of an epoll descriptor */
     struct polled polled;          /* the first of them */

@@ -68,8 +68,8 @@ struct thread_account {
     uint32_t owner_plus_1;  /* the number of the thread; 0: nobody is known */
     uint64_t owner_read_ns; /* CLOCK_MONOTONIC */
     bool owner_must_act;    /* the wait is for a lock or a thread: nobody else can end it */
-    bool is_in_deadlock;    /* which was told */
-    /* Of the wait that was found last, if it has no owner yet: */
+    bool is_in_deadlock;    /* which was reported */
+    /* The last wait that was found, if it has no owner yet: */
     uint32_t unowned_sample;
     uint64_t unowned_sleeps; /* that were counted there */
     uint32_t awake_sample;   /* the sample of when it was last seen running or about to: */

@@ -17,7 +17,7 @@ struct site {
     bool is_known;
     bool has_base_pointer;
     uint64_t distance;      /* of the frame pointer from the stack pointer */
-    uint64_t base_distance; /* of the base pointer, which only a stop tells */
+    uint64_t base_distance; /* of the base pointer, which only a stop shows */
     uint64_t asked_ns;      /* CLOCK_MONOTONIC: when a thread was to be stopped there last */
     unsigned stops_left;    /* how often that may be tried */
 };

@@ -38,7 +38,7 @@ static int find_name(struct kernel_names *names, uint64_t address, const char **
     return err;
 }
 
-/* Appends a line, unless then there were no room for NO_NAME. */
+/* Appends a line if that leaves room for NO_NAME. */
 static bool append(char *text, size_t *length, const char *name)
 {
     size_t bytes = strlen(name);

@@ -9,7 +9,7 @@
 
 /* The thread's span by the label of an observation. */
 struct span_sight {
-    bool is_known;     /* false: the labels could not be read, and the span goes on */
+    bool is_known;     /* false: the labels could not be read, and the span continues */
     uint64_t identity; /* of the value and the ids; 0: no span */
 };
 
@@ -23,10 +23,9 @@ struct program_labels {
     struct context_place told;  /* as the sampling thread knows it */
 };
 
-/* Finds where the program's threads have their contexts, and tells the sampling thread. Costs
- * nothing if the process publishes no context: without that, its threads' are not to be read (OTEP
- * 4947). Returns 0 or
- * -ENOMEM. */
+/* Finds where the program's threads have their contexts, and sends that to the sampling thread.
+ * Costs nothing if the process publishes no context: without that, its threads' are not to be read
+ * (OTEP 4947). Returns 0 or -ENOMEM. */
 int program_labels_update(struct program_labels *labels, const struct program_maps *maps,
                           const struct observation *observation, struct channel *channel);
 

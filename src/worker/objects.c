@@ -35,7 +35,7 @@ static void drop_makers_frames(struct stack *stack, const struct object_news *ne
         memmove(stack->addresses, stack->addresses + drop, stack->depth * sizeof *stack->addresses);
 }
 
-/* Whether it is told by the stack of the thread that made it. */
+/* Whether the message has the stack of the thread that made it. */
 static bool is_made(const struct object_news *news)
 {
     return news->origin == ORIGIN_SEEN || news->origin == ORIGIN_LATER;
@@ -85,8 +85,8 @@ static int start_stack(const struct object_news *news, const struct program_tabl
     return 0;
 }
 
-/* The stack of who made the object, or of a thread that nobody saw being made. Of that one its
- * first frames are shown, so it must be whole. */
+/* The stack of the thread that made the object, or of a thread whose creation nothing saw. The
+ * first frames of the latter are shown, so it must be whole. */
 static int find_stack(const struct unwind_means *means, const struct object_news *news,
                       struct program_tables *program, struct stack *stack, uint32_t *ret_space)
 {
@@ -122,8 +122,7 @@ static uint32_t tid_of(uint64_t key)
     return key <= INT32_MAX ? (uint32_t)key : 0;
 }
 
-/* The listing found the thread before those who saw it being made could say so: its name is known
- * since. */
+/* The listing found the thread before its creation was reported: its name has been known since. */
 static int count_made_late(struct results *results, const struct object_maker *known,
                            struct object_maker *maker, uint64_t key)
 {

@@ -1,8 +1,8 @@
-/* The owners of what threads wait for, locks and what peer_waits.c tells, and where these owners
- * are at the same tick. The process that owns something is taken for a thread if it has only one.
+/* The owners of what threads wait for (locks, and what peer_waits.c finds), and where these owners
+ * are at the same tick. An owning process with only one thread counts as that thread.
  *
- * A round's observations come one after the other, and an owner's may come after that of the thread
- * that waits for it. So waits for an owner are held until the round is over. */
+ * An owner's observation may come later in a round than that of its waiter, so waits for an owner
+ * are held until the round is over. */
 #ifndef FGPROF_WORKER_OWNERS_H
 #define FGPROF_WORKER_OWNERS_H
 

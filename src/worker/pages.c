@@ -144,9 +144,9 @@ static uint32_t scaled(uint32_t number, double factor, uint64_t chance)
     return whole + (exact - whole > (double)(chance >> 11) / (double)(1ull << 53));
 }
 
-/* If not all faults of a page were told, memory that was freed and touched again may be counted
- * several times, for all that touched it. In a part of the memory no more can be resident than is:
- * what is counted for more, and not by chance, is scaled down. */
+/* If some faults of a page were not reported, memory that was freed and touched again may be
+ * counted several times, for each thread that touched it. What is counted in a part of the memory
+ * beyond its resident pages, and beyond chance, is scaled down. */
 static int limit_block(const struct check *check, size_t first, size_t end)
 {
     struct listed_object *rows = check->checks->rows;
@@ -302,7 +302,7 @@ void pages_forget(struct page_checks *checks, struct results *results, uint32_t 
         checks->processes[process].most_bytes = 0;
 }
 
-/* What was told since the last check may be more, too. */
+/* What was reported since the last check may be too much as well. */
 int pages_leave(struct page_checks *checks, struct results *results, uint32_t process)
 {
     struct check check = {checks, &results->objects, process, NULL, {0}, 0};

@@ -1,10 +1,10 @@
 /* Which of the pages that were counted (OBJECT_PAGE of objects/source.h) are still resident.
  *
- * A page that is freed and then touched again is told anew, by its key; what goes for good must be
- * looked for.
+ * A page that is freed and then touched again is reported again, by its key; pages that go for good
+ * must be looked for.
  *
- * Many programs free all that they have before they end. So of a process that has ended those pages
- * stay counted that were resident when most were, as far as it was looked. */
+ * Many programs free everything before they exit. So for an exited process, the pages count that
+ * were resident at the check that found most. */
 #ifndef FGPROF_WORKER_PAGES_H
 #define FGPROF_WORKER_PAGES_H
 

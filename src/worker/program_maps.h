@@ -11,11 +11,11 @@
 /* Zeroed at first. */
 struct program_maps {
     struct space *space; /* NULL: the maps have not been read yet, or can't be */
-    bool is_gone;        /* the program had ended when its maps were to be read */
+    bool is_gone;        /* the program ended before its maps were read */
     struct throttle reading;
     int kept_fd;              /* the last maps that were read when the program had ended; 0: none */
     uint64_t replaced_ns;     /* when other code was last found where some had been; 0: never */
-    bool replaced_is_told;    /* the sampling thread was told of that */
+    bool replaced_is_told;    /* reported to the sampling thread */
     unsigned spare_readings;  /* readings of a new program's maps beyond one a round */
     struct stack_areas areas; /* empty until they are needed */
     struct throttle areas_reading;

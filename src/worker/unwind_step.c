@@ -69,7 +69,7 @@ int unwind_step_run(struct unwind_step *step)
 }
 
 /* ---- What a snapshot lacked that a new one can have: more of the stack, where the stack ends, or
- * the other stack that it goes on to ---- */
+ * the other stack that it continues on ---- */
 
 #define TRIES_MAX 8 /* observations of a thread in a row, for more of its stack or new maps */
 #define STACK_LIMIT_MIN (2u << 10)
@@ -169,10 +169,9 @@ static int ask_for_longer(struct unwind_step *step)
     return ask(step, REQUEST_STACK_ANEW);
 }
 
-/* Whether to look for another stack in this round. If that was in vain from about the same place,
- * it is tried in ever fewer rounds: a damaged stack leads anywhere, and each try stops a running
- * thread. From another place it may lead to the end: a thread that was in a signal handler has left
- * it. */
+/* Whether to look for another stack in this round. If that failed from about the same place, it is
+ * tried in fewer and fewer rounds: a damaged stack leads anywhere, and each try stops a running
+ * thread. From another place it may succeed: the thread may have left a signal handler. */
 static bool may_look_elsewhere(const struct unwind_step *step)
 {
     struct thread_unwinding *thread = step->thread;
@@ -206,7 +205,7 @@ static void place_other_stack(struct stack_place *other, const struct stack_area
         *other = (struct stack_place){start, OTHER_STACK_BYTES};
 }
 
-/* The stack goes on in another mapping: asks to copy that place too, if that is likely to help. A
+/* The stack continues in another mapping: asks to copy that place too, if that is likely to help. A
  * damaged stack leads anywhere. */
 static int ask_for_other(struct unwind_step *step)
 {
@@ -292,14 +291,14 @@ static int adjust_stack_limits(const struct unwind_step *step)
         thread->other_misses = 0;
         thread->is_endless = false;
     }
-    /* A stack cut for want of a register does not show how much is needed with it. */
+    /* A stack cut because a register is missing does not show how much is needed with it. */
     if (step->stack->cut != STACK_CUT_NO_REGISTER)
         adjust_limit(thread, hints->stack_bytes_used, &is_news);
     adjust_other(thread, hints->used_other_stack, &is_news);
     if (is_news)
         err = send_limits(step, REQUEST_STACK);
-    /* It may sleep in code that was mapped after the maps were read. It is observed again once: by
-     * the next round that code is known. */
+    /* It may sleep in code that was mapped after the maps were read. It is observed again once, as
+     * the next round knows that code. */
     if (!err && hints->has_unknown_address && !thread->leads_nowhere)
         err = send_limits(step, REQUEST_LATER);
     thread->leads_nowhere = hints->has_unknown_address;

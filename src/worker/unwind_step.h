@@ -12,7 +12,7 @@
 struct thread_unwinding {
     /* How much of its stacks the sampling thread copies: */
     size_t stack_limit;             /* bytes */
-    struct stack_place other_stack; /* where the stack goes on; address 0: it does not */
+    struct stack_place other_stack; /* where the stack continues; address 0: nowhere */
     unsigned roomy_samples;         /* samples in a row that needed much less: */
     size_t roomy_limit;             /* bytes: this at most */
     unsigned other_unused;          /* samples in a row that did not go on there */
@@ -25,7 +25,7 @@ struct thread_unwinding {
     uint64_t other_from, other_tick; /* that stack pointer, and the last such round */
     /* Its registers at its last stop, which it does not show asleep. */
     uint64_t stopped_sp, stopped_frame_pointer, stopped_base_pointer;
-    bool wants_registers;  /* its frame pointer was not to be had otherwise */
+    bool wants_registers;  /* there was no other way to get its frame pointer */
     struct site_keys site; /* the site at which it is to be stopped, if any */
 };
 

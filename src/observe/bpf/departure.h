@@ -52,7 +52,7 @@ struct past_departure {
     const unsigned char *other_stack; /* what was at other_address, on the stack that it had left */
     uint64_t other_address;
     size_t other_bytes; /* 0: none */
-    bool has_one_stack; /* as far as frame pointers tell */
+    bool has_one_stack; /* as far as frame pointers show them */
     /* The memory of the futex that it waited for, from SWITCH_FUTEX_BYTES_BEFORE before it on;
      * NULL: none. `has_futex_before`: what is before the futex is known, too. */
     const unsigned char *futex;

@@ -20,7 +20,7 @@ struct page_levels {
 struct filter {
     struct perf_filter_bpf *programs;
     int program_fd;
-    /* Of page faults; else NULL and 0: */
+    /* For page faults only; else NULL and 0: */
     volatile struct page_choice *choices;        /* by group */
     const volatile struct passed_faults *passed; /* by CPU */
     unsigned passed_cpus;

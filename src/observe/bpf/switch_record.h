@@ -49,8 +49,8 @@ struct switch_options {
 struct switch_record;
 
 /* Returns 0; -ENOTSUP if the kernel has no BTF, or not the helpers that are needed; -EPERM if it is
- * not permitted; -EINVAL for options out of range; or another negative errno: what `log` was told
- * then says why. */
+ * not permitted; -EINVAL for options out of range; or another negative errno, whose reason went to
+ * `log`. */
 int switch_record_open(const struct switch_options *options, struct switch_record **ret_record);
 /* Accepts NULL. */
 void switch_record_free(struct switch_record *record);
@@ -76,8 +76,8 @@ struct slot_view {
  * slot could not be read. */
 int switch_record_read(struct switch_record *record, pid_t tid, struct slot_view *ret_view);
 
-/* Whether the thread has not left its CPU nor come to one since it was read: if it was off its CPU,
- * memory read meanwhile is as it was all the time. */
+/* Whether the thread has neither left a CPU nor got one since it was read: if it was off its CPU,
+ * its memory did not change meanwhile. */
 bool switch_record_is_unmoved(const struct switch_record *record, const struct slot_view *view);
 
 /* No message is wanted for this tick and those before it, for the departure that was read. (One may

@@ -58,7 +58,7 @@ static int abbrevs_read(struct abbrevs *abbrevs, struct section *section, uint64
 {
     const unsigned char *start;
     int err = -EAGAIN;
-    /* Only the table's end tells how long it is. */
+    /* Only the table's end shows how long it is. */
     for (size_t wanted = 4096; err == -EAGAIN && wanted <= ABBREVS_BYTES_MAX; wanted *= 4) {
         size_t count = section_peek(section, at, wanted, &start);
         abbrevs->count = abbrevs->attribute_count = 0;

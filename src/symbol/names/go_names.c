@@ -34,7 +34,7 @@ void go_names_close(struct go_names *names)
     free(names);
 }
 
-/* If memory is short, the string is not known. */
+/* Without memory, the string is unknown. */
 static const char *keep(struct go_names *names, const char *string)
 {
     uint32_t id;

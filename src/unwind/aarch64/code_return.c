@@ -227,7 +227,7 @@ static void add_way(struct search *search, const struct way *way, uint64_t addre
     search->ways[search->way_count++].address = address;
 }
 
-/* A way has come to a return. */
+/* A path has reached a return. */
 static void note_return(struct search *search, const struct way *way)
 {
     struct code_return found = {

@@ -2,8 +2,8 @@
 #include "unwind/cfi/cfi.h"
 #include "elf/dwarf.h"
 
-/* Skips the operands of an operation (DWARF 5, 7.7.1). Returns false for one that may not come to
- * an end, that may fault (the least number divided by -1), or that is unknown. */
+/* Skips the operands of an operation (DWARF 5, 7.7.1). Returns false for one that may not end, that
+ * may fault (the least number divided by -1), or that is unknown. */
 static bool skip_operands(struct bytes *code, uint8_t operation)
 {
     if ((operation >= DW_OP_lit0 && operation <= DW_OP_lit31) ||

@@ -1,5 +1,5 @@
-/* How far a function reaches whose size nothing tells. The build compiles one of
- * x86_64/code_end.c and aarch64/code.c. */
+/* Where a function of unknown size ends. The build compiles one of x86_64/code_end.c and
+ * aarch64/code.c. */
 #ifndef FGPROF_UNWIND_CODE_CODE_END_H
 #define FGPROF_UNWIND_CODE_CODE_END_H
 

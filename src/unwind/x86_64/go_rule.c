@@ -66,7 +66,7 @@ static bool code_is(const struct pclntab *table, uint64_t address, const void *c
     return module_read(table->module, address, there, bytes) && memcmp(there, code, bytes) == 0;
 }
 
-/* The rule of a function of which nothing else is to be said. */
+/* The rule of a function without anything special. */
 static struct rule rule_of_frame(uint32_t frame_bytes, bool is_at_call)
 {
     struct rule rule = {
