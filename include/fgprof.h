@@ -194,6 +194,11 @@ FGPROF_API int fgprof_options_set_idle(fgprof_options *options, bool are_kept);
  * function that they run. Default: false. fgprof_recorder_new fails without CAP_SYS_ADMIN. */
 FGPROF_API int fgprof_options_set_kernel_stacks(fgprof_options *options, bool are_wanted);
 
+/* Sets whether stacks of threads that run Python keep the interpreter's own frames, beside the
+ * Python functions that these run. Default: false: only Python functions are there, and those of
+ * libraries. */
+FGPROF_API int fgprof_options_set_native_frames(fgprof_options *options, bool are_kept);
+
 /* Sets whether to sample the descendants of the processes too, each as a process of its own, from
  * its birth, and also after its parent has exited. The calling process is never sampled. Sampling
  * still ends when a spawned command exits. Default: false. */
@@ -503,6 +508,12 @@ struct fgprof_summary {
     uint64_t kernel_names_refusal;
     uint64_t waits_limited; /* that are shown as waits for "[other]", as there were 65,536 different
                                locks, owners of these, files and so on */
+    /* Of threads that run Python (3.11 to 3.13), by how often a stack was looked at: */
+    uint64_t python_stacks;         /* those with Python frames in place of the interpreter's */
+    uint64_t python_stacks_missing; /* without: shown with the interpreter's own frames, as the
+                                       thread had moved or the two did not fit together */
+    uint64_t python_version; /* of an interpreter that can't be read, as PY_VERSION_HEX; 1: older
+                                than 3.11; 0: there was none */
 };
 
 /* Fills the caller's struct. `bytes` is its size, sizeof *ret_summary: see "Compatibility". */

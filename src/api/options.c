@@ -120,6 +120,12 @@ int fgprof_options_set_names(fgprof_options *options, enum fgprof_names names)
     return 0;
 }
 
+int fgprof_options_set_native_frames(fgprof_options *options, bool are_kept)
+{
+    options->keeps_native_frames = are_kept;
+    return 0;
+}
+
 int fgprof_options_set_kernel_stacks(fgprof_options *options, bool are_wanted)
 {
     options->sampler.has_kernel_stacks = are_wanted;

@@ -195,6 +195,25 @@ static void summarize_labels(const struct fgprof_summary *summary)
                 summary->labels_limited == 1 ? "time labels had" : "times labels had");
 }
 
+/* Which functions of Python there are. */
+static void summarize_python(const struct fgprof_summary *summary)
+{
+    uint64_t missing = summary->python_stacks_missing, version = summary->python_version;
+    if (missing)
+        fprintf(stderr,
+                "  Python functions are not known in %" PRIu64 " of %" PRIu64
+                " stacks of Python threads: these have the interpreter's own\n",
+                missing, missing + summary->python_stacks);
+    if (version == 1)
+        fputs("  Python before 3.11 is not read: its stacks have the interpreter's own functions\n",
+              stderr);
+    else if (version)
+        fprintf(stderr,
+                "  Python %" PRIu64 ".%" PRIu64
+                " is not read: its stacks have the interpreter's own functions\n",
+                version >> 24, version >> 16 & 0xff);
+}
+
 static void summarize_waits(const struct fgprof_summary *summary)
 {
     if (summary->waits_limited)
@@ -209,6 +228,7 @@ static void summarize_exceptions(const fgprof_profile *profile,
                                  const struct fgprof_summary *summary)
 {
     summarize_deadlocks(profile);
+    summarize_python(summary);
     summarize_unreadable(profile, summary->modules_unreadable);
     if (summary->samples_not_captured) {
         fprintf(stderr, "  %.2f %% of samples have no stack: their threads did not stop in time\n",

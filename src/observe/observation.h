@@ -111,7 +111,8 @@ struct observation {
      * once this one is gone. */
     uint32_t thread;
     pid_t process_id, tid;
-    pid_t inner_tid;         /* its id in its own PID namespace (pid_namespaces(7)); 0: not known */
+    pid_t inner_tid;   /* its id in its own PID namespace (pid_namespaces(7)); 0: not known */
+    bool knows_python; /* the process is known to run Python: frames were read, if there are any */
     struct program *program; /* a reference; NULL: it is unknown which program it ran */
     uint32_t process;        /* the number of its process in the recording */
     bool has_name;           /* `name` was read since the last observation */

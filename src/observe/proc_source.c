@@ -97,6 +97,7 @@ static int copy_asleep(const struct subject *subject, const struct watch_place *
         return -ESRCH;
     snapshot_copy_stacks(snapshot, subject->tid, subject->stack_areas, subject->stack_limit,
                          &subject->other_stack);
+    snapshot_copy_python(snapshot, &subject->python, subject->tid, subject->stack_areas);
     err = check_stayed(place, watch, &observation->now.activity);
     observation->asleep.was_asleep = err == -EAGAIN;
     if (err)

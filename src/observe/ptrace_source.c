@@ -93,6 +93,8 @@ static enum outcome begin_stop(struct source *source, const struct subject *subj
     if (subject->context)
         snapshot_context(observation->snapshot); /* while it is stopped, no memory is asked for */
     struct pending *item = &stopped->pending[stopped->count];
+    if (subject->python.layout)
+        snapshot_make_room_for_python(observation->snapshot);
     *item = (struct pending){.subject = *subject, .observation = *observation};
     reaper_watch(stopped->reaper);
     if (!is_leader && reaper_hold(stopped->reaper, subject->tid))
@@ -172,6 +174,13 @@ static void read_context(const struct stopped_source *stopped, const struct subj
     thread_context_read(&thread, subject->context, context);
 }
 
+static void copy_stacks(const struct subject *subject, struct snapshot *snapshot)
+{
+    snapshot_copy_stacks(snapshot, subject->tid, subject->stack_areas, subject->stack_limit,
+                         &subject->other_stack);
+    snapshot_copy_python(snapshot, &subject->python, subject->tid, subject->stack_areas);
+}
+
 /* Copies a thread and lets it go, if it has stopped. */
 static void try_to_copy(struct stopped_source *stopped, struct pending *item)
 {
@@ -186,8 +195,7 @@ static void try_to_copy(struct stopped_source *stopped, struct pending *item)
     }
     err = registers_read_stopped(stop->tid, &snapshot->registers);
     if (!err)
-        snapshot_copy_stacks(snapshot, subject->tid, subject->stack_areas, subject->stack_limit,
-                             &subject->other_stack);
+        copy_stacks(subject, snapshot);
     if (!err)
         read_context(stopped, subject, snapshot);
     if (!err && !stop->is_group_stop)

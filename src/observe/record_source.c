@@ -83,6 +83,7 @@ static enum outcome copy(const struct record_source *own, const struct subject *
         return OUTCOME_GONE;
     snapshot_copy_stacks(snapshot, subject->tid, subject->stack_areas, subject->stack_limit,
                          &subject->other_stack);
+    snapshot_copy_python(snapshot, &subject->python, subject->tid, subject->stack_areas);
     if (!switch_record_is_unmoved(own->record, view))
         return OUTCOME_PENDING;
     observation->state = departure->state;

@@ -12,6 +12,7 @@ void snapshot_clear(struct snapshot *snapshot)
     free(snapshot->kernel_stack);
     free(snapshot->kernel_chain.addresses);
     free(snapshot->context);
+    free(snapshot->python);
     *snapshot = (struct snapshot){0};
 }
 
@@ -39,6 +40,8 @@ void snapshot_forget(struct snapshot *snapshot)
 {
     if (snapshot->context)
         snapshot->context->state = CONTEXT_NOT_READ;
+    if (snapshot->python)
+        snapshot->python->state = PYTHON_FRAMES_NOT_READ;
     snapshot->kernel_chain.count = 0;
 }
 
@@ -48,6 +51,27 @@ struct kernel_chain *snapshot_kernel_chain(struct snapshot *snapshot)
     if (!chain->addresses)
         chain->addresses = calloc(KERNEL_CHAIN_MAX, sizeof *chain->addresses);
     return chain->addresses ? chain : NULL;
+}
+
+void snapshot_make_room_for_python(struct snapshot *snapshot)
+{
+    if (!snapshot->python)
+        snapshot->python = malloc(sizeof *snapshot->python);
+    if (snapshot->python)
+        snapshot->python->state = PYTHON_FRAMES_NOT_READ;
+}
+
+void snapshot_copy_python(struct snapshot *snapshot, const struct python_thread *thread, pid_t tid,
+                          const struct stack_areas *areas)
+{
+    if (!thread->layout) {
+        if (snapshot->python)
+            snapshot->python->state = PYTHON_FRAMES_NOT_READ;
+        return;
+    }
+    snapshot_make_room_for_python(snapshot);
+    if (snapshot->python)
+        python_frames_read(thread, tid, areas, snapshot->python);
 }
 
 struct thread_context *snapshot_context(struct snapshot *snapshot)

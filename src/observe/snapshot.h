@@ -5,6 +5,7 @@
 #include "observe/registers.h"
 #include "observe/thread_context.h"
 #include "proc/stack_areas.h"
+#include "runtime/python/frames.h"
 
 struct stack_copy {
     uint64_t address; /* of memory[0] */
@@ -37,6 +38,7 @@ struct snapshot {
     char *kernel_stack; /* of a sleeping thread, as made by kernel_stack_parse; NULL: never read */
     struct kernel_chain kernel_chain; /* of a running thread */
     struct thread_context *context;   /* NULL: never read */
+    struct python_frames *python;     /* NULL: never read */
 };
 
 /* Where the other stack is, and how much of it to copy; address 0: there is none. */
@@ -66,12 +68,20 @@ void snapshot_copy_rest(struct snapshot *snapshot, pid_t tid, const struct stack
  * behind the end of the stack's mapping, if that is known. */
 void snapshot_end_stack(struct snapshot *snapshot, const struct stack_areas *areas);
 
+/* Reads the Python frames of thread `tid`, if it has any, with the same right as the stack: the
+ * thread sleeps, or is stopped. */
+void snapshot_copy_python(struct snapshot *snapshot, const struct python_thread *thread, pid_t tid,
+                          const struct stack_areas *areas);
+
 /* Forgets what an earlier look may have read of another thread: the context and the kernel
  * chain. */
 void snapshot_forget(struct snapshot *snapshot);
 
 /* The kernel chain, to be read into, with room for KERNEL_CHAIN_MAX; NULL if memory is short. */
 struct kernel_chain *snapshot_kernel_chain(struct snapshot *snapshot);
+
+/* Makes room for Python frames, before a thread is paused. */
+void snapshot_make_room_for_python(struct snapshot *snapshot);
 
 /* The context, to be read into; NULL if memory is short. */
 struct thread_context *snapshot_context(struct snapshot *snapshot);

@@ -35,6 +35,7 @@ struct subject {
     bool wants_copy;                       /* even if it has not moved since its last observation */
     bool waits_for_cpu;                    /* it often does: if it has not moved, it is looked
                                               whether it has been woken */
+    struct python_thread python;           /* layout NULL: its Python frames are not read */
     const struct context_place *context;   /* where its context is to be read; NULL: nowhere */
     bool wants_call;                       /* what it waits for is read, */
     struct call_target call;   /* and if it has not moved, of this call; CALL_OTHER: it is not */

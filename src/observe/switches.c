@@ -124,6 +124,7 @@ static enum outcome observe(struct source *source, const struct subject *subject
         return OUTCOME_RUNNING;
     snapshot_copy_stacks(snapshot, subject->tid, subject->stack_areas, subject->stack_limit,
                          &subject->other_stack);
+    snapshot_copy_python(snapshot, &subject->python, subject->tid, subject->stack_areas);
     uint64_t thread_pointer = 0;
     const struct context_thread thread = {subject->tid, subject->stack_areas, &thread_pointer};
     struct thread_context *context = subject->context ? snapshot_context(snapshot) : NULL;

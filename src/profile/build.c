@@ -105,10 +105,30 @@ static int add_main_mapping(struct naming *naming)
     return 0;
 }
 
+static int add_runtime_location(struct naming *naming, const struct runtime_frame *frame,
+                                uint64_t address, uint32_t *ret_location)
+{
+    const struct strings *strings = &naming->counted->runtime_frames->strings;
+    const char *name = strings_get(strings, frame->name);
+    struct profile_line line = {.line = frame->line};
+    bool is_new;
+    /* pprof removes what is in <> from a name that equals its symbol, and here it is "<module>". */
+    int err = profile_add_function(naming->profile, name, "", strings_get(strings, frame->file),
+                                   &line.function);
+    if (!err)
+        err = profile_add_location(naming->profile, address, PROFILE_NO_MAPPING, ret_location,
+                                   &is_new);
+    return err || !is_new ? err : profile_set_lines(naming->profile, *ret_location, &line, 1);
+}
+
 static int add_location(struct naming *naming, struct space *space, uint64_t address,
                         uint32_t *ret_location)
 {
     const struct mapping *mapping = space_find(space, address);
+    const struct runtime_frame *frame =
+        mapping ? NULL : runtime_frames_find(naming->counted->runtime_frames, address);
+    if (frame)
+        return add_runtime_location(naming, frame, address, ret_location);
     if (mapping && space->jit && jit_find(space->jit, space->id, address))
         return name_jit_location(naming->profile, naming->sources, space, mapping, address,
                                  ret_location);

@@ -6,6 +6,7 @@
 #include "count/elapsed.h"
 #include "count/label_sets.h"
 #include "count/objects.h"
+#include "count/runtime_frames.h"
 #include "count/stack_table.h"
 #include "count/waits.h"
 #include "mapping/spaces.h"
@@ -14,6 +15,7 @@ struct counted {
     const struct stack_table *table;
     const struct waits *waits; /* the table's wait_plus_1 */
     const struct label_sets *label_sets;
+    const struct runtime_frames *runtime_frames;
     const struct deadlocks *deadlocks;
     uint64_t begin_ns;               /* CLOCK_MONOTONIC: when the recording began */
     const struct timeline *timeline; /* what was kept of the table's samples; NULL: nothing */

@@ -186,6 +186,8 @@ static void subtract_counts(const struct checkpoint *checkpoint, struct result_c
     results->labels_unreadable -= checkpoint->results.labels_unreadable;
     results->labels_bad -= checkpoint->results.labels_bad;
     results->labels_limited -= checkpoint->results.labels_limited;
+    results->python_stacks -= checkpoint->results.python_stacks;
+    results->python_stacks_missing -= checkpoint->results.python_stacks_missing;
     results->spans_kept -= checkpoint->results.spans_kept;
     results->spans_dropped -= checkpoint->results.spans_dropped;
     results->spans_dropped_ns -= checkpoint->results.spans_dropped_ns;

@@ -76,6 +76,15 @@ static int copy_label_sets(struct label_sets *to, const struct label_sets *from)
     return copy_strings(&to->strings, &from->strings);
 }
 
+/* Rows are only ever added, and keep their numbers. */
+static int copy_runtime_frames(struct runtime_frames *to, const struct runtime_frames *from)
+{
+    if (array_reserve(&to->items, &to->capacity, from->count))
+        return -ENOMEM;
+    append_rows(to->items, &to->count, from->items, from->count, sizeof *to->items);
+    return copy_strings(&to->strings, &from->strings);
+}
+
 /* Copies what profiles use: not the ticks and waits that are still open. */
 static int copy_elapsed(struct results *to, const struct results *from)
 {
@@ -136,6 +145,8 @@ int copy_update(struct copy *copy, const struct results *results,
     if (!err)
         err = copy_label_sets(&to->label_sets, &results->label_sets);
     if (!err)
+        err = copy_runtime_frames(&to->runtime_frames, &results->runtime_frames);
+    if (!err)
         err = copy_elapsed(to, results);
     if (!err)
         err = copy_strings(&to->strings, &results->strings);
@@ -153,6 +164,7 @@ void copy_free(struct copy *copy)
     objects_free(&copy->results.objects);
     deadlocks_free(&copy->results.deadlocks);
     label_sets_free(&copy->results.label_sets);
+    runtime_frames_free(&copy->results.runtime_frames);
     free(copy->results.elapsed);
     timeline_free(&copy->results.timeline);
     free(copy->results.idle_tids);

@@ -8,6 +8,7 @@
 struct fgprof_options {
     struct sampler_options sampler;
     size_t max_depth;
+    bool keeps_native_frames; /* see worker/worker.h */
     enum fgprof_threads threads;
     enum fgprof_names names;
     bool drops_idle; /* drop the samples of threads that never moved */

@@ -86,6 +86,9 @@ static void summarize_results(const struct results *results, struct fgprof_summa
     summary->labels_bad = counts->labels_bad;
     summary->labels_limited = counts->labels_limited;
     summary->waits_limited = results->waits.limited;
+    summary->python_stacks = counts->python_stacks;
+    summary->python_stacks_missing = counts->python_stacks_missing;
+    summary->python_version = counts->python_version;
     summary->spans_kept = counts->spans_kept;
     summary->spans_dropped = counts->spans_dropped;
     summary->spans_dropped_ns = counts->spans_dropped_ns;
@@ -139,6 +142,7 @@ static int make_profile(struct fgprof_recorder *recorder, const struct recorded 
         .table = &recorded->results->stacks,
         .waits = &recorded->results->waits,
         .label_sets = &recorded->results->label_sets,
+        .runtime_frames = &recorded->results->runtime_frames,
         .deadlocks = &recorded->results->deadlocks,
         .begin_ns = clock->start_ns,
         .timeline = &recorded->results->timeline,

@@ -346,6 +346,7 @@ int recorder_sample(struct fgprof_recorder *recorder)
     const struct worker_options worker_options = {
         .period_ns = options->sampler.period_ns,
         .max_depth = options->max_depth,
+        .keeps_native_frames = options->keeps_native_frames,
         .tells_threads_apart = options->threads == FGPROF_THREADS_BY_ID || options->drops_idle,
         .lookups = lookup_reader_lookups(recorder->lookups),
         .waits = recorder->waits,

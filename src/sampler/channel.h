@@ -10,6 +10,7 @@
 #ifndef FGPROF_SAMPLER_CHANNEL_H
 #define FGPROF_SAMPLER_CHANNEL_H
 
+#include "runtime/python/threads.h"
 #include "base/histogram.h"
 #include "objects/news_queue.h"
 #include "observe/observation.h"
@@ -118,6 +119,7 @@ enum request_kind {
     REQUEST_NO_OWNER, /* stop that: the owner will not change */
     REQUEST_AREAS,    /* the process's mappings now end elsewhere */
     REQUEST_CONTEXT,  /* read the contexts of the program's threads from now on */
+    REQUEST_PYTHON,   /* the program has an interpreter: read Python frames from now on */
     REQUEST_FEWER_PAGES, /* choose fewer pages from now on: too many are counted */
     REQUEST_HURRY,       /* the program's code changes: report all copies urgently from now on */
 };
@@ -130,9 +132,10 @@ struct request {
     size_t stack_limit;             /* REQUEST_STACK*: bytes */
     struct stack_place other_stack; /* REQUEST_STACK*: address 0: none */
     struct sleep_place asleep;      /* REQUEST_FRAME_POINTER */
-    uint32_t program;               /* REQUEST_AREAS, _CONTEXT, _HURRY: its number */
+    uint32_t program;               /* REQUEST_AREAS, _CONTEXT, _PYTHON, _HURRY: its number */
     struct stack_areas areas;       /* REQUEST_AREAS: owned by the sampling thread from now on */
     struct context_place context;   /* REQUEST_CONTEXT */
+    struct python_place python;     /* REQUEST_PYTHON */
 };
 
 struct channel;

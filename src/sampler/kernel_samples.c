@@ -1,4 +1,5 @@
 #include "sampler/kernel_samples.h"
+#include "sampler/python.h"
 #include "base/clock.h"
 #include "proc/kallsyms.h"
 #include "sampler/otel_context.h"
@@ -93,6 +94,9 @@ static bool may_sample(struct sampler *sampler, const struct sampled_process *pr
 {
     struct source *source = sampler->kernel.source;
     const struct subject subject = subject_of(sampler, process, thread);
+    /* Its Python frames are not on the stack that the kernel copies. */
+    if (subject.python.layout && sampler->options->capture != CAPTURE_KERNEL)
+        return false;
     return source && source->observe(source, &subject, NULL) == OUTCOME_PENDING;
 }
 
@@ -164,8 +168,11 @@ static enum place place_in_dump(const struct sampled_process *process, const str
     uint64_t awaited_ns = thread->kernel.awaited_ns;
     bool is_awaited = awaited_ns && sampled_ns >= awaited_ns && thread_is_counted(thread) &&
                       !wants->is_dumped && !thread_is_in_a_stop(thread);
-    return is_awaited && process->program && program_is_current(process->program) ? PLACE_HERE
-                                                                                  : PLACE_NOWHERE;
+    /* A thread of Python is known as one only now: it will be stopped, for its Python frames. */
+    return is_awaited && !python_of(process, thread).layout && process->program &&
+                   program_is_current(process->program)
+               ? PLACE_HERE
+               : PLACE_NOWHERE;
 }
 
 static enum place find_place(struct sampler *sampler, const struct observation *observation,

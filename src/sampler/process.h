@@ -53,6 +53,13 @@ struct awake {
     uint64_t idle_ticks; /* that found none, and are not told yet */
 };
 
+/* python.c: the interpreter that the program runs in. */
+struct sampled_python {
+    struct python_place place;
+    struct python_threads threads;
+    struct throttle listing;
+};
+
 struct sampled_process {
     struct process process;
     uint32_t number;    /* in the recording, from 0 */
@@ -64,8 +71,9 @@ struct sampled_process {
     uint64_t program_checked_ns;  /* 0: to be checked in the next round */
     struct stack_areas areas;     /* of that program */
     struct context_place context; /* of the program's threads */
-    bool leaves_stack;            /* the program's threads go from one stack to another */
-    bool is_in_a_hurry;           /* tell.c: all copies of its threads are */
+    struct sampled_python python;
+    bool leaves_stack;  /* the program's threads go from one stack to another */
+    bool is_in_a_hurry; /* tell.c: all copies of its threads are */
     struct threads threads;
     struct listing listing;
     struct activity_check activity_check;

@@ -1,6 +1,7 @@
 #include "sampler/requests.h"
 #include "sampler/kernel_samples.h"
 #include "sampler/look.h"
+#include "sampler/python.h"
 #include "sampler/tell.h"
 #include "sampler/waiting.h"
 
@@ -50,6 +51,8 @@ static bool serve_other(struct sampler *sampler, struct request *request)
     case REQUEST_CONTEXT:
         take_context(process, request);
         return true;
+    case REQUEST_PYTHON:
+        return process ? python_begin(process, &request->python) : 0;
     case REQUEST_HURRY:
         if (process)
             process->is_in_a_hurry = true;

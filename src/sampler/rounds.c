@@ -7,6 +7,7 @@
 #include "sampler/look.h"
 #include "sampler/off_cpu_samples.h"
 #include "sampler/processes.h"
+#include "sampler/python.h"
 #include "sampler/requests.h"
 #include "sampler/activity_check.h"
 #include "sampler/stops.h"
@@ -257,6 +258,8 @@ static int begin_round_of(struct sampler *sampler, struct sampled_process *proce
     if (is_new || !process->program)
         err = look_at_all(sampler, process);
     uint64_t tick = clock_tick_at(&sampler->clock, turns->round_ns);
+    if (!err)
+        err = python_update(process);
     activity_check_judge(process, tick, !turns->has_looks_left);
     return err ? err : awake_tell(sampler, process, tick);
 }

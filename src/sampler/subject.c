@@ -1,4 +1,5 @@
 #include "sampler/subject.h"
+#include "sampler/python.h"
 
 struct subject subject_of(const struct sampler *sampler, const struct sampled_process *process,
                           const struct thread *thread)
@@ -15,6 +16,7 @@ struct subject subject_of(const struct sampler *sampler, const struct sampled_pr
         .wants_kernel_stack = sampler->options->has_kernel_stacks,
         .wants_copy = thread->wants.copy,
         .waits_for_cpu = thread->waiting.waits,
+        .python = python_of(process, thread),
         .context = process->context.kind == CONTEXT_NOWHERE ? NULL : &process->context,
         .wants_call = !sampler->options->is_dump,
         .call = thread->call.is_wanted ? thread->call.target : (struct call_target){0},

@@ -93,6 +93,7 @@ static int send(struct sampler *sampler, struct sampled_process *process, struct
     observation->program = process->program ? program_hold(process->program) : NULL;
     observation->tick = thread->schedule.looked_tick;
     observation->round_ns = process->turns.round_ns;
+    observation->knows_python = process->python.place.runtime != 0;
     observation->before.begins = !life->is_told;
     observation->before.begin = life->begin;
     observation->before.asleep =

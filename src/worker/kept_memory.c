@@ -30,6 +30,11 @@ static size_t label_bytes(const struct results *results)
     return label_sets_bytes(&results->label_sets);
 }
 
+static size_t runtime_frame_bytes(const struct results *results)
+{
+    return runtime_frames_bytes(&results->runtime_frames);
+}
+
 static size_t process_bytes(const struct results *results)
 {
     return results->elapsed_count * sizeof *results->elapsed;
@@ -71,6 +76,7 @@ static const struct {
     [KEPT_STRINGS] = {"strings", string_bytes, true},
     [KEPT_OBJECTS] = {"objects", object_bytes, true},
     [KEPT_LABELS] = {"labels", label_bytes, true},
+    [KEPT_RUNTIME_FRAMES] = {"runtime_frames", runtime_frame_bytes, true},
     [KEPT_PROCESSES] = {"processes", process_bytes, true},
     [KEPT_MAPPINGS] = {"mappings", mapping_bytes, false},
     [KEPT_MODULES] = {"modules", module_bytes, false},

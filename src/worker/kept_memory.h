@@ -13,10 +13,11 @@ enum kept_kind {
     KEPT_STRINGS, /* names of threads and programs, and of what they wait for */
     KEPT_OBJECTS, /* where allocations, pages, threads and values were made */
     KEPT_LABELS,
-    KEPT_PROCESSES, /* their times */
-    KEPT_MAPPINGS,  /* of the spaces */
-    KEPT_MODULES,   /* what was read of mapped files */
-    KEPT_CODE,      /* generated code */
+    KEPT_RUNTIME_FRAMES, /* functions of interpreters */
+    KEPT_PROCESSES,      /* their times */
+    KEPT_MAPPINGS,       /* of the spaces */
+    KEPT_MODULES,        /* what was read of mapped files */
+    KEPT_CODE,           /* generated code */
     KEPT_KIND_COUNT,
 };
 

@@ -46,6 +46,7 @@ int programs_end(struct programs *programs, uint32_t number, struct results *res
         space_retire(space);
     }
     program_labels_free(&tables->labels);
+    program_python_free(&tables->python);
     sites_free(&tables->sites);
     stack_areas_free(&tables->maps.areas);
     free(tables);

@@ -5,6 +5,7 @@
 #include "worker/generated_code.h"
 #include "worker/labels.h"
 #include "worker/program_maps.h"
+#include "worker/python.h"
 #include "worker/frame_pointer_sites.h"
 
 struct program_tables {
@@ -12,6 +13,7 @@ struct program_tables {
     struct program_maps maps;
     struct generated_code generated;
     struct program_labels labels;
+    struct program_python python;
     struct sites sites; /* frame pointers of sleeping threads that needed them */
 };
 

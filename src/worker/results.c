@@ -15,6 +15,7 @@ void results_free(struct results *results)
     objects_free(&results->objects);
     deadlocks_free(&results->deadlocks);
     label_sets_free(&results->label_sets);
+    runtime_frames_free(&results->runtime_frames);
     for (size_t i = 0; i < results->elapsed_count; i++)
         elapsed_free(&results->elapsed[i]);
     free(results->elapsed);

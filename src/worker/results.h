@@ -8,6 +8,7 @@
 #include "count/elapsed.h"
 #include "count/label_sets.h"
 #include "count/objects.h"
+#include "count/runtime_frames.h"
 #include "count/stack_table.h"
 #include "count/timeline.h"
 #include "count/waits.h"
@@ -33,6 +34,9 @@ struct result_counts {
     uint64_t labels_unreadable; /* the thread pointer is not known, or the memory can't be read */
     uint64_t labels_bad;        /* with a value that is not UTF-8, which was left out */
     uint64_t labels_limited;    /* with a key, a value or a set beyond the limits */
+    uint64_t python_stacks;     /* observations with Python frames, */
+    uint64_t python_stacks_missing; /* and those that show the interpreter's instead */
+    uint64_t python_version;        /* see struct fgprof_summary */
     uint64_t spans_kept, spans_dropped, spans_dropped_ns; /* see worker/spans.h */
 };
 
@@ -50,9 +54,10 @@ struct results {
     struct elapsed *elapsed;  /* of each process */
     size_t elapsed_count, elapsed_capacity;
     struct parallelism parallelism; /* of all processes, each by itself */
-    struct strings strings;         /* thread names, wait channels, kernel stacks */
-    uint64_t carry_ns;              /* left over from threads that have gone: see ledger_settle */
-    pid_t *idle_tids;               /* at the end: threads that never moved */
+    struct runtime_frames runtime_frames;
+    struct strings strings; /* thread names, wait channels, kernel stacks */
+    uint64_t carry_ns;      /* left over from threads that have gone: see ledger_settle */
+    pid_t *idle_tids;       /* at the end: threads that never moved */
     size_t idle_tid_count, idle_tid_capacity;
     struct result_counts counts;
 };

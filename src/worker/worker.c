@@ -20,6 +20,7 @@ struct worker {
     struct channel *channel;
     struct results *results;
     struct unwind_means means;
+    struct python_means python;
     struct counter counter;
     struct counted_threads threads;
     struct owners owners;
@@ -68,6 +69,9 @@ int worker_new(const struct worker_options *options, struct channel *channel,
         free(worker);
         return err;
     }
+    worker->python = (struct python_means){.unwinder = worker->means.unwinder,
+                                           .results = results,
+                                           .keeps_native_frames = options->keeps_native_frames};
     *ret_worker = worker;
     return 0;
 }
@@ -137,11 +141,26 @@ static int update_program(struct worker *worker, const struct observation *obser
     if (!err && program->maps.space && !worker->options.waits)
         err = program_labels_update(&program->labels, &program->maps, observation, worker->channel);
     if (!err && program->maps.space)
+        err = program_python_update(&program->python, results, &program->maps, observation,
+                                    worker->channel);
+    if (!err && program->maps.space)
         err = generated_update(&program->generated, worker->means.unwinder, results, observation,
                                &program->maps.space);
     if (!err)
         *ret_program = program;
     return err;
+}
+
+/* The observation was made before the sampling thread knew that there is Python to be read. */
+static int ask_for_python(struct worker *worker, const struct observation *observation,
+                          struct counted_thread *thread, struct program_tables *program)
+{
+    const struct request request = {.kind = REQUEST_ANEW,
+                                    .thread = observation->thread,
+                                    .tid = observation->tid,
+                                    .serial = ++thread->unwinding.asked};
+    int err = channel_request(worker->channel, &request);
+    return err ? err : count_later(&worker->counter, observation, thread, program, &worker->stack);
 }
 
 static int count_copy(struct worker *worker, const struct observation *observation,
@@ -166,6 +185,12 @@ static int count_copy(struct worker *worker, const struct observation *observati
         return count_without_stack(counter, observation, thread);
     err = unwind_observation(&worker->means, observation, program, &thread->unwinding,
                              &worker->stack, &result);
+    if (!err &&
+        program_python_came_later(&program->python, observation, worker->options.waits != NULL))
+        return ask_for_python(worker, observation, thread, program);
+    if (!err)
+        err = program_python_take(&program->python, &worker->python, &program->maps, observation,
+                                  &worker->stack);
     if (err)
         return err;
     switch (result) {

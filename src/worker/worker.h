@@ -39,6 +39,7 @@ typedef void worker_failed_fn(void *context);
 struct worker_options {
     uint64_t period_ns;
     size_t max_depth;         /* frames kept of a stack */
+    bool keeps_native_frames; /* the Python interpreter's */
     bool tells_threads_apart; /* each thread has samples of its own; notes those that never moved */
     struct span_options spans;
     struct lookups *lookups; /* see unwinder_new; must outlive the worker */

@@ -45,8 +45,9 @@ def test_python(world):
     stacks = folded(done.stdout)
     total, planned = sum(stacks.values()), ticks_planned(done.stderr)
     assert abs(total - 2 * planned) <= 4, (total, planned)
+    # Threads that left their CPU may be shown with the interpreter's own functions.
     evaluating = sum(count for stack, count in stacks.items()
-                     if has(stack, "Py_RunMain", "_PyEval_EvalFrameDefault"))
+                     if has(stack, "<module>") or has(stack, "Py_RunMain", "_PyEval_EvalFrameDefault"))
     assert evaluating > 0.9 * planned, stacks
     whole = sum(count for stack, count in stacks.items() if "[truncated" not in stack[0])
     assert whole >= 0.99 * total, stacks

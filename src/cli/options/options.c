@@ -62,6 +62,7 @@ fgprof_options *options_for_library(const struct cli_options *options)
                                           options->format == FGPROF_RAW) &&
                                              !options->slow_key);
     fgprof_options_set_kernel_stacks(library, options->has_kernel_stacks);
+    fgprof_options_set_native_frames(library, options->has_native_frames);
     fgprof_options_set_children(library, options->has_children);
     fgprof_options_set_trace_ids(library, options->has_trace_ids);
     fgprof_options_set_idle(library, !options->drops_idle);

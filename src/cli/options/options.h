@@ -69,6 +69,7 @@ struct cli_options {
     bool has_mappings;  /* memory that programs map themselves is an allocation, too */
     enum fgprof_names names;
     bool has_kernel_stacks;
+    bool has_native_frames;
     uint64_t debuginfod_limit_ns; /* 0: no server is asked */
     size_t max_depth;
     bool is_normalized;

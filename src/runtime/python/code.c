@@ -1,0 +1,163 @@
+#include "runtime/python/code.h"
+#include "proc/memory.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool read_at(const struct python_memory *memory, uint64_t address, void *value, size_t bytes)
+{
+    return address && memory_read(memory->tid, memory->areas, address, value, bytes) == bytes;
+}
+
+bool python_code_read_head(const struct python_memory *memory, uint64_t address,
+                           struct python_code_head *ret_head)
+{
+    const struct python_layout *layout = memory->layout;
+    unsigned char object[256];
+    uint64_t type;
+    size_t bytes = layout->code_lines + sizeof(uint64_t);
+    *ret_head = (struct python_code_head){0};
+    if (bytes > sizeof object || layout->code_filename + 8u > bytes ||
+        layout->code_qualname + 8u > bytes || layout->code_first_line + 4u > bytes ||
+        layout->object_type + 8u > bytes || !read_at(memory, address, object, bytes))
+        return false;
+    memcpy(&type, object + layout->object_type, sizeof type);
+    memcpy(&ret_head->filename, object + layout->code_filename, sizeof ret_head->filename);
+    memcpy(&ret_head->qualname, object + layout->code_qualname, sizeof ret_head->qualname);
+    memcpy(&ret_head->lines, object + layout->code_lines, sizeof ret_head->lines);
+    memcpy(&ret_head->first_line, object + layout->code_first_line, sizeof ret_head->first_line);
+    return !memory->code_type || type == memory->code_type;
+}
+
+/* ---- Text ---- */
+
+/* PyASCIIObject.state: interned (2 bits; 3.12 has 3 values, as 3.11 has), kind (3), compact, ascii
+ * (Include/cpython/unicodeobject.h). */
+#define STATE_KIND(state) ((state) >> 2 & 7)
+#define STATE_IS_COMPACT (1u << 5)
+#define STATE_IS_ASCII (1u << 6)
+
+static size_t put_utf8(char *text, uint32_t c)
+{
+    if (c < 0x80) {
+        text[0] = (char)c;
+        return 1;
+    }
+    if (c < 0x800) {
+        text[0] = (char)(0xc0 | c >> 6);
+        text[1] = (char)(0x80 | (c & 0x3f));
+        return 2;
+    }
+    if (c < 0x10000) {
+        text[0] = (char)(0xe0 | c >> 12);
+        text[1] = (char)(0x80 | (c >> 6 & 0x3f));
+        text[2] = (char)(0x80 | (c & 0x3f));
+        return 3;
+    }
+    text[0] = (char)(0xf0 | (c >> 18 & 7));
+    text[1] = (char)(0x80 | (c >> 12 & 0x3f));
+    text[2] = (char)(0x80 | (c >> 6 & 0x3f));
+    text[3] = (char)(0x80 | (c & 0x3f));
+    return 4;
+}
+
+/* Neither a surrogate nor beyond Unicode, which UTF-8 does not have. */
+static uint32_t as_character(uint32_t c)
+{
+    return c > 0x10ffff || (c >= 0xd800 && c < 0xe000) || !c ? 0xfffd : c;
+}
+
+static void read_text(const struct python_memory *memory, uint64_t address, char *ret_text)
+{
+    const struct python_layout *layout = memory->layout;
+    unsigned char raw[PYTHON_TEXT_BYTES];
+    uint64_t length;
+    uint32_t state;
+    *ret_text = '\0';
+    if (!read_at(memory, address + layout->text_length, &length, sizeof length) ||
+        !read_at(memory, address + layout->text_state, &state, sizeof state) ||
+        !(state & STATE_IS_COMPACT))
+        return;
+    bool is_ascii = state & STATE_IS_ASCII;
+    size_t each = STATE_KIND(state), used = 0;
+    if (each != 1 && each != 2 && each != 4)
+        return;
+    size_t max = sizeof raw / each, count = length < max ? length : max;
+    address += is_ascii ? layout->ascii_text : layout->other_text;
+    if (count && !read_at(memory, address, raw, count * each))
+        return;
+    for (size_t i = 0; i < count && used + 4 < PYTHON_TEXT_BYTES; i++) {
+        uint32_t c = 0;
+        memcpy(&c, raw + i * each, each); /* both architectures have the lowest byte first */
+        used += put_utf8(ret_text + used, as_character(c));
+    }
+    ret_text[used] = '\0';
+}
+
+static int read_lines(const struct python_memory *memory, uint64_t address,
+                      struct python_code *code)
+{
+    const struct python_layout *layout = memory->layout;
+    uint64_t length;
+    if (!read_at(memory, address + layout->bytes_length, &length, sizeof length) || !length)
+        return 0;
+    size_t bytes = length < PYTHON_LINES_BYTES_MAX ? length : PYTHON_LINES_BYTES_MAX;
+    code->lines = malloc(bytes);
+    if (!code->lines)
+        return -ENOMEM;
+    if (read_at(memory, address + layout->bytes_data, code->lines, bytes))
+        code->line_bytes = bytes;
+    return 0;
+}
+
+int python_code_read(const struct python_memory *memory, const struct python_code_head *head,
+                     struct python_code *ret_code)
+{
+    *ret_code = (struct python_code){.head = *head};
+    read_text(memory, head->qualname, ret_code->name);
+    read_text(memory, head->filename, ret_code->file);
+    return read_lines(memory, head->lines, ret_code);
+}
+
+/* ---- Lines ---- */
+
+/* Kinds of entries (_PyCodeLocationInfoKind): 0 to 9 are of the line before. */
+enum { ONE_LINE_0 = 10, ONE_LINE_2 = 12, NO_COLUMNS = 13, LONG = 14, NO_LINE = 15 };
+
+#define IS_BEGIN 0x80u
+#define IS_CONTINUED 0x40u
+#define UNIT_BYTES 2u /* of the code that an entry covers */
+
+/* Six bits a byte, the lowest first; the sign is the lowest bit of all. */
+static int64_t read_signed(const unsigned char *at, const unsigned char *end)
+{
+    uint64_t value = 0;
+    for (unsigned shift = 0; at < end && shift < 60; shift += 6, at++) {
+        value |= (uint64_t)(*at & 0x3f) << shift;
+        if (!(*at & IS_CONTINUED))
+            break;
+    }
+    return value & 1 ? -(int64_t)(value >> 1) : (int64_t)(value >> 1);
+}
+
+uint32_t python_code_line(const struct python_code *code, uint64_t offset)
+{
+    const unsigned char *at = code->lines, *end = at + code->line_bytes;
+    int64_t line = code->head.first_line;
+    uint64_t covered = 0;
+    while (at < end && *at & IS_BEGIN) {
+        unsigned kind = *at >> 3 & 15, units = (*at & 7) + 1;
+        at++;
+        if (kind == NO_COLUMNS || kind == LONG)
+            line += read_signed(at, end);
+        else if (kind >= ONE_LINE_0 && kind <= ONE_LINE_2)
+            line += kind - ONE_LINE_0;
+        covered += units * UNIT_BYTES;
+        if (offset < covered)
+            return kind == NO_LINE || line < 0 || line > INT32_MAX ? 0 : (uint32_t)line;
+        while (at < end && !(*at & IS_BEGIN))
+            at++;
+    }
+    return 0;
+}

@@ -1,0 +1,46 @@
+/* What a code object says of itself: the function's name, its file, and its lines. */
+#ifndef FGPROF_RUNTIME_PYTHON_CODE_H
+#define FGPROF_RUNTIME_PYTHON_CODE_H
+
+#include "proc/stack_areas.h"
+#include "runtime/python/layout.h"
+
+#include <sys/types.h>
+
+#define PYTHON_TEXT_BYTES 512u /* longer names are cut */
+/* Of a longer table, the lines behind that are not known. */
+#define PYTHON_LINES_BYTES_MAX (64u << 10)
+
+/* What of a code object is compared, to know it again: another one may be made in its place. */
+struct python_code_head {
+    uint64_t filename, qualname, lines;
+    uint32_t first_line;
+};
+
+struct python_code {
+    struct python_code_head head;
+    char name[PYTHON_TEXT_BYTES], file[PYTHON_TEXT_BYTES];
+    unsigned char *lines; /* co_linetable, see Objects/locations.md of CPython; owned */
+    size_t line_bytes;
+};
+
+/* Where to read. `code_type` is the address of PyCode_Type; 0: not known. */
+struct python_memory {
+    const struct python_layout *layout;
+    uint64_t code_type;
+    pid_t tid;
+    const struct stack_areas *areas;
+};
+
+/* Returns false if there is no code object at `address`, or it can't be read. */
+bool python_code_read_head(const struct python_memory *memory, uint64_t address,
+                           struct python_code_head *ret_head);
+
+/* Reads the rest. What can't be read is "". Returns 0 or -ENOMEM. The caller frees `lines`. */
+int python_code_read(const struct python_memory *memory, const struct python_code_head *head,
+                     struct python_code *ret_code);
+
+/* The line of an instruction, by how many bytes it is behind the code's first; 0: none is known. */
+uint32_t python_code_line(const struct python_code *code, uint64_t offset);
+
+#endif

@@ -1,0 +1,63 @@
+#include "runtime/python/find.h"
+#include "elf/dynamic_symbol.h"
+#include "proc/memory.h"
+
+#include <elf.h>
+#include <string.h>
+
+#define HAS_OFFSETS 0x030d0000u /* from this version on the interpreter tells its layout */
+
+/* PY_VERSION_HEX, which Python has in a constant since 3.11 (Include/pyversion.h, Py_Version). */
+static uint32_t version_of(struct module *module)
+{
+    uint64_t address;
+    unsigned long version;
+    if (!dynamic_symbol_find(module, "Py_Version", STT_OBJECT, &address) ||
+        !module_read(module, address, &version, sizeof version))
+        return 0;
+    return (uint32_t)version;
+}
+
+static bool learn_layout(struct python *python, pid_t tid, const struct stack_areas *areas)
+{
+    const struct python_layout *known = python_layout_of(python->version);
+    unsigned char offsets[PYTHON_OFFSETS_BYTES];
+    if (known)
+        python->layout = *known;
+    if (known || python->version < HAS_OFFSETS)
+        return known;
+    size_t bytes = memory_read(tid, areas, python->runtime, offsets, sizeof offsets);
+    return python_layout_read(offsets, bytes, &python->layout) == 0;
+}
+
+/* Returns whether the module is an interpreter. */
+static bool look_into(struct module *module, uint64_t bias, pid_t tid,
+                      const struct stack_areas *areas, struct python *python)
+{
+    if (!dynamic_symbol_find(module, "_PyRuntime", STT_OBJECT, &python->runtime) ||
+        !dynamic_symbol_find(module, "_PyEval_EvalFrameDefault", STT_FUNC, &python->evaluation))
+        return false;
+    python->module = module;
+    python->runtime += bias;
+    python->version = version_of(module);
+    if (dynamic_symbol_find(module, "PyCode_Type", STT_OBJECT, &python->code_type))
+        python->code_type += bias;
+    python->is_known = learn_layout(python, tid, areas);
+    return true;
+}
+
+void python_find(struct space *space, pid_t tid, const struct stack_areas *areas,
+                 struct python *ret_python)
+{
+    const struct module *last = NULL;
+    for (size_t i = 0; i < space->mapping_count; i++) {
+        const struct mapping *mapping = &space->mappings[i];
+        *ret_python = (struct python){0};
+        if (!mapping->has_bias || !mapping->module || mapping->module == last)
+            continue;
+        last = mapping->module;
+        if (look_into(mapping->module, mapping->bias, tid, areas, ret_python))
+            return;
+    }
+    *ret_python = (struct python){0};
+}

@@ -1,0 +1,24 @@
+/* Whether a process runs Python, and where its interpreter has what. */
+#ifndef FGPROF_RUNTIME_PYTHON_FIND_H
+#define FGPROF_RUNTIME_PYTHON_FIND_H
+
+#include "mapping/space.h"
+#include "proc/stack_areas.h"
+#include "runtime/python/layout.h"
+
+struct python {
+    struct module *module; /* the interpreter's file: the program or libpython; NULL: none */
+    uint32_t version;      /* PY_VERSION_HEX; 0: older than 3.11 */
+    bool is_known;         /* its layout is: */
+    struct python_layout layout;
+    uint64_t runtime;    /* the address of _PyRuntime */
+    uint64_t code_type;  /* of PyCode_Type; 0: not known */
+    uint64_t evaluation; /* the module's own address of _PyEval_EvalFrameDefault */
+};
+
+/* Looks through the modules of the space. `tid` is a live thread of the process. A process may have
+ * several interpreters: the first one is taken that a module shows. */
+void python_find(struct space *space, pid_t tid, const struct stack_areas *areas,
+                 struct python *ret_python);
+
+#endif

@@ -1,0 +1,48 @@
+/* Where CPython keeps what its threads do: the layout of its structures, which differs by version.
+ *
+ * From 3.13 on the interpreter tells its own layout, in `_PyRuntime.debug_offsets`
+ * (Include/internal/pycore_debug_offsets.h; in 3.13 pycore_runtime.h). Before, the table in
+ * layout.c has it. */
+#ifndef FGPROF_RUNTIME_PYTHON_LAYOUT_H
+#define FGPROF_RUNTIME_PYTHON_LAYOUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define PYTHON_NOWHERE UINT16_MAX /* the structure has no such field */
+
+/* Offsets in bytes. */
+struct python_layout {
+    /* _PyRuntimeState */
+    uint16_t runtime_interpreters;
+    /* PyInterpreterState */
+    uint16_t interpreter_next, interpreter_threads;
+    /* PyThreadState */
+    uint16_t thread_next, thread_native_id;
+    uint16_t thread_frame; /* the frame that runs, or where that is noted: */
+    uint16_t noted_frame;  /* _PyCFrame: that frame; PYTHON_NOWHERE: there is no such structure */
+    /* _PyInterpreterFrame */
+    uint16_t frame_code, frame_previous, frame_instruction, frame_owner;
+    uint16_t frame_is_entry; /* it is the first of its call of the evaluation loop. PYTHON_NOWHERE:
+                                that has a frame of its own, of the owner PYTHON_OWNED_BY_C */
+    /* PyObject, PyCodeObject */
+    uint16_t object_type;
+    uint16_t code_filename, code_qualname, code_first_line, code_lines, code_instructions;
+    /* PyASCIIObject, PyCompactUnicodeObject, PyBytesObject */
+    uint16_t text_length, text_state, ascii_text, other_text, bytes_length, bytes_data;
+};
+
+#define PYTHON_OWNED_BY_C 3 /* FRAME_OWNED_BY_CSTACK, pycore_frame.h of 3.12 and 3.13 */
+
+/* Of PY_VERSION_HEX; NULL if the table does not have it. */
+const struct python_layout *python_layout_of(uint32_t version);
+
+/* The longest that _Py_DebugOffsets is, of the versions that are known. */
+#define PYTHON_OFFSETS_BYTES 1024u
+
+/* Reads the layout that an interpreter of 3.13 tells: `offsets` is what is at `_PyRuntime`. Returns
+ * 0, -ENOTSUP if it is of a version or a build that is not known, or -EBADMSG. */
+int python_layout_read(const void *offsets, size_t bytes, struct python_layout *ret_layout);
+
+#endif

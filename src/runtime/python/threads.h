@@ -1,0 +1,37 @@
+/* The threads that an interpreter knows. */
+#ifndef FGPROF_RUNTIME_PYTHON_THREADS_H
+#define FGPROF_RUNTIME_PYTHON_THREADS_H
+
+#include "proc/stack_areas.h"
+#include "runtime/python/layout.h"
+
+#include <sys/types.h>
+
+/* Where a program's interpreter is. */
+struct python_place {
+    uint64_t runtime; /* the address of _PyRuntime; 0: there is none */
+    struct python_layout layout;
+};
+
+struct python_thread_state {
+    pid_t native_id;
+    uint64_t state; /* the address of its PyThreadState */
+};
+
+/* Zeroed at first. */
+struct python_threads {
+    struct python_thread_state *items; /* by native_id, ascending */
+    size_t count, capacity;
+};
+
+/* Lists the threads of all interpreters of the runtime, while the process runs: one that comes or
+ * goes meanwhile may be missing. `tid` is a live thread. Returns 0 or -ENOMEM. */
+int python_threads_read(struct python_threads *threads, const struct python_place *place, pid_t tid,
+                        const struct stack_areas *areas);
+
+/* Its PyThreadState; 0: it has none. */
+uint64_t python_threads_find(const struct python_threads *threads, pid_t native_id);
+
+void python_threads_free(struct python_threads *threads);
+
+#endif

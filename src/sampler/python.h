@@ -1,0 +1,20 @@
+/* Which threads of a process run Python, and where the interpreter keeps their frames. */
+#ifndef FGPROF_SAMPLER_PYTHON_H
+#define FGPROF_SAMPLER_PYTHON_H
+
+#include "sampler/process.h"
+
+/* The worker has found an interpreter: threads that sleep on are looked at again. Returns true. */
+bool python_begin(struct sampled_process *process, const struct python_place *place);
+
+/* Lists its threads again, if it has any and the last listing is some time ago. Returns 0 or
+ * -ENOMEM. */
+int python_update(struct sampled_process *process);
+
+/* How to read a thread's frames; layout NULL: it is not known to run Python. */
+struct python_thread python_of(const struct sampled_process *process, const struct thread *thread);
+
+/* The program has ended. */
+void python_forget(struct sampled_python *python);
+
+#endif

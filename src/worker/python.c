@@ -1,0 +1,223 @@
+#include "worker/python.h"
+#include "base/array.h"
+#include "runtime/python/merge.h"
+#include "unwind/rule_tables.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Of the program's code objects: when there are more, all are read anew. */
+#define CODES_MAX 16384u
+
+/* ---- The interpreter ---- */
+
+int program_python_update(struct program_python *python, struct results *results,
+                          struct program_maps *maps, const struct observation *observation,
+                          struct channel *channel)
+{
+    struct request request = {.kind = REQUEST_PYTHON, .program = observation->program->number};
+    bool was_read;
+    if (python->python.module || python->mapping_count == maps->space->mapping_count)
+        return 0;
+    python->mapping_count = maps->space->mapping_count;
+    int err = maps->areas.count ? 0 : program_maps_read_areas(maps, observation, &was_read);
+    if (err)
+        return err;
+    python_find(maps->space, observation_live_tid(observation), &maps->areas, &python->python);
+    if (python->python.module && !python->python.is_known)
+        results->counts.python_version = python->python.version ? python->python.version : 1;
+    if (!python->python.is_known)
+        return 0;
+    python->is_told = true;
+    request.python = (struct python_place){python->python.runtime, python->python.layout};
+    return channel_request(channel, &request);
+}
+
+bool program_python_came_later(const struct program_python *python,
+                               const struct observation *observation, bool is_dump)
+{
+    bool can_be_repeated =
+        observation->evidence == EVIDENCE_SAMPLED ? is_dump : !observation->record.returned_ns;
+    return python->is_told && !observation->knows_python && can_be_repeated;
+}
+
+/* ---- Names ---- */
+
+static void forget_codes(struct program_python *python)
+{
+    for (size_t i = 0; i < python->code_count; i++)
+        free(python->codes[i].lines);
+    python->code_count = 0;
+    index_clear(&python->code_index, 0);
+}
+
+static bool is_code_at(const void *owner, uint32_t item, const void *key)
+{
+    const struct program_python *python = owner;
+    return python->codes[item].address == *(const uint64_t *)key;
+}
+
+static int read_code(const struct python_memory *memory, struct results *results,
+                     const struct python_code_head *head, struct known_code *known)
+{
+    struct python_code code;
+    int err = python_code_read(memory, head, &code);
+    if (!err)
+        err = runtime_frames_text(&results->runtime_frames, *code.name ? code.name : "[unknown]",
+                                  &known->name);
+    if (!err)
+        err = runtime_frames_text(&results->runtime_frames, code.file, &known->file);
+    if (err) {
+        free(code.lines);
+        return err;
+    }
+    free(known->lines);
+    known->head = *head;
+    known->lines = code.lines;
+    known->line_bytes = code.line_bytes;
+    return 0;
+}
+
+/* Finds or adds the code object at `address`; NULL if memory is short. */
+static struct known_code *code_at(struct program_python *python, uint64_t address)
+{
+    uint64_t hash = hash_bytes(&address, sizeof address, 0);
+    uint32_t number = index_find(&python->code_index, hash, is_code_at, python, &address);
+    if (number != INDEX_NONE)
+        return &python->codes[number];
+    if (python->code_count >= CODES_MAX)
+        forget_codes(python);
+    if (array_reserve(&python->codes, &python->code_capacity, python->code_count + 1) ||
+        index_add(&python->code_index, hash, (uint32_t)python->code_count))
+        return NULL;
+    struct known_code *added = &python->codes[python->code_count++];
+    *added = (struct known_code){.address = address};
+    return added;
+}
+
+static bool is_same_head(const struct python_code_head *a, const struct python_code_head *b)
+{
+    return a->filename == b->filename && a->qualname == b->qualname && a->lines == b->lines &&
+           a->first_line == b->first_line;
+}
+
+/* Returns 0; -ENOENT if it is no frame, as it has no code; or -ENOMEM. */
+static int name_frame(struct program_python *python, const struct python_memory *memory,
+                      struct results *results, const struct python_frame *frame,
+                      uint64_t *ret_address)
+{
+    struct python_code_head head;
+    if (!python_code_read_head(memory, frame->code, &head))
+        return -ENOENT;
+    struct known_code *known = code_at(python, frame->code);
+    if (!known)
+        return -ENOMEM;
+    /* Another one may have been made where it was. */
+    int err = is_same_head(&known->head, &head) ? 0 : read_code(memory, results, &head, known);
+    if (err)
+        return err;
+    const struct python_code code = {
+        .head = head, .lines = known->lines, .line_bytes = known->line_bytes};
+    uint64_t first = frame->code + python->python.layout.code_instructions;
+    /* A frame that has just been made is before its first instruction. */
+    uint64_t offset = frame->instruction > first ? frame->instruction - first : 0;
+    const struct runtime_frame row = {known->name, known->file, python_code_line(&code, offset)};
+    return runtime_frames_add(&results->runtime_frames, &row, ret_address);
+}
+
+/* ---- Stacks ---- */
+
+static enum native_kind kind_of(const struct program_python *python, struct unwinder *unwinder,
+                                struct space *space, uint64_t address)
+{
+    const struct mapping *mapping = space_find(space, address);
+    if (!mapping || !mapping->has_bias || mapping->module != python->python.module)
+        return NATIVE_OTHER;
+    uint64_t function = rule_tables_function(unwinder_rules(unwinder), python->python.module,
+                                             address - mapping->bias);
+    return function == python->python.evaluation ? NATIVE_EVALUATION : NATIVE_INTERPRETER;
+}
+
+/* Merges the named frames into the stack, of whose frames `kinds` has the kinds. *ret_fits: they
+ * fit. */
+static int merge(const struct python_frames *frames, const uint64_t *named,
+                 const enum native_kind *kinds, bool keeps_native_frames, struct stack *stack,
+                 bool *ret_fits)
+{
+    size_t room = stack->depth + frames->count;
+    uint64_t *merged = malloc(room * sizeof *merged);
+    if (!merged || array_reserve(&stack->addresses, &stack->capacity, room)) {
+        free(merged);
+        return -ENOMEM;
+    }
+    const struct native_stack native = {
+        .addresses = stack->addresses,
+        .kinds = kinds,
+        .depth = stack->depth,
+        .is_cut = stack->cut != STACK_WHOLE,
+        .keeps_interpreter = keeps_native_frames,
+    };
+    size_t depth = python_merge(&native, frames, named, merged);
+    *ret_fits = depth > 0;
+    if (depth) {
+        memcpy(stack->addresses, merged, depth * sizeof *merged);
+        stack->depth = depth;
+    }
+    free(merged);
+    return 0;
+}
+
+static int name_and_merge(struct program_python *python, const struct python_means *means,
+                          const struct program_maps *maps, const struct observation *observation,
+                          const enum native_kind *kinds, struct stack *stack, bool *ret_fits)
+{
+    const struct python_frames *frames = observation->snapshot->python;
+    struct stack_areas areas = maps->areas;
+    const struct python_memory memory = {
+        .layout = &python->python.layout,
+        .code_type = python->python.code_type,
+        .tid = observation->tid,
+        .areas = &areas,
+    };
+    areas.mem_fd_plus_1 = observation->program->mem_fd + 1;
+    uint64_t *named = malloc((frames->count + 1) * sizeof *named);
+    int err = named ? 0 : -ENOMEM;
+    for (size_t i = 0; i < frames->count && !err; i++)
+        err = name_frame(python, &memory, means->results, &frames->items[i], &named[i]);
+    if (!err)
+        err = merge(frames, named, kinds, means->keeps_native_frames, stack, ret_fits);
+    free(named);
+    return err == -ENOENT ? 0 : err;
+}
+
+int program_python_take(struct program_python *python, const struct python_means *means,
+                        const struct program_maps *maps, const struct observation *observation,
+                        struct stack *stack)
+{
+    const struct python_frames *frames = observation->snapshot->python;
+    bool was_read = frames && frames->state == PYTHON_FRAMES_READ && frames->count;
+    bool evaluates = false, fits = false;
+    if (!python->is_told || !stack->depth)
+        return 0;
+    enum native_kind *kinds = malloc(stack->depth * sizeof *kinds);
+    int err = kinds ? 0 : -ENOMEM;
+    for (size_t i = 0; i < stack->depth && !err; i++) {
+        kinds[i] = kind_of(python, means->unwinder, maps->space, stack->addresses[i]);
+        evaluates = evaluates || kinds[i] == NATIVE_EVALUATION;
+    }
+    if (!err && was_read)
+        err = name_and_merge(python, means, maps, observation, kinds, stack, &fits);
+    free(kinds);
+    if (!err && (was_read || evaluates))
+        *(fits ? &means->results->counts.python_stacks
+               : &means->results->counts.python_stacks_missing) += 1;
+    return err;
+}
+
+void program_python_free(struct program_python *python)
+{
+    forget_codes(python);
+    free(python->codes);
+    index_free(&python->code_index);
+}

@@ -1,0 +1,58 @@
+/* The Python frames of a program's threads: finds the interpreter, names what was read, and puts it
+ * into the native stacks. */
+#ifndef FGPROF_WORKER_PYTHON_H
+#define FGPROF_WORKER_PYTHON_H
+
+#include "runtime/python/code.h"
+#include "runtime/python/find.h"
+#include "sampler/channel.h"
+#include "unwind/unwind.h"
+#include "worker/program_maps.h"
+
+/* A code object that was seen. */
+struct known_code {
+    uint64_t address;
+    struct python_code_head head;
+    uint32_t name, file; /* in results->runtime_frames */
+    unsigned char *lines;
+    size_t line_bytes;
+};
+
+/* Zeroed at first. */
+struct program_python {
+    struct python python;
+    size_t mapping_count; /* of the space when it was last searched for an interpreter */
+    bool is_told;         /* the sampling thread was told of it */
+    struct known_code *codes;
+    size_t code_count, code_capacity;
+    struct index code_index;
+};
+
+/* Searches for an interpreter if something new is mapped, and tells the sampling thread of one.
+ * Returns 0 or -ENOMEM. */
+int program_python_update(struct program_python *python, struct results *results,
+                          struct program_maps *maps, const struct observation *observation,
+                          struct channel *channel);
+
+/* Whether the observation was made before the sampling thread knew of the interpreter, and so has
+ * no Python frames: another one is to be asked for. The kernel's samples are no loss, except in a
+ * dump, which has one of each thread. */
+bool program_python_came_later(const struct program_python *python,
+                               const struct observation *observation, bool is_dump);
+
+/* What naming and merging needs. */
+struct python_means {
+    struct unwinder *unwinder;
+    struct results *results;
+    bool keeps_native_frames;
+};
+
+/* Puts the Python frames of the observation, if it has any, into its stack. Returns 0 or -ENOMEM.
+ */
+int program_python_take(struct program_python *python, const struct python_means *means,
+                        const struct program_maps *maps, const struct observation *observation,
+                        struct stack *stack);
+
+void program_python_free(struct program_python *python);
+
+#endif

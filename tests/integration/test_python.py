@@ -1,0 +1,185 @@
+"""Python programs: the functions that users wrote, in place of the interpreter's own."""
+
+import os
+import re
+import shutil
+import subprocess
+
+from harness import HANGS_S, Missing, Skip, folded, has, need, ready, tool, users_build
+
+# Versions that can be read. The first is Debian 12's; the others are tried where they are.
+VERSIONS = ("3.11", "3.12", "3.13")
+EVALUATION = "_PyEval_EvalFrameDefault"
+
+
+def interpreter(version):
+    """The program itself, not a script that starts it."""
+    path = shutil.which(f"python{version}")
+    if not path:
+        if version == VERSIONS[0]:
+            raise Missing(f"no python{version}")
+        raise Skip(f"no python{version}")
+    done = subprocess.run([path, "-c", "import os; print(os.path.realpath('/proc/self/exe'))"],
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=HANGS_S)
+    if done.returncode:
+        raise Skip(f"python{version} does not run")
+    return done.stdout.strip()
+
+
+def program(world, name):
+    return os.path.join(world.source, "tests/fixtures/python", name + ".py")
+
+
+def faulthandlers_stacks(path):
+    """{(function, file, line), ...: leaf first} of what the interpreter wrote of its own threads. It
+    has names without the class or function that they are in."""
+    stacks = []
+    for line in open(path):
+        if line.startswith(("Thread", "Current thread")):
+            stacks.append([])
+        frame = re.match(r'  File "(.*)", line (\d+) in (.*)\n', line)
+        if frame:
+            name = re.sub(r"\\x(..)", lambda byte: chr(int(byte[1], 16)), frame[3])
+            stacks[-1].append((name, frame[1], int(frame[2])))
+    return {tuple(stack) for stack in stacks}
+
+
+def dumped_stacks(text):
+    """The same of a dump, of functions in Python files."""
+    stacks = set()
+    for thread in text.split("\nthread ")[1:]:
+        lines = thread.splitlines()[1:]
+        stack = []
+        for name, place in zip(lines[::2], lines[1::2]):
+            at = re.match(r"\t(.*\.py):(\d+) ", place)
+            if at:
+                stack.append((name.rsplit(".", 1)[-1], at[1], int(at[2])))
+        stacks.add(tuple(stack))
+    return stacks
+
+
+def check_sleepers(world, version):
+    path = world.path("stacks")
+    with ready(interpreter(version), program(world, "sleepers"), path) as target:
+        done = world.fgprof("dump", "-p", target.pid)
+        assert done.returncode == 0, done.stderr
+        truth, seen = faulthandlers_stacks(path), dumped_stacks(done.stdout)
+        # The main thread went on from writing it to sleeping. Of deep stacks it writes 100 frames.
+        truth = {stack for stack in truth if stack[-1][0] != "<module>" and len(stack) < 100}
+        assert len(truth) == 6, truth
+        assert truth <= seen, (truth - seen, done.stdout)
+        deep = max(seen, key=len)
+        assert [name for name, _, _ in deep].count("deep") == 201, deep
+        assert EVALUATION not in done.stdout, done.stdout
+        whole = world.attach(target)
+        stacks = folded(whole.stdout)
+        native = folded(world.attach(target, "--native").stdout)
+    assert "Python functions are not known" not in whole.stderr, whole.stderr
+    assert any(has(stack, "Server.serve", "Server.handle", "Server.handle", "Server.handle", "Server.handle",
+                   "sleep") for stack in stacks), stacks
+    # C code between Python's is a library's, or the interpreter's: that one goes.
+    assert any(has(stack, "from_c", "key", "sleep") for stack in stacks), stacks
+    assert any(has(stack, "in_unicode", "in_unicode.<locals>.größe") for stack in stacks), stacks
+    assert not any(EVALUATION in stack for stack in stacks), stacks
+    assert any(has(stack, EVALUATION, "from_c", EVALUATION, "key") for stack in native), native
+
+
+def test_sleepers_3_11(world):
+    check_sleepers(world, "3.11")
+
+
+def test_sleepers_3_12(world):
+    check_sleepers(world, "3.12")
+
+
+def test_sleepers_3_13(world):
+    check_sleepers(world, "3.13")
+
+
+def chain_times(target):
+    target.stdin.write("\n")
+    target.stdin.flush()
+    return [float(text) for text in target.stdout.readline().split()]
+
+
+def check_chains(world, version, *options):
+    with ready(interpreter(version), program(world, "chains"), stdin=subprocess.PIPE) as target:
+        before = chain_times(target)
+        done = world.attach(target, "--on-cpu", *options, duration="4s")
+        after = chain_times(target)
+    truth = [b - a for a, b in zip(before, after)]
+    stacks = folded(done.stdout)
+    counts = [sum(count for stack, count in stacks.items() if chain + "3" in stack) for chain in "ab"]
+    mixed = {stack for stack in stacks
+             if {"a1", "a2", "a3"} & set(stack) and {"b1", "b2", "b3"} & set(stack)}
+    assert not mixed, mixed
+    # Each function is called by the one before it, and by no other.
+    for stack in stacks:
+        for chain in "ab":
+            names = [frame for frame in stack if frame in (chain + "1", chain + "2", chain + "3")]
+            assert names == [chain + "1", chain + "2", chain + "3"][:len(names)], stack
+    share, true_share = counts[0] / sum(counts), truth[0] / sum(truth)
+    assert sum(counts) > 20 and abs(share - true_share) < 0.15, (counts, truth, stacks)
+
+
+@users_build
+def test_chains_are_not_mixed_3_11(world):
+    check_chains(world, "3.11")
+
+
+@users_build
+def test_chains_are_not_mixed_3_12(world):
+    check_chains(world, "3.12")
+
+
+@users_build
+def test_chains_are_not_mixed_3_13(world):
+    check_chains(world, "3.13")
+
+
+@users_build
+def test_chains_of_threads_that_are_stopped(world):
+    check_chains(world, "3.11", "--capture=ptrace")
+
+
+def test_other_readers(world):
+    """Names, files and lines in pprof and on the page; the reader of profiles looks for nothing."""
+    need("go")
+    source, kept = program(world, "sleepers"), world.path("sleepers.fgprof")
+    with ready(interpreter("3.11"), source, world.path("stacks")) as target:
+        world.attach(target, "-o", kept)
+    done = world.fgprof("convert", kept, "-o", world.path("sleepers.pb.gz"))
+    assert done.returncode == 0, done.stderr
+    peek = tool("go", "tool", "pprof", "-lines", "-traces", world.path("sleepers.pb.gz"))
+    lines = open(source).read().splitlines()
+    line = 1 + next(i for i, text in enumerate(lines) if "time.sleep(LASTS_S)" in text)
+    assert f" sleep {source}:{line}" in peek, peek
+    assert re.search(r"^ +<module> ", peek, re.M), peek
+    page = world.fgprof("convert", kept, "-f", "html")
+    assert "Server.handle" in page.stdout, page.stderr
+
+
+def test_lies(world):
+    """Memory that makes no sense: the native stack is shown, and that is said."""
+    for how in ("circle", "wild", "entries", "code"):
+        with world.running("fake_python", 60, how) as target:
+            done = world.attach(target, duration="500ms")
+        stacks = folded(done.stdout)
+        assert all(has(stack, "main") for stack in stacks), (how, stacks)
+        assert any(has(stack, "main", EVALUATION) for stack in stacks), (how, stacks)
+        assert "Python functions are not known in" in done.stderr, (how, done.stderr)
+
+
+def test_a_version_that_is_not_known(world):
+    """It says so, and shows the native stacks."""
+    path = shutil.which("python3.9")
+    if not path:
+        raise Skip("no python3.9")
+    try:
+        old = interpreter("3.9")
+    except Missing as reason:
+        raise Skip(str(reason))
+    with ready(old, program(world, "chains"), stdin=subprocess.PIPE) as target:
+        done = world.attach(target, duration="500ms")
+    assert "Python before 3.11 is not read" in done.stderr, done.stderr
+    assert any(EVALUATION in stack for stack in folded(done.stdout)), done.stdout

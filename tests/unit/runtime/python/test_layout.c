@@ -1,0 +1,85 @@
+#include "runtime/python/layout.h"
+#include "unit.h"
+
+#include <errno.h>
+
+/* What is at _PyRuntime of CPython 3.13.0 for x86-64, as
+ *     gdb -batch -ex 'x/73gx &_PyRuntime' libpython3.13.so.1.0
+ * shows it: _Py_DebugOffsets. */
+static const uint64_t offsets_3_13[] = {
+    0x7970677562656478, 0x30d00f0, 0, 0x452b8, 0x260, 0x278, 0x2f998, 0x1c68, 0x1c60, 0x1cb0,
+    0x1ce8, 0x1de8, 0x1dd8, 0x1de0, 0x10, 0x1e48, 0, 0x1e58, 0x1e50, 0x130,
+    0, 0x8, 0x10, 0x48, 0x98, 0xa0, 0xe8, 0x20, 0x50, 0x8,
+    0, 0x38, 0x48, 0x46, 0xd0, 0x70, 0x78, 0x80, 0x88, 0x44,
+    0x34, 0x60, 0x68, 0xc8, 0x10, 0x8, 0x1a0, 0x18, 0x58, 0xa8,
+    0x20, 0x18, 0x10, 0x28, 0x18, 0x10, 0x30, 0x20, 0x28, 0x18,
+    0x10, 0x20, 0x10, 0x18, 0x28, 0x10, 0x20, 0x40, 0x20, 0x10,
+    0x28, 0xf0, 0xc8,
+};
+
+static void test_what_an_interpreter_tells(void **state)
+{
+    (void)state;
+    struct python_layout layout;
+    assert_int_equal(python_layout_read(offsets_3_13, sizeof offsets_3_13, &layout), 0);
+    assert_int_equal(layout.runtime_interpreters, 0x278);
+    assert_int_equal(layout.interpreter_next, 0x1c60);
+    assert_int_equal(layout.interpreter_threads, 0x1cb0);
+    assert_int_equal(layout.thread_next, 0x8);
+    assert_int_equal(layout.thread_native_id, 0xa0);
+    assert_int_equal(layout.thread_frame, 0x48);
+    assert_int_equal(layout.noted_frame, PYTHON_NOWHERE);
+    assert_int_equal(layout.frame_code, 0);
+    assert_int_equal(layout.frame_previous, 0x8);
+    assert_int_equal(layout.frame_instruction, 0x38);
+    assert_int_equal(layout.frame_owner, 0x46);
+    assert_int_equal(layout.code_qualname, 0x80);
+    assert_int_equal(layout.code_lines, 0x88);
+    assert_int_equal(layout.code_first_line, 0x44);
+    assert_int_equal(layout.code_instructions, 0xc8);
+    assert_int_equal(layout.ascii_text, 0x28);
+    assert_int_equal(layout.other_text, 0x38);
+    assert_int_equal(layout.bytes_data, 0x20);
+}
+
+static void test_what_is_not_believed(void **state)
+{
+    (void)state;
+    struct python_layout layout;
+    uint64_t offsets[sizeof offsets_3_13 / sizeof *offsets_3_13];
+    assert_int_equal(python_layout_read(offsets_3_13, 71 * 8 - 1, &layout), -EBADMSG);
+    memcpy(offsets, offsets_3_13, sizeof offsets);
+    offsets[0]++;
+    assert_int_equal(python_layout_read(offsets, sizeof offsets, &layout), -EBADMSG);
+    memcpy(offsets, offsets_3_13, sizeof offsets);
+    offsets[31] = 1ull << 40; /* where a frame has its instruction */
+    assert_int_equal(python_layout_read(offsets, sizeof offsets, &layout), -EBADMSG);
+    memcpy(offsets, offsets_3_13, sizeof offsets);
+    offsets[1] = 0x30e00f0; /* 3.14, whose frames refer to their code in another way */
+    assert_int_equal(python_layout_read(offsets, sizeof offsets, &layout), -ENOTSUP);
+    memcpy(offsets, offsets_3_13, sizeof offsets);
+    offsets[2] = 1; /* without a GIL */
+    assert_int_equal(python_layout_read(offsets, sizeof offsets, &layout), -ENOTSUP);
+}
+
+static void test_versions_of_the_table(void **state)
+{
+    (void)state;
+    assert_non_null(python_layout_of(0x030b02f0));
+    assert_ptr_equal(python_layout_of(0x030b07f0), python_layout_of(0x030b02f0));
+    assert_non_null(python_layout_of(0x030c01f0));
+    assert_ptr_not_equal(python_layout_of(0x030c01f0), python_layout_of(0x030b02f0));
+    assert_null(python_layout_of(0x030a0df0));
+    assert_null(python_layout_of(0x030d00f0));
+    assert_null(python_layout_of(0));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_an_interpreter_tells),
+        cmocka_unit_test(test_what_is_not_believed),
+        cmocka_unit_test(test_versions_of_the_table),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
