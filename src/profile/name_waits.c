@@ -158,6 +158,9 @@ static int name_resource(struct naming *naming, const struct counted_wait *count
                  resource_kind_name((enum resource_kind)counted->kind));
         return strings_intern(&naming->profile->strings, name, ret_name);
     }
+    if (counted->kind == RESOURCE_GIL)
+        return strings_intern(&naming->profile->strings, resource_kind_name(RESOURCE_GIL),
+                              ret_name);
     if (resource_is_lock((enum resource_kind)counted->kind))
         return name_lock(naming, counted, ret_name);
     if (counted->kind != RESOURCE_THREAD)

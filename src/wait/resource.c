@@ -15,6 +15,7 @@ static const char *const kind_names[RESOURCE_KIND_COUNT] = {
     [RESOURCE_BARRIER] = "barrier",
     [RESOURCE_ONCE] = "one-time initialization",
     [RESOURCE_PARKING] = "parking place",
+    [RESOURCE_GIL] = "GIL",
     [RESOURCE_THREAD] = "end of a thread",
     [RESOURCE_PROCESS] = "process",
     [RESOURCE_FILE_LOCK] = "file lock",
@@ -38,7 +39,7 @@ const char *resource_kind_name(enum resource_kind kind)
 
 bool resource_is_lock(enum resource_kind kind)
 {
-    return kind >= RESOURCE_FUTEX && kind <= RESOURCE_PARKING;
+    return kind >= RESOURCE_FUTEX && kind <= RESOURCE_GIL;
 }
 
 bool resource_equal(const struct resource *a, const struct resource *b)

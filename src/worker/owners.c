@@ -190,7 +190,8 @@ int owners_read(struct owners *owners, struct results *results,
     int err = lock_sites_get(&owners->sites, results, stack, &site);
     if (err)
         return err;
-    const struct lock lock = lock_of(&site, &observation->wait.call, &observation->wait.memory);
+    struct lock lock = lock_of(&site, &observation->wait.call, &observation->wait.memory);
+    gils_note(&owners->gils, observation, &lock);
     uint32_t space = results->stacks.stacks[stack].space;
     ret_wait->wait = (struct counted_wait){
         .key = lock.address,
@@ -327,6 +328,7 @@ void owners_forget_process(struct owners *owners, uint32_t process)
 void owners_free(struct owners *owners)
 {
     index_free(&owners->by_id);
+    gils_free(&owners->gils);
     lock_sites_free(&owners->sites);
     peer_waits_free(&owners->peers);
     free(owners->processes);

@@ -6,6 +6,7 @@
 #ifndef FGPROF_WORKER_OWNERS_H
 #define FGPROF_WORKER_OWNERS_H
 
+#include "worker/gil.h"
 #include "worker/lock_sites.h"
 #include "worker/threads.h"
 
@@ -35,6 +36,7 @@ struct owners {
     struct peer_waits peers;
     struct index by_id; /* numbers of threads by process and id; those of gone threads stay */
     struct lock_sites sites;
+    struct gils gils;
     uint64_t tick; /* of the waits that are held: */
     struct held_wait *held;
     size_t held_count, held_capacity;

@@ -130,6 +130,20 @@ static int take_name(struct results *results, const struct observation *observat
     return err;
 }
 
+static int update_python(struct worker *worker, const struct observation *observation,
+                         struct program_tables *program)
+{
+    struct program_python *python = &program->python;
+    bool was_told = python->is_told;
+    int err = program_python_update(python, worker->results, &program->maps, observation,
+                                    worker->channel);
+    if (err || was_told || !python->is_told || !python->python.gil)
+        return err;
+    const struct gil gil = {observation->program->number, python->python.gil,
+                            python->python.layout.thread_native_id};
+    return gils_add(&worker->owners.gils, &gil);
+}
+
 static int update_program(struct worker *worker, const struct observation *observation,
                           struct program_tables **ret_program)
 {
@@ -141,8 +155,7 @@ static int update_program(struct worker *worker, const struct observation *obser
     if (!err && program->maps.space && !worker->options.waits)
         err = program_labels_update(&program->labels, &program->maps, observation, worker->channel);
     if (!err && program->maps.space)
-        err = program_python_update(&program->python, results, &program->maps, observation,
-                                    worker->channel);
+        err = update_python(worker, observation, program);
     if (!err && program->maps.space)
         err = generated_update(&program->generated, worker->means.unwinder, results, observation,
                                &program->maps.space);
@@ -402,6 +415,7 @@ static int take(struct worker *worker, struct message *message)
         return count_tick(worker, message);
     case MESSAGE_PROGRAM_ENDED:
         peer_waits_end(&worker->owners.peers, message->program->number);
+        gils_forget(&worker->owners.gils, message->program->number);
         return programs_end(&worker->programs, message->program->number, worker->results,
                             worker->means.unwinder);
     case MESSAGE_COPY:

@@ -183,3 +183,20 @@ def test_a_version_that_is_not_known(world):
         done = world.attach(target, duration="500ms")
     assert "Python before 3.11 is not read" in done.stderr, done.stderr
     assert any(EVALUATION in stack for stack in folded(done.stdout)), done.stdout
+
+
+@users_build
+def test_the_gil_has_an_owner(world):
+    """Of two threads that compute, one waits for the other, which is in Python code."""
+    kept = world.path("gil.fgprof")
+    with ready(interpreter("3.11"), program(world, "chains"), stdin=subprocess.PIPE) as target:
+        states = folded(world.attach(target, "--state").stdout)
+        world.attach(target, "-o", kept)
+    waits = {stack: count for stack, count in states.items() if stack[-1] == "[GIL]"}
+    in_python = sum(count for stack, count in waits.items() if has(stack, "work"))
+    assert in_python > 0.8 * sum(waits.values()) > 10, states
+    report = world.fgprof("report", kept)
+    assert re.search(r"\d s +GIL, of thread ", report.stdout), report.stdout
+    holders = folded(world.fgprof("convert", kept, "--kind", "mutex", "-f", "folded").stdout)
+    in_python = sum(count for stack, count in holders.items() if has(stack, "Thread.run", "work"))
+    assert in_python > 0.5 * sum(holders.values()) > 0, holders

@@ -30,6 +30,20 @@ static bool learn_layout(struct python *python, pid_t tid, const struct stack_ar
     return python_layout_read(offsets, bytes, &python->layout) == 0;
 }
 
+static uint64_t find_gil(const struct python *python, pid_t tid, const struct stack_areas *areas)
+{
+    const struct python_layout *layout = &python->layout;
+    uint64_t interpreter, gil;
+    if (layout->runtime_gil != PYTHON_NOWHERE)
+        return python->runtime + layout->runtime_gil;
+    uint64_t main_at = python->runtime + layout->runtime_interpreters + sizeof interpreter;
+    bool was_read =
+        memory_read(tid, areas, main_at, &interpreter, sizeof interpreter) == sizeof interpreter &&
+        memory_read(tid, areas, interpreter + layout->interpreter_gil, &gil, sizeof gil) ==
+            sizeof gil;
+    return was_read ? gil : 0;
+}
+
 /* Returns whether the module is an interpreter. */
 static bool look_into(struct module *module, uint64_t bias, pid_t tid,
                       const struct stack_areas *areas, struct python *python)
@@ -43,6 +57,8 @@ static bool look_into(struct module *module, uint64_t bias, pid_t tid,
     if (dynamic_symbol_find(module, "PyCode_Type", STT_OBJECT, &python->code_type))
         python->code_type += bias;
     python->is_known = learn_layout(python, tid, areas);
+    if (python->is_known)
+        python->gil = find_gil(python, tid, areas);
     return true;
 }
 

@@ -12,6 +12,7 @@ struct python {
     bool is_known;         /* its layout is: */
     struct python_layout layout;
     uint64_t runtime;    /* the address of _PyRuntime */
+    uint64_t gil;        /* of the main interpreter's lock; 0: not known */
     uint64_t code_type;  /* of PyCode_Type; 0: not known */
     uint64_t evaluation; /* the module's own address of _PyEval_EvalFrameDefault */
 };

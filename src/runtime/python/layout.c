@@ -13,8 +13,10 @@ static const struct {
     {0x030b,
      {
          .runtime_interpreters = 0x28,
+         .runtime_gil = 0x168,
          .interpreter_next = 0,
          .interpreter_threads = 0x10,
+         .interpreter_gil = PYTHON_NOWHERE,
          .thread_next = 0x8,
          .thread_native_id = 0xa0,
          .thread_frame = 0x38,
@@ -40,8 +42,10 @@ static const struct {
     {0x030c,
      {
          .runtime_interpreters = 0x28,
+         .runtime_gil = PYTHON_NOWHERE,
          .interpreter_next = 0,
          .interpreter_threads = 0x48,
+         .interpreter_gil = 0x180,
          .thread_next = 0x8,
          .thread_native_id = 0x90,
          .thread_frame = 0x38,
@@ -82,6 +86,7 @@ enum {
     INTERPRETERS_HEAD = 5,
     INTERPRETER_NEXT = 8,
     THREADS_HEAD = 9,
+    CEVAL_GIL = 14,
     THREAD_NEXT = 21,
     CURRENT_FRAME = 23,
     NATIVE_THREAD_ID = 25,
@@ -128,6 +133,8 @@ int python_layout_read(const void *offsets, size_t bytes, struct python_layout *
     bool is_bad = false;
     *ret_layout = (struct python_layout){
         .runtime_interpreters = offset(words[INTERPRETERS_HEAD], &is_bad),
+        .runtime_gil = PYTHON_NOWHERE,
+        .interpreter_gil = offset(words[CEVAL_GIL], &is_bad),
         .interpreter_next = offset(words[INTERPRETER_NEXT], &is_bad),
         .interpreter_threads = offset(words[THREADS_HEAD], &is_bad),
         .thread_next = offset(words[THREAD_NEXT], &is_bad),

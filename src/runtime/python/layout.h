@@ -15,9 +15,11 @@
 /* Offsets in bytes. */
 struct python_layout {
     /* _PyRuntimeState */
-    uint16_t runtime_interpreters;
+    uint16_t runtime_interpreters; /* the newest one; the main one's address follows */
+    uint16_t runtime_gil;          /* PYTHON_NOWHERE: interpreters have it */
     /* PyInterpreterState */
     uint16_t interpreter_next, interpreter_threads;
+    uint16_t interpreter_gil; /* where its address is */
     /* PyThreadState */
     uint16_t thread_next, thread_native_id;
     uint16_t thread_frame; /* the frame that runs, or where that is noted: */

@@ -7,7 +7,7 @@
 static struct {
     unsigned char before[4096]; /* each read begins below what it is for */
     unsigned char thread[0x100], noted[0x40], frames[8][0x50];
-} *made;
+} * made;
 static struct python_thread thread;
 static struct python_frames frames;
 
@@ -40,8 +40,8 @@ static void set_frame(size_t frame, uint64_t code, size_t previous, uint8_t owne
     unsigned char *at = made->frames[frame];
     put(at, layout->frame_code, code, 8);
     put(at, layout->frame_instruction, code + 1, 8);
-    put(at, layout->frame_previous,
-        previous == SIZE_MAX ? 0 : (uintptr_t)made->frames[previous], 8);
+    put(at, layout->frame_previous, previous == SIZE_MAX ? 0 : (uintptr_t)made->frames[previous],
+        8);
     put(at, layout->frame_owner, owner, 1);
     if (layout->frame_is_entry != PYTHON_NOWHERE)
         put(at, layout->frame_is_entry, is_entry, 1);

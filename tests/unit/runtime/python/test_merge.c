@@ -9,9 +9,7 @@ static bool is_cut, keeps_interpreter;
 
 static enum native_kind kind_of(char c)
 {
-    return c >= '0' && c <= '9' ? NATIVE_OTHER
-           : c == 'E'           ? NATIVE_EVALUATION
-                                : NATIVE_INTERPRETER;
+    return c >= '0' && c <= '9' ? NATIVE_OTHER : c == 'E' ? NATIVE_EVALUATION : NATIVE_INTERPRETER;
 }
 
 static void assert_merged(const char *native, const char *python, const char *wanted)
