@@ -94,7 +94,7 @@ static enum outcome begin_stop(struct source *source, const struct subject *subj
         snapshot_context(observation->snapshot); /* while it is stopped, no memory is asked for */
     struct pending *item = &stopped->pending[stopped->count];
     if (subject->python.layout)
-        snapshot_make_room_for_python(observation->snapshot);
+        snapshot_python(observation->snapshot); /* as above */
     *item = (struct pending){.subject = *subject, .observation = *observation};
     reaper_watch(stopped->reaper);
     if (!is_leader && reaper_hold(stopped->reaper, subject->tid))

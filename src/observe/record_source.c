@@ -20,6 +20,7 @@ void record_source_want_stack(struct switch_record *record, uint32_t slot, uint3
     switch_record_want_stack(record, slot, generation,
                              bytes > RECORD_STACK_BYTES_MIN ? bytes : RECORD_STACK_BYTES_MIN,
                              subject->leaves_stack);
+    switch_record_want_python(record, slot, generation, &subject->python);
 }
 
 /* Reads the kernel's account of the thread. Returns false if it is gone. */
@@ -156,6 +157,29 @@ static void copy_top(const struct past_departure *past, struct snapshot *snapsho
         snapshot->kernel_stack[0] = '\0';
 }
 
+static void copy_frames(const struct past_departure *past, const struct subject *subject,
+                        struct snapshot *snapshot)
+{
+    if (past->frames_state == SWITCH_FRAMES_NONE || !subject->python.layout)
+        return;
+    struct python_frames *frames = snapshot_python(snapshot);
+    if (!frames)
+        return;
+    python_frames_begin(frames);
+    for (size_t i = 0; i < past->frame_count; i++) {
+        struct switch_frame frame;
+        memcpy(&frame, past->frames + i * sizeof frame, sizeof frame);
+        const struct python_frame_seen seen = {.code = frame.code,
+                                               .instruction = frame.instruction,
+                                               .owner = (uint8_t)frame.owner,
+                                               .is_entry = frame.is_entry != 0};
+        python_frames_add(frames, subject->python.layout, &seen);
+    }
+    if (past->frames_state == SWITCH_FRAMES_UNREADABLE)
+        frames->state = PYTHON_FRAMES_UNREADABLE;
+    frames->is_cut = past->frames_state == SWITCH_FRAMES_CUT;
+}
+
 _Static_assert(SWITCH_FUTEX_BYTES_BEFORE == FUTEX_WORDS_BEFORE * sizeof(uint32_t) &&
                    SWITCH_FUTEX_BYTES == FUTEX_WORDS * sizeof(uint32_t),
                "the record has all memory of a futex that is read elsewhere");
@@ -198,6 +222,7 @@ void record_source_read_past(const struct past_departure *past, const struct sub
     struct snapshot *snapshot = observation->snapshot;
     const struct stack_place other = record_source_other_stack(past, subject);
     copy_top(past, snapshot);
+    copy_frames(past, subject, snapshot);
     snapshot_copy_rest(snapshot, subject->tid, subject->stack_areas, subject->stack_limit, &other);
     observation->evidence =
         departure->state == THREAD_RUNNABLE ? EVIDENCE_WAITING : EVIDENCE_ASLEEP;

@@ -53,25 +53,22 @@ struct kernel_chain *snapshot_kernel_chain(struct snapshot *snapshot)
     return chain->addresses ? chain : NULL;
 }
 
-void snapshot_make_room_for_python(struct snapshot *snapshot)
+struct python_frames *snapshot_python(struct snapshot *snapshot)
 {
     if (!snapshot->python)
         snapshot->python = malloc(sizeof *snapshot->python);
     if (snapshot->python)
         snapshot->python->state = PYTHON_FRAMES_NOT_READ;
+    return snapshot->python;
 }
 
 void snapshot_copy_python(struct snapshot *snapshot, const struct python_thread *thread, pid_t tid,
                           const struct stack_areas *areas)
 {
-    if (!thread->layout) {
-        if (snapshot->python)
-            snapshot->python->state = PYTHON_FRAMES_NOT_READ;
-        return;
-    }
-    snapshot_make_room_for_python(snapshot);
-    if (snapshot->python)
-        python_frames_read(thread, tid, areas, snapshot->python);
+    struct python_frames *frames =
+        thread->layout || snapshot->python ? snapshot_python(snapshot) : NULL;
+    if (thread->layout && frames)
+        python_frames_read(thread, tid, areas, frames);
 }
 
 struct thread_context *snapshot_context(struct snapshot *snapshot)

@@ -80,8 +80,8 @@ void snapshot_forget(struct snapshot *snapshot);
 /* The kernel chain, to be read into, with room for KERNEL_CHAIN_MAX; NULL if memory is short. */
 struct kernel_chain *snapshot_kernel_chain(struct snapshot *snapshot);
 
-/* Makes room for Python frames, before a thread is paused. */
-void snapshot_make_room_for_python(struct snapshot *snapshot);
+/* The Python frames, to be read into, none of which is read yet; NULL if memory is short. */
+struct python_frames *snapshot_python(struct snapshot *snapshot);
 
 /* The context, to be read into; NULL if memory is short. */
 struct thread_context *snapshot_context(struct snapshot *snapshot);

@@ -68,8 +68,12 @@ bool past_departure_read(const void *data, size_t bytes, const struct clock_offs
         return false;
     memcpy(&message, data, sizeof message);
     size_t other_end = message.other_bytes ? SWITCH_OTHER_OFFSET + (size_t)message.other_bytes : 0;
+    size_t frames_end = message.frame_count ? SWITCH_OTHER_OFFSET +
+                                                  message.frame_count * sizeof(struct switch_frame)
+                                            : 0;
     bytes -= sizeof message;
-    if (message.stack_bytes > bytes || other_end > bytes || message.first_tick > message.last_tick)
+    if (message.stack_bytes > bytes || other_end > bytes || frames_end > bytes ||
+        message.first_tick > message.last_tick)
         return false;
     departure_translate(&message.departure, offsets, &ret_past->departure);
     ret_past->first_tick = message.first_tick;
@@ -82,6 +86,9 @@ bool past_departure_read(const void *data, size_t bytes, const struct clock_offs
     ret_past->other_address = message.other_address;
     ret_past->other_bytes = message.other_bytes;
     ret_past->has_one_stack = message.has_one_stack;
+    ret_past->frames = ret_past->other_stack;
+    ret_past->frame_count = message.frame_count;
+    ret_past->frames_state = message.frames_state;
     ret_past->futex = message.futex_bytes
                           ? (const unsigned char *)data + offsetof(struct switch_message, futex)
                           : NULL;

@@ -57,6 +57,10 @@ struct past_departure {
      * NULL: none. `has_futex_before`: what is before the futex is known, too. */
     const unsigned char *futex;
     bool has_futex_before;
+    /* Of a thread of Python: struct switch_frame each, not aligned; see switch_format.h. */
+    const unsigned char *frames;
+    size_t frame_count;
+    uint32_t frames_state;
 };
 
 /* Reads a message. The stack stays where it is. Returns false if the message is not whole. */

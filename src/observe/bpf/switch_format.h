@@ -19,6 +19,29 @@
 #define SWITCH_OTHER_BYTES 4096u
 #define SWITCH_OTHER_OFFSET (SWITCH_STACK_BYTES_MAX - SWITCH_OTHER_BYTES)
 
+/* Of a thread of Python its frames are kept there instead, leaf first. */
+#define SWITCH_FRAMES_MAX 128u
+struct switch_frame {
+    __u64 code, instruction;
+    __u32 owner, is_entry;
+};
+/* Where the thread has its frames: what of struct python_layout (runtime/python/layout.h) is
+ * needed. */
+struct switch_python {
+    __u64 state; /* the address of its PyThreadState; 0: it is not known to run Python */
+    __u64 native_id;
+    __u16 thread_native_id, thread_frame, noted_frame;
+    __u16 frame_code, frame_previous, frame_instruction, frame_owner, frame_is_entry;
+};
+#define SWITCH_NO_FIELD 0xffffu /* noted_frame and frame_is_entry: there is none */
+
+enum switch_frames_state {
+    SWITCH_FRAMES_NONE, /* none were looked for */
+    SWITCH_FRAMES_WHOLE,
+    SWITCH_FRAMES_CUT, /* there are more than SWITCH_FRAMES_MAX */
+    SWITCH_FRAMES_UNREADABLE,
+};
+
 /* The memory of a futex: so much before it and from it on. A lock's owner is there. */
 #define SWITCH_FUTEX_BYTES_BEFORE 160u
 #define SWITCH_FUTEX_BYTES_FROM 64u
@@ -53,6 +76,7 @@ struct switch_slot {
     /* Written by the reader: how much of the stack to keep; 0: the default. */
     __u32 wanted_bytes;
     __u32 wants_other; /* also keep the stack that the thread has left */
+    struct switch_python python;
     struct switch_departure departure;
 };
 
@@ -73,6 +97,8 @@ struct switch_message {
     __u32 futex_bytes;   /* of a thread that waits for a futex, as it was when it left: all of
                             `futex`, or the last SWITCH_FUTEX_BYTES_FROM; 0: none */
     __u32 has_one_stack; /* the other stack was wanted, but frame pointers lead to none */
+    __u32 frames_state;  /* enum switch_frames_state */
+    __u32 frame_count;   /* at SWITCH_OTHER_OFFSET of what follows */
     struct switch_departure departure;
     unsigned char futex[SWITCH_FUTEX_BYTES];
 };

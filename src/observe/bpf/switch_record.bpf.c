@@ -227,7 +227,8 @@ static __always_inline __u64 bytes_before_end(const struct thread_with_stack *th
                                               const struct switch_slot *slot)
 {
     __u64 sp = slot->departure.words[WORD_SP], wanted = slot->wanted_bytes ?: stack_bytes;
-    if (thread->message.other_bytes && wanted > SWITCH_OTHER_OFFSET)
+    if ((thread->message.other_bytes || thread->message.frame_count) &&
+        wanted > SWITCH_OTHER_OFFSET)
         wanted = SWITCH_OTHER_OFFSET;
     __u64 bytes = thread->unreadable - sp;
     return slot->departure.number % 64 && thread->unreadable > sp && bytes < wanted ? bytes
@@ -295,6 +296,58 @@ static __always_inline void copy_other(struct thread_with_stack *thread,
     thread->message.other_bytes = bytes;
 }
 
+static __always_inline bool read_word(__u64 address, __u64 *ret_word)
+{
+    return !bpf_probe_read_user(ret_word, sizeof *ret_word, (const void *)address);
+}
+
+/* Finds the first frame of a thread of Python. Its state may be another thread's by now. */
+static __always_inline bool find_frame(const struct switch_python *python, __u64 *ret_frame)
+{
+    __u64 native_id;
+    if (!read_word(python->state + python->thread_native_id, &native_id) ||
+        native_id != python->native_id ||
+        !read_word(python->state + python->thread_frame, ret_frame))
+        return false;
+    return python->noted_frame == SWITCH_NO_FIELD ||
+           read_word(*ret_frame + python->noted_frame, ret_frame);
+}
+
+static __always_inline bool read_frame(const struct switch_python *python, __u64 at,
+                                       struct switch_frame *ret_frame, __u64 *ret_previous)
+{
+    __u8 owner, is_entry = 0;
+    if (!read_word(at + python->frame_code, &ret_frame->code) ||
+        !read_word(at + python->frame_instruction, &ret_frame->instruction) ||
+        !read_word(at + python->frame_previous, ret_previous) ||
+        bpf_probe_read_user(&owner, sizeof owner, (const void *)(at + python->frame_owner)) ||
+        (python->frame_is_entry != SWITCH_NO_FIELD &&
+         bpf_probe_read_user(&is_entry, sizeof is_entry,
+                             (const void *)(at + python->frame_is_entry))))
+        return false;
+    ret_frame->owner = owner;
+    ret_frame->is_entry = is_entry;
+    return true;
+}
+
+/* As runtime/python/frames.c does. */
+static __always_inline void copy_python(struct thread_with_stack *thread,
+                                        const struct switch_slot *slot)
+{
+    const struct switch_python *python = &slot->python;
+    struct switch_frame *frames = (struct switch_frame *)(thread->stack + SWITCH_OTHER_OFFSET);
+    __u64 at = 0;
+    thread->message.frames_state = SWITCH_FRAMES_UNREADABLE;
+    if (!find_frame(python, &at))
+        return;
+    for (__u32 i = 0; i < SWITCH_FRAMES_MAX && at; i++) {
+        if (!read_frame(python, at, &frames[i], &at))
+            return;
+        thread->message.frame_count = i + 1;
+    }
+    thread->message.frames_state = at ? SWITCH_FRAMES_CUT : SWITCH_FRAMES_WHOLE;
+}
+
 /* Whether a tick comes within the window. If the reader is so late that none is known to come, one
  * may come at any time. */
 static __always_inline bool is_before_tick(__u64 out_ns)
@@ -334,10 +387,14 @@ static __always_inline void keep_stack(struct thread_with_stack *thread,
     __u64 out_ns = slot->departure.out_ns;
     thread->message.stack_bytes = thread->message.other_bytes = thread->message.futex_bytes = 0;
     thread->message.has_one_stack = 0;
+    thread->message.frames_state = SWITCH_FRAMES_NONE;
+    thread->message.frame_count = 0;
     if (stack_window_ns && out_ns - thread->copied_ns < stack_pause_ns && !is_before_tick(out_ns))
         return;
     thread->copied_ns = out_ns;
-    if (slot->wants_other)
+    if (slot->python.state)
+        copy_python(thread, slot);
+    else if (slot->wants_other)
         copy_other(thread, &slot->departure);
     copy_stack(thread, slot);
     copy_futex(&thread->message, &slot->departure);
@@ -445,6 +502,8 @@ static __always_inline void send_alone(const struct thread *thread, const struct
     message->other_bytes = 0;
     message->has_one_stack = 0;
     message->futex_bytes = 0;
+    message->frames_state = SWITCH_FRAMES_NONE;
+    message->frame_count = 0;
     bpf_ringbuf_submit(message, BPF_RB_NO_WAKEUP);
 }
 
@@ -453,7 +512,7 @@ static __always_inline void send_with_stack(struct thread_with_stack *with_stack
 {
     struct switch_message *message = &with_stack->message;
     __u64 bytes = message->stack_bytes;
-    if (message->other_bytes)
+    if (message->other_bytes || message->frame_count)
         bytes = SWITCH_STACK_BYTES_MAX;
     fill_message(message, &with_stack->thread, slot);
     message->first_tick = first;

@@ -451,6 +451,35 @@ void switch_record_want_stack(const struct switch_record *record, uint32_t slot,
     want(&wanted->wants_other, wants_other);
 }
 
+void switch_record_want_python(const struct switch_record *record, uint32_t slot,
+                               uint32_t generation, const struct python_thread *thread)
+{
+    struct switch_slot *wanted = &record->slots[slot];
+    const struct python_layout *layout = thread->layout;
+    struct switch_python *python = &wanted->python;
+    uint64_t state = layout ? thread->state : 0;
+    if (__atomic_load_n(&wanted->generation, __ATOMIC_ACQUIRE) != generation ||
+        (python->state == state && (!state || python->native_id == (uint64_t)thread->native_id)))
+        return;
+    __atomic_store_n(&python->state, 0, __ATOMIC_RELEASE);
+    if (!state)
+        return;
+    python->native_id = (uint64_t)thread->native_id;
+    python->thread_native_id = layout->thread_native_id;
+    python->thread_frame = layout->thread_frame;
+    python->noted_frame = layout->noted_frame;
+    python->frame_code = layout->frame_code;
+    python->frame_previous = layout->frame_previous;
+    python->frame_instruction = layout->frame_instruction;
+    python->frame_owner = layout->frame_owner;
+    python->frame_is_entry = layout->frame_is_entry;
+    __atomic_store_n(&python->state, state, __ATOMIC_RELEASE);
+}
+
+_Static_assert(SWITCH_NO_FIELD == PYTHON_NOWHERE &&
+                   SWITCH_FRAMES_MAX * sizeof(struct switch_frame) <= SWITCH_OTHER_BYTES,
+               "what the program on switches takes over");
+
 /* ---- Messages ---- */
 
 int switch_record_drain(struct switch_record *record, switch_take_fn *take, void *argument)

@@ -21,6 +21,7 @@
 #define FGPROF_OBSERVE_BPF_SWITCH_RECORD_H
 
 #include "observe/bpf/departure.h"
+#include "runtime/python/frames.h"
 
 #define SWITCH_THREADS_DEFAULT 16384u
 #define SWITCH_RING_BYTES_DEFAULT (4u << 20)
@@ -88,6 +89,10 @@ void switch_record_acknowledge(struct switch_record *record, const struct slot_v
 /* Sets how much of a thread's stack is copied at its next departures, if any is, and whether the
  * stack that its frame pointers lead to is copied, too. The thread is the one with this slot in
  * this generation. */
+/* The same for its Python frames; layout NULL: it has none. */
+void switch_record_want_python(const struct switch_record *record, uint32_t slot,
+                               uint32_t generation, const struct python_thread *thread);
+
 void switch_record_want_stack(const struct switch_record *record, uint32_t slot,
                               uint32_t generation, size_t bytes, bool wants_other);
 

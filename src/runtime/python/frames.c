@@ -69,51 +69,55 @@ static enum python_frames_state find_first(struct window *window,
     return PYTHON_FRAMES_READ;
 }
 
-struct frame_words {
-    uint64_t code, previous, instruction;
-    uint8_t owner, is_entry;
-};
-
 static bool read_frame(struct window *window, const struct python_layout *layout, uint64_t address,
-                       struct frame_words *ret_words)
+                       struct python_frame_seen *ret_seen)
 {
-    ret_words->is_entry = 0;
+    ret_seen->is_entry = 0;
     /* From its end on, so that one read has it whole. */
-    return read_byte(window, address + layout->frame_owner, &ret_words->owner) &&
+    return read_byte(window, address + layout->frame_owner, &ret_seen->owner) &&
            (layout->frame_is_entry == PYTHON_NOWHERE ||
-            read_byte(window, address + layout->frame_is_entry, &ret_words->is_entry)) &&
-           read_word(window, address + layout->frame_instruction, &ret_words->instruction) &&
-           read_word(window, address + layout->frame_previous, &ret_words->previous) &&
-           read_word(window, address + layout->frame_code, &ret_words->code);
+            read_byte(window, address + layout->frame_is_entry, &ret_seen->is_entry)) &&
+           read_word(window, address + layout->frame_instruction, &ret_seen->instruction) &&
+           read_word(window, address + layout->frame_previous, &ret_seen->previous) &&
+           read_word(window, address + layout->frame_code, &ret_seen->code);
+}
+
+void python_frames_begin(struct python_frames *frames)
+{
+    frames->state = PYTHON_FRAMES_READ;
+    frames->is_cut = false;
+    frames->count = 0;
+}
+
+void python_frames_add(struct python_frames *frames, const struct python_layout *layout,
+                       const struct python_frame_seen *seen)
+{
+    bool is_of_loop = layout->frame_is_entry == PYTHON_NOWHERE && seen->owner == PYTHON_OWNED_BY_C;
+    if (is_of_loop && frames->count)
+        frames->items[frames->count - 1].is_entry = true;
+    else if (!is_of_loop && frames->count == PYTHON_FRAMES_MAX)
+        frames->is_cut = true;
+    else if (!is_of_loop)
+        frames->items[frames->count++] =
+            (struct python_frame){seen->code, seen->instruction, seen->is_entry};
 }
 
 void python_frames_read(const struct python_thread *thread, pid_t tid,
                         const struct stack_areas *areas, struct python_frames *frames)
 {
-    const struct python_layout *layout = thread->layout;
     struct window window = {.tid = tid, .areas = areas};
     uint64_t address = 0;
-    frames->count = 0;
-    frames->is_cut = false;
+    python_frames_begin(frames);
     frames->state = find_first(&window, thread, &address);
     /* Memory that was damaged may lead in a circle. */
-    for (size_t left = 2 * PYTHON_FRAMES_MAX; address && frames->state == PYTHON_FRAMES_READ;
-         left--) {
-        struct frame_words words;
-        if (!left || !read_frame(&window, layout, address, &words)) {
+    for (size_t left = 2 * PYTHON_FRAMES_MAX;
+         address && frames->state == PYTHON_FRAMES_READ && !frames->is_cut; left--) {
+        struct python_frame_seen seen;
+        if (!left || !read_frame(&window, thread->layout, address, &seen)) {
             frames->state = PYTHON_FRAMES_UNREADABLE;
             return;
         }
-        bool is_of_c = layout->frame_is_entry == PYTHON_NOWHERE && words.owner == PYTHON_OWNED_BY_C;
-        if (is_of_c && frames->count)
-            frames->items[frames->count - 1].is_entry = true;
-        if (!is_of_c && frames->count == PYTHON_FRAMES_MAX) {
-            frames->is_cut = true;
-            return;
-        }
-        if (!is_of_c)
-            frames->items[frames->count++] =
-                (struct python_frame){words.code, words.instruction, words.is_entry};
-        address = words.previous;
+        python_frames_add(frames, thread->layout, &seen);
+        address = seen.previous;
     }
 }

@@ -38,6 +38,20 @@ struct python_thread {
     pid_t native_id;                    /* as the interpreter knows it: in its PID namespace */
 };
 
+/* A frame as it is in memory. */
+struct python_frame_seen {
+    uint64_t code, previous, instruction;
+    uint8_t owner, is_entry;
+};
+
+/* For frames that somebody else has read: begins with none. */
+void python_frames_begin(struct python_frames *frames);
+
+/* Adds the next one, unless it is of the evaluation loop itself. Beyond PYTHON_FRAMES_MAX sets
+ * is_cut. */
+void python_frames_add(struct python_frames *frames, const struct python_layout *layout,
+                       const struct python_frame_seen *seen);
+
 /* Reads the frames of a thread that sleeps or is stopped. `tid` is a live thread of the process,
  * and `areas` what is known of its mappings. */
 void python_frames_read(const struct python_thread *thread, pid_t tid,

@@ -30,6 +30,8 @@ int __wrap_switch_record_read(struct switch_record *own, pid_t tid, struct slot_
 bool __wrap_switch_record_is_unmoved(const struct switch_record *own, const struct slot_view *view);
 void __wrap_switch_record_acknowledge(struct switch_record *own, const struct slot_view *view,
                                       uint64_t tick);
+void __wrap_switch_record_want_python(const struct switch_record *own, uint32_t slot,
+                                      uint32_t generation, const struct python_thread *thread);
 void __wrap_switch_record_want_stack(const struct switch_record *own, uint32_t slot,
                                      uint32_t generation, size_t bytes, bool wants_other);
 
@@ -56,6 +58,13 @@ void __wrap_switch_record_acknowledge(struct switch_record *own, const struct sl
     (void)own, (void)view;
     record.acknowledged++;
     record.acknowledged_tick = tick;
+}
+
+void __wrap_switch_record_want_python(const struct switch_record *own, uint32_t slot,
+                                      uint32_t generation, const struct python_thread *thread)
+{
+    (void)own, (void)slot, (void)generation;
+    assert_null(thread->layout);
 }
 
 void __wrap_switch_record_want_stack(const struct switch_record *own, uint32_t slot,
@@ -510,6 +519,38 @@ static void test_the_other_stack(void **state)
     stack_areas_free(&world->areas);
 }
 
+/* The record has them as they were; the thread may run other Python code by now. */
+static void test_python_frames(void **state)
+{
+    struct world *world = *state;
+    const struct switch_frame frames[] = {{0x3000, 0x3002, 0, 0},
+                                          {0x2000, 0x2002, PYTHON_OWNED_BY_C, 0}};
+    struct past_departure past = past_of(THREAD_SLEEPING);
+    past.frames = (const unsigned char *)frames;
+    past.frame_count = 2;
+    past.frames_state = SWITCH_FRAMES_WHOLE;
+    read_areas(&world->areas);
+    read_past(world, &past);
+    assert_null(world->snapshot.python); /* the thread is not known to run Python */
+    world->subject.python.layout = python_layout_of(0x030c01f0);
+    read_past(world, &past);
+    const struct python_frames *python = world->snapshot.python;
+    assert_non_null(python);
+    assert_int_equal(python->state, PYTHON_FRAMES_READ);
+    assert_int_equal(python->count, 1);
+    assert_int_equal(python->items[0].code, 0x3000);
+    assert_int_equal(python->items[0].instruction, 0x3002);
+    assert_true(python->items[0].is_entry);
+    assert_false(python->is_cut);
+    past.frames_state = SWITCH_FRAMES_CUT;
+    read_past(world, &past);
+    assert_true(python->is_cut);
+    past.frames_state = SWITCH_FRAMES_UNREADABLE;
+    read_past(world, &past);
+    assert_int_equal(python->state, PYTHON_FRAMES_UNREADABLE);
+    stack_areas_free(&world->areas);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -536,6 +577,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_the_memory_of_a_futex, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_the_rest_of_a_stack_is_read_now, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_the_other_stack, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_python_frames, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

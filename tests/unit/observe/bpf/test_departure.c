@@ -192,6 +192,27 @@ static void test_messages(void **state)
     assert_false(past_departure_read(&sent, sizeof sent, &none, &past));
 }
 
+static void test_frames_of_python(void **state)
+{
+    (void)state;
+    static struct {
+        struct switch_message message;
+        unsigned char stack[SWITCH_OTHER_OFFSET];
+        struct switch_frame frames[2];
+    } sent = {.message = {.frames_state = SWITCH_FRAMES_WHOLE, .frame_count = 2}};
+    struct past_departure past;
+    assert_true(past_departure_read(&sent, sizeof sent, &none, &past));
+    assert_int_equal(past.frames_state, SWITCH_FRAMES_WHOLE);
+    assert_int_equal(past.frame_count, 2);
+    assert_ptr_equal(past.frames, sent.frames);
+    assert_false(past_departure_read(&sent, sizeof sent - 1, &none, &past));
+    sent.message.frame_count = UINT32_MAX;
+    assert_false(past_departure_read(&sent, sizeof sent, &none, &past));
+    sent.message.frame_count = 0;
+    assert_true(past_departure_read(&sent, sizeof sent.message, &none, &past));
+    assert_int_equal(past.frame_count, 0);
+}
+
 static void test_generations(void **state)
 {
     (void)state;
@@ -210,6 +231,7 @@ int main(void)
         cmocka_unit_test(test_registers_in_a_call),
         cmocka_unit_test(test_32_bit_code_has_no_registers),
         cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_frames_of_python),
         cmocka_unit_test(test_generations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

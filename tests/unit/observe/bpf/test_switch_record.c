@@ -168,6 +168,13 @@ static void sleep_often(int fd)
         sleep_deep(fd, i);
 }
 
+/* Only pages that a thread has can be read. */
+static void sleep_with_memory(int fd)
+{
+    *(volatile unsigned char *)shared->memory = 0;
+    sleep_often(fd);
+}
+
 #define FUTEX_OFFSET 256u
 
 /* Each time it has read a byte, it waits for a futex for a moment. */
@@ -395,6 +402,7 @@ struct taken {
     unsigned char stack[SWITCH_STACK_BYTES_MAX], other[SWITCH_OTHER_BYTES];
     bool has_futex;
     unsigned char futex[SWITCH_FUTEX_BYTES];
+    struct switch_frame frames[SWITCH_FRAMES_MAX];
 };
 
 static int take(void *argument, const struct past_departure *past)
@@ -406,6 +414,8 @@ static int take(void *argument, const struct past_departure *past)
     memcpy(taken->stack, past->stack, past->stack_bytes);
     assert_true(past->other_bytes <= sizeof taken->other);
     memcpy(taken->other, past->other_stack, past->other_bytes);
+    assert_true(past->frame_count <= SWITCH_FRAMES_MAX);
+    memcpy(taken->frames, past->frames, past->frame_count * sizeof *taken->frames);
     taken->has_futex = past->futex != NULL;
     if (past->futex)
         memcpy(taken->futex, past->futex, sizeof taken->futex);
@@ -602,6 +612,91 @@ static void test_the_stack_that_a_thread_has_left(void **state)
         assert_memory_equal(taken.other + 1024, shared->memory, sizeof shared->memory);
         assert_false(taken.last.has_one_stack);
     }
+    teardown(&world);
+}
+
+/* Frames as an interpreter might keep them, with few bytes between the fields. */
+static const struct python_layout small_layout = {
+    .thread_native_id = 0,
+    .thread_frame = 8,
+    .noted_frame = 0,
+    .frame_code = 0,
+    .frame_previous = 8,
+    .frame_instruction = 16,
+    .frame_owner = 24,
+    .frame_is_entry = 25,
+};
+
+static void put_word(size_t at, uint64_t word)
+{
+    memcpy(&shared->memory[at], &word, sizeof word);
+}
+
+/* Thread state, what notes its frame, and two frames. */
+static void put_python(pid_t tid)
+{
+    uint64_t here = (uintptr_t)shared->memory;
+    memset(shared->memory, 0, sizeof shared->memory);
+    put_word(0, (uint64_t)tid);
+    put_word(8, here + 16);
+    put_word(16, here + 24);
+    put_word(24, 0x1000);
+    put_word(32, here + 56);
+    put_word(40, 0x1004);
+    put_word(56, 0x2000);
+    put_word(72, 0x2008);
+    shared->memory[80] = 3;
+    shared->memory[81] = 1;
+}
+
+static struct taken sleep_with_python(const struct world *world, unsigned number)
+{
+    sleep_through(world, number, number, number);
+    struct taken taken = drain(world);
+    assert_int_equal(taken.count, 1);
+    return taken;
+}
+
+static void test_frames_of_python(void **state)
+{
+    (void)state;
+    const struct switch_options options = {.stack_bytes = SWITCH_STACK_BYTES_MAX};
+    struct world world = setup_followed(&options, sleep_with_memory);
+    struct taken taken = sleep_with_python(&world, 1);
+    assert_int_equal(taken.last.frames_state, SWITCH_FRAMES_NONE);
+    put_python(world.pid);
+    const struct python_thread thread = {&small_layout, (uintptr_t)shared->memory, world.pid};
+    switch_record_want_python(world.record, taken.last.slot, taken.last.generation + 2, &thread);
+    sleep_with_python(&world, 2); /* it had left before */
+    taken = sleep_with_python(&world, 3);
+    assert_int_equal(taken.last.frames_state, SWITCH_FRAMES_NONE); /* that was another thread's */
+    switch_record_want_python(world.record, taken.last.slot, taken.last.generation, &thread);
+    sleep_with_python(&world, 4);
+    taken = sleep_with_python(&world, 5);
+    assert_int_equal(taken.last.frames_state, SWITCH_FRAMES_WHOLE);
+    assert_int_equal(taken.last.frame_count, 2);
+    const struct switch_frame truth[] = {{0x1000, 0x1004, 0, 0}, {0x2000, 0x2008, 3, 1}};
+    assert_memory_equal(taken.frames, truth, sizeof truth);
+    assert_true(taken.last.stack_bytes > 0 && taken.last.stack_bytes <= SWITCH_OTHER_OFFSET);
+    put_word(64, (uintptr_t)shared->memory + 24); /* a circle */
+    sleep_with_python(&world, 6);
+    taken = sleep_with_python(&world, 7);
+    assert_int_equal(taken.last.frames_state, SWITCH_FRAMES_CUT);
+    assert_int_equal(taken.last.frame_count, SWITCH_FRAMES_MAX);
+    put_word(64, 8);
+    sleep_with_python(&world, 8);
+    taken = sleep_with_python(&world, 9);
+    assert_int_equal(taken.last.frames_state, SWITCH_FRAMES_UNREADABLE);
+    put_python(world.pid + 1); /* its memory is another thread's by now */
+    sleep_with_python(&world, 10);
+    taken = sleep_with_python(&world, 11);
+    assert_int_equal(taken.last.frames_state, SWITCH_FRAMES_UNREADABLE);
+    assert_int_equal(taken.last.frame_count, 0);
+    switch_record_want_python(world.record, taken.last.slot, taken.last.generation,
+                              &(struct python_thread){0});
+    sleep_with_python(&world, 12);
+    taken = sleep_with_python(&world, 13);
+    assert_int_equal(taken.last.frames_state, SWITCH_FRAMES_NONE);
     teardown(&world);
 }
 
@@ -1039,6 +1134,7 @@ int main(void)
         cmocka_unit_test(test_stacks_are_copied_after_a_pause),
         cmocka_unit_test(test_the_reader_says_how_much_of_a_stack_it_wants),
         cmocka_unit_test(test_the_stack_that_a_thread_has_left),
+        cmocka_unit_test(test_frames_of_python),
         cmocka_unit_test(test_a_stack_is_copied_up_to_its_end),
         cmocka_unit_test(test_stacks_are_copied_if_no_tick_is_known),
         cmocka_unit_test(test_a_wait_for_a_futex_is_told_with_its_memory),

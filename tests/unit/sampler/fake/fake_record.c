@@ -19,6 +19,8 @@ bool __wrap_switch_record_is_unmoved(const struct switch_record *record,
                                      const struct slot_view *view);
 void __wrap_switch_record_acknowledge(struct switch_record *record, const struct slot_view *view,
                                       uint64_t tick);
+void __wrap_switch_record_want_python(const struct switch_record *record, uint32_t slot,
+                                      uint32_t generation, const struct python_thread *thread);
 void __wrap_switch_record_want_stack(const struct switch_record *record, uint32_t slot,
                                      uint32_t generation, size_t bytes, bool wants_other);
 int __wrap_switch_record_drain(struct switch_record *record, switch_take_fn *take, void *argument);
@@ -143,6 +145,12 @@ void __wrap_switch_record_acknowledge(struct switch_record *record, const struct
 }
 
 /* Of each thread, the record has a stack of a few bytes. */
+void __wrap_switch_record_want_python(const struct switch_record *record, uint32_t slot,
+                                      uint32_t generation, const struct python_thread *thread)
+{
+    (void)record, (void)slot, (void)generation, (void)thread; /* the world runs no Python */
+}
+
 void __wrap_switch_record_want_stack(const struct switch_record *record, uint32_t slot,
                                      uint32_t generation, size_t bytes, bool wants_other)
 {
