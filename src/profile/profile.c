@@ -54,6 +54,7 @@ void profile_free(struct fgprof_profile *profile)
     free(profile->read_from);
     free(profile->recorded_by);
     free(profile->reason);
+    free(profile->host);
     index_free(&profile->sample_index);
     free(profile);
 }

@@ -218,6 +218,7 @@ struct fgprof_profile {
     char *recorded_by; /* the command line in the file that it was read from: see
                           profile_recorded_by */
     char *reason;      /* why it was written; NULL: not known */
+    char *host;        /* the name of the machine that recorded it; NULL: not known */
 };
 
 /* The command line that recorded it; "" if not known. If it was not read from a file, that is the

@@ -285,8 +285,9 @@ static int set_facts(const struct fgprof_profile *after, const struct fgprof_pro
     difference->summary.allocator_is_own = after->summary.allocator_is_own;
     difference->command = after->command ? strdup(after->command) : NULL;
     difference->recorded_by = after->recorded_by ? strdup(after->recorded_by) : NULL;
+    difference->host = after->host ? strdup(after->host) : NULL;
     if ((after->command && !difference->command) ||
-        (after->recorded_by && !difference->recorded_by))
+        (after->recorded_by && !difference->recorded_by) || (after->host && !difference->host))
         return -ENOMEM;
     return strings_intern(&difference->strings, strings_get(&after->strings, after->objects.name),
                           &difference->objects.name);

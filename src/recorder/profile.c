@@ -6,7 +6,10 @@
 #include "worker/idle.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Clocks that were not set drift by less than this. */
 #define CLOCK_STEP_NS 1000000000u
@@ -132,6 +135,15 @@ static uint64_t time_of(const struct clock *clock, uint64_t at_ns)
     return apart_ns > CLOCK_STEP_NS ? now_ns : told_ns;
 }
 
+/* A machine may have no name. */
+static int set_host(struct fgprof_profile *profile)
+{
+    char host[HOST_NAME_MAX + 1] = "";
+    gethostname(host, sizeof host - 1);
+    profile->host = *host ? strdup(host) : NULL;
+    return *host && !profile->host ? -ENOMEM : 0;
+}
+
 /* Names the results and fills the summary, under `recorder->naming`. Returns 0 or -ENOMEM. */
 static int make_profile(struct fgprof_recorder *recorder, const struct recorded *recorded,
                         fgprof_profile **ret_profile)
@@ -163,6 +175,8 @@ static int make_profile(struct fgprof_recorder *recorder, const struct recorded 
         return err;
     if (recorder->options.sampler.objects.kinds[OBJECT_THREAD])
         err = name_births(profile, &counted, &recorded->results->objects, OBJECT_THREAD, &sources);
+    if (!err)
+        err = set_host(profile);
     if (err) {
         profile_free(profile);
         return err;
@@ -451,6 +465,8 @@ static int make_objects(struct fgprof_recorder *recorder, enum fgprof_kind kind,
     if (err)
         return err;
     err = set_objects(profile, &copy->results.object_counts[objects], chosen.name);
+    if (!err)
+        err = set_host(profile);
     if (err) {
         profile_free(profile);
         return err;

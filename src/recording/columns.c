@@ -176,7 +176,7 @@ static const struct profile_column columns[] = {
     LATER_SUMMARY(116, deadlocks),
     {117, TABLE_RECORDING, FIELD(fgprof_profile, has_sleeps), COLUMN_BOOL, 0, true},
     {118, TABLE_SAMPLES, FIELD(profile_sample, sleeps), COLUMN_NUMBER, 0, true},
-    /* 126 is COLUMN_REASON. */
+    /* 125 is COLUMN_HOST, 126 COLUMN_REASON. */
     LATER_ROW(130, LABELS, profile_label, key, COLUMN_ROW, STRINGS),
     LATER_ROW(131, LABELS, profile_label, value, COLUMN_ROW, STRINGS),
     LATER_ROW(132, LABEL_SETS, profile_label_set, first_label, COLUMN_NUMBER, STRINGS),

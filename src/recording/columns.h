@@ -60,10 +60,11 @@ struct profile_column {
     bool is_optional; /* added later */
 };
 
-/* The numbers of sections that are not columns: the strings, and two texts, which are optional: the
- * command line that recorded the profile, and why it was written. */
+/* The numbers of sections that are not columns: the strings, and three texts, which are optional:
+ * the command line that recorded the profile, the machine's name, and why it was written. */
 #define COLUMN_STRINGS 1
 #define COLUMN_RECORDED_BY 88
+#define COLUMN_HOST 125
 #define COLUMN_REASON 126
 
 #define COLUMN_NUMBER_MAX 255

@@ -190,6 +190,8 @@ static int read_sections(struct fgprof_profile *profile, struct bytes *file)
         err = read_text(&sections.contents[COLUMN_RECORDED_BY], &profile->recorded_by);
     if (!err && bytes_left(&sections.contents[COLUMN_REASON]))
         err = read_text(&sections.contents[COLUMN_REASON], &profile->reason);
+    if (!err && bytes_left(&sections.contents[COLUMN_HOST]))
+        err = read_text(&sections.contents[COLUMN_HOST], &profile->host);
     if (!err)
         err = make_tables(profile, &sections);
     for (size_t i = 0; i < profile_column_count() && !err; i++) {

@@ -3,11 +3,11 @@
  * The file is gzipped (RFC 1952), which adds a checksum of the whole. It has "fgprof-c", the
  * version in 4 bytes, little-endian, then sections: number, length in bytes, and that many bytes.
  * The section COLUMN_STRINGS has the strings, in order, each as its length and its bytes.
- * COLUMN_RECORDED_BY has the bytes of the command line that recorded it, and COLUMN_REASON those of
- * the reason for which it was written, if that is known. The others are the columns of
- * recording/columns.h, with a number for each row; an optional one is left out if it has nothing
- * but zeros, as it reads the same, and another tells how many rows there are. Numbers are LEB128
- * (DWARF 5, 7.6).
+ * COLUMN_RECORDED_BY has the bytes of the command line that recorded it; COLUMN_REASON those of the
+ * reason for which it was written, and COLUMN_HOST those of the machine's name, if they are known.
+ * The others are the columns of recording/columns.h, with a number for each row; an optional one is
+ * left out if it has nothing but zeros, as it reads the same, and another tells how many rows there
+ * are. Numbers are LEB128 (DWARF 5, 7.6).
  *
  * A program skips sections that it does not know, so what is new is a new section. The version
  * grows only if what is left without the new sections would be wrong: version 2 is of objects. */
@@ -96,5 +96,6 @@ void recording_write(const struct fgprof_profile *profile, struct sink *sink)
     put_columns(sink, profile, &contents);
     put_text(sink, COLUMN_RECORDED_BY, profile_recorded_by(profile), &contents);
     put_text(sink, COLUMN_REASON, profile->reason, &contents);
+    put_text(sink, COLUMN_HOST, profile->host, &contents);
     buffer_free(&contents);
 }

@@ -156,7 +156,7 @@ def test_folded_stacks(world):
 
 def test_report(world):
     text = world.fgprof("report", recording(world, "heap")).stdout
-    assert re.match(r"fgprof-c report: heap of fixture-states/\d+; \d+\.\d\d s\n", text), text
+    assert re.match(r"fgprof-c report: heap of fixture-states/\d+ on \S+; \d+\.\d\d s\n", text), text
     assert "\nIn use, by stack:\n" in text and "in_spin\n" in text, text
     command = re.search(r"^  fgprof-c (convert \S+ -o )(heap\.html)$", text, re.M)
     page = world.path("next.html")

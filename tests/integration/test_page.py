@@ -1,6 +1,7 @@
 """The HTML page, in a real browser: what it shows, and what its controls do."""
 
 import re
+import socket
 
 import made_page
 from harness import folded, users_build, wait_for, wait_until_asleep
@@ -314,7 +315,9 @@ def test_page_without_waits(world):
 def check_first_view(page):
     """It says of what it is, what stands out, and hides the threads that only waited."""
     subject = page.browser.text("#subject")
-    assert re.fullmatch(r"fixture-workers/\d+, 1\.\d\d s, \d{4}-\d\d-\d\d \d\d:\d\d UTC", subject), subject
+    assert re.fullmatch(rf"fixture-workers/\d+ on {re.escape(socket.gethostname())}, 1\.\d\d s, "
+                        r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", subject), subject
+    assert re.fullmatch(r"fgprof-c attach -p \d+ .*workers\.html", page.browser.text("#command"))
     assert page.browser.run("return document.title") == f"{subject} \u2013 fgprof-c"
     busy = page.samples()
     assert 90 <= busy <= 115 and "1 thread " in page.browser.text("#unit-text"), page.browser.text("#total")

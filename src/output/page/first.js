@@ -1,13 +1,19 @@
 // What the page says before the graph: what was recorded, what stands out, and what is left out.
 
-// Of what it is: "redis-server/1234, 10.0 s, 2026-11-25 10:43 UTC".
+// Of what it is: "redis-server/1234 on db1, 10.0 s, 2026-11-25 10:43 UTC".
 function subjectText(profile) {
   const {raw} = profile.after;
   const [[pid, name] = [0, 0]] = raw.processes, others = raw.processes.length - 1;
   const process = name ? profile.after.strings[name] + (pid ? `/${pid}` : '') : '';
   const begun = new Date(raw.start_time_ns / 1e6).toISOString().replace('T', ' ').slice(0, 16);
-  return [process + (others > 0 ? ` and ${others} more` : ''), duration(raw.elapsed_ns), `${begun} UTC`]
+  const host = raw.host ? ` on ${plain(raw.host)}` : '';
+  return [process + (others > 0 ? ` and ${others} more` : '') + host, duration(raw.elapsed_ns), `${begun} UTC`]
     .filter(Boolean).join(', ');
+}
+
+// The command line that recorded it.
+function commandText({recorded_by: recordedBy, command}) {
+  return plain(recordedBy || command || '');
 }
 
 // The threads that only waited for work, and how long.

@@ -381,13 +381,6 @@ static void page_report(const struct fgprof_profile *profile, const struct profi
     report_free(&report);
 }
 
-static void write_reason(const struct fgprof_profile *profile, struct json *json)
-{
-    if (!profile->reason)
-        return;
-    json_string(json, "reason", profile->reason);
-}
-
 /* Writes all of the profile that the page shows as members of a JSON object, without the object's
  * braces. They are described above, and data.js reads them. */
 static void page_data(const struct fgprof_profile *profile, const struct profile_view *view,
@@ -401,7 +394,10 @@ static void page_data(const struct fgprof_profile *profile, const struct profile
     json_number(json, "period_ns", profile->period_ns);
     write_summary(profile, json);
     write_deadlocks(profile, json);
-    write_reason(profile, json);
+    if (profile->reason)
+        json_string(json, "reason", profile->reason);
+    if (profile->host)
+        json_string(json, "host", profile->host);
     if (profile_is_of_objects(profile))
         write_objects(profile, view, json);
     write_elapsed(profile, json);

@@ -37,6 +37,7 @@ class Page {
     if (!this.isDifference) {
       byId('subject').textContent = subjectText(this.profile);
       document.title = `${byId('subject').textContent} \u2013 fgprof-c`;
+      byId('command').textContent = byId('command').title = commandText(this.profile.after.raw);
     }
     byId('idle').hidden = !this.profile.idleThreads.length;
     byId('idle').addEventListener('click', () => this.choices.toggleIdle());

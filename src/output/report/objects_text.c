@@ -148,6 +148,7 @@ static void append_head(struct buffer *buffer, const struct objects_report *repo
     name_append_short(buffer, objects_kind_name(profile), REPORT_NAME_COLUMNS);
     buffer_puts(buffer, " of ");
     append_process(buffer, profile);
+    report_append_host(buffer, profile);
     buffer_print(buffer,
                  "%s %.2f s\n  recorded by: ", profile->is_difference ? ", what changed in" : ";",
                  report_seconds(profile->summary.elapsed_ns));

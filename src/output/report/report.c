@@ -344,6 +344,14 @@ void report_free(struct report *report)
     free(report->next);
 }
 
+void report_append_host(struct buffer *buffer, const struct fgprof_profile *profile)
+{
+    if (!profile->host)
+        return;
+    buffer_puts(buffer, " on ");
+    name_append_short(buffer, profile->host, REPORT_NAME_COLUMNS);
+}
+
 void report_append_process(struct buffer *buffer, const struct report *report, uint32_t process)
 {
     if (process >= report->profile->process_count) {

@@ -164,6 +164,9 @@ static inline double report_rate_hz(const struct fgprof_profile *profile)
     return profile->period_ns ? 1e9 / (double)profile->period_ns : 0;
 }
 
+/* Appends " on db1", if it is known where the profile was recorded. */
+void report_append_host(struct buffer *buffer, const struct fgprof_profile *profile);
+
 /* Appends a process as "name/12" and a thread as "name"/13, with its process if there are several.
  */
 void report_append_process(struct buffer *buffer, const struct report *report, uint32_t process);

@@ -56,6 +56,7 @@ static void append_head(struct buffer *buffer, const struct report *report)
     const char *command = profile_recorded_by(profile);
     buffer_puts(buffer, "fgprof-c report: ");
     append_processes(buffer, report);
+    report_append_host(buffer, profile);
     buffer_print(buffer, "; %.2f s, ", report_seconds(summary->elapsed_ns));
     append_number(buffer, summary->threads_seen, "thread", "threads");
     buffer_print(buffer, "%s\n  recorded by: ", kept[profile->kept]);

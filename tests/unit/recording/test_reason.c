@@ -58,11 +58,26 @@ static void test_without_a_reason(void **state)
     fgprof_profile_free(profile);
 }
 
+static void test_the_host(void **state)
+{
+    (void)state;
+    struct fgprof_profile *profile = make_profile();
+    assert_lacks(profile, FGPROF_HTML, "\"host\":");
+    profile->host = strdup("db1</script>");
+    assert_non_null(profile->host);
+    for (int i = 0; i < 2; i++)
+        profile = read_again(profile);
+    assert_has(profile, FGPROF_HTML, ",\"host\":\"db1\\u003c/script>\",");
+    assert_has(profile, FGPROF_REPORT, " on db1</script>; ");
+    fgprof_profile_free(profile);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_it_is_kept_and_shown),
         cmocka_unit_test(test_without_a_reason),
+        cmocka_unit_test(test_the_host),
     };
     return cmocka_run_group_tests_name("reason", tests, NULL, NULL);
 }
