@@ -570,7 +570,7 @@ def check_callers(page):
     page.browser.choose("#stacks", "callees")
     page.search("^in_spin$")
     assert page.column(4) == ["in_spin"]
-    page.browser.click("#functions tbody button")
+    page.browser.click("#functions td.graph button")
     page.search("")
     assert page.path() == ["✕ all functions", "callers of in_spin"], page.path()
     assert page.at(1).startswith("in_spin") and page.at(2).startswith("spin"), page.at(2)
@@ -642,7 +642,7 @@ def check_hostile_names(page):
     assert symbol in page.column(4), page.column(4)
     page.search("onerror")
     assert page.column(4) == [symbol]
-    page.browser.click("#functions tbody button")
+    page.browser.click("#functions td.graph button")
     assert page.at(1).startswith(symbol), page.at(1)
     assert page.path()[1] == f"callers of {symbol}"
     page.search("")

@@ -223,7 +223,7 @@ def test_first_screen_of_redis_under_load(world):
     browser = Browser()
     try:
         page = TimePage(browser, path)
-        assert re.match(rf"redis-server/{server.pid}, 2\.\d\d s, ", browser.text("#subject")), browser.text("#subject")
+        assert re.match(rf"redis-server/{server.pid} on \S+, 2\.\d\d s, ", browser.text("#subject")), browser.text("#subject")
         findings = browser.run("return [...document.querySelectorAll('#findings li')].map(e => e.innerText)")
         assert any(f'"redis-server"/{server.pid}' in text for text in findings), findings
         assert re.match(r"[3-9] idle threads hidden", browser.text("#idle")), browser.text("#idle")

@@ -56,12 +56,29 @@ function processOptions(samples) {
   return [['', 'all'], ...timesBy(samples, sample => sample.process).map(([name]) => [name, name])];
 }
 
+const FILTERS = ['process', 'thread', 'state', 'label', 'module'];
+
 const CONTROLS = ['view', 'stacks', 'roots', 'waiting', 'width', 'colour', 'unit', 'process', 'thread',
                   'state', 'label', 'module', 'normalized', 'lines'];
 
 // Whether two frames are the same, even if only one of their tables tells lines apart.
 function isSameFrame(a, b) {
   return ['label', 'path', 'file', 'flags'].every(key => a[key] === b[key]);
+}
+
+// Filters as a text of the address: "thread=worker&time=1-2"; 'all' if there are none.
+function textOfFilters(filters) {
+  const {times, ...others} = filters;
+  const values = Object.entries({...others, time: times ? timesText(times) : ''}).filter(([, value]) => value);
+  return new URLSearchParams(values).toString() || 'all';
+}
+
+// Filters in words.
+function wordsOfFilters({times, ...others}) {
+  const words = FILTERS.filter(id => others[id]).map(id => `${id} ${others[id]}`);
+  if (times)
+    words.push(`${(times.begin / 1e9).toFixed(3)} s to ${(times.end / 1e9).toFixed(3)} s`);
+  return words.join(', ') || 'everything';
 }
 
 class Choices {
@@ -74,12 +91,15 @@ class Choices {
     fillSelect(byId('module'), moduleOptions(profile));
     this.pivot = null; // a frame and not its number, which changes when lines are told apart
     this.chosen = null; // what is waited for: see isOfWaits()
+    this.hidden = []; // names of functions
+    this.compared = null; // filters: see compare()
     this.hidesIdle = profile.idleThreads.length > 0;
     this.times = null; // {begin, end} in ns
     this.onChange = onChange;
     this.offer('.of-waits', profile.after.hasWaits);
     this.offer('.of-processes', profile.recordings.some(({raw}) => raw.processes.length > 1));
     this.offer('.of-difference', profile.before !== null);
+    this.offer('.of-one', profile.hasThreadTable);
     this.offer('.of-elapsed', profile.hasElapsed);
     this.offer('.of-time', !profile.objects);
     this.offer('.of-timeline', profile.timeline !== null);
@@ -123,26 +143,76 @@ class Choices {
       [id, byId(id).type === 'checkbox' ? String(byId(id).checked) : byId(id).value]));
     // What is waited for is chosen in a table, and is not among these.
     return {...values, ...(this.chosen ? {waiting: ''} : {}), search: byId('search').value,
-            idle: String(this.hidesIdle), time: this.times ? timesText(this.times) : ''};
+            idle: String(this.hidesIdle), time: this.times ? timesText(this.times) : '',
+            before: this.compared ? textOfFilters(this.compared) : '', focus: this.pivot ? this.pivot.name : '',
+            hide: this.hidden.length ? JSON.stringify(this.hidden) : ''};
   }
 
   // Those that are not what they were at first.
   changes() {
-    return Object.fromEntries(Object.entries(this.values()).filter(([id, value]) => value !== this.first[id]));
+    const isChanged = ([id, value]) => value !== this.first[id] || (id === 'normalized' && this.compared);
+    return Object.fromEntries(Object.entries(this.values()).filter(isChanged));
+  }
+
+  has(id, value) {
+    return [...byId(id).options].some(option => option.value === value && !option.disabled);
+  }
+
+  // The filters, without the times if these are unknown here.
+  filtersOf(values) {
+    const filters = Object.fromEntries(FILTERS.map(id => [id, this.has(id, values[id]) ? values[id] : '']));
+    return {...filters, times: this.profile.timeline ? timesOf(values.time, this.profile.after.elapsed) : null};
+  }
+
+  // Those that are chosen.
+  filters() {
+    return {...Object.fromEntries(FILTERS.map(id => [id, this.get(id)])), times: this.times};
+  }
+
+  // Shows how what is chosen differs from what these filters let through, which is called before; null: no more.
+  compare(filters) {
+    this.compared = filters;
+    this.offer('.of-difference', filters !== null);
+    byId('colour').value = filters ? 'difference' : 'state';
+    if (!filters)
+      byId('width').selectedIndex = 0;
+    byId('normalized').checked = false;
+    this.balance();
+  }
+
+  // Different times are scaled.
+  balance() {
+    if (!this.compared)
+      return;
+    const [a, b] = [this.times, this.compared.times].map(times => this.profile.lengthOf(times));
+    byId('normalized').checked = Math.abs(a - b) > Math.max(a, b) / 10;
   }
 
   // Takes what is there to choose.
   apply(values) {
+    if (values.before && this.profile.hasThreadTable)
+      this.compare(this.filtersOf(valuesOfFragment(values.before)));
+    this.applyFunctions(values);
     for (const id of CONTROLS.filter(id => Object.hasOwn(values, id) && !byId(id).disabled)) {
       const control = byId(id);
       if (control.type === 'checkbox')
         control.checked = values[id] === 'true';
-      else if ([...control.options].some(option => option.value === values[id] && !option.disabled))
+      else if (this.has(id, values[id]))
         control.value = values[id];
     }
     byId('search').value = values.search || '';
     this.hidesIdle = this.hidesIdle && values.idle !== 'false';
     this.times = this.profile.timeline ? timesOf(values.time, this.profile.after.elapsed) : null;
+  }
+
+  applyFunctions({focus, hide}) {
+    const frames = this.profile.frames(false), names = new Set(frames.map(frame => frame.name));
+    this.pivot = frames.find(frame => frame.name === focus) || null;
+    try {
+      this.hidden = JSON.parse(hide || '[]').filter(name => names.has(name));
+    } catch {
+      this.hidden = [];
+    }
   }
 
   toggleIdle() {
@@ -152,17 +222,25 @@ class Choices {
     this.onChange('idle');
   }
 
+  // Filters by a value, or no more if that was the filter.
+  toggleFilter(id, value) {
+    this.set(id, this.get(id) === value ? '' : value);
+  }
+
   toggle(id) {
     const select = byId(id);
     this.set(id, select.options[1 - select.selectedIndex].value);
   }
 
   reset() {
-    for (const id of ['stacks', 'roots', 'waiting', 'process', 'thread', 'state', 'label', 'module'])
+    for (const id of ['stacks', 'roots', 'waiting', ...FILTERS])
       byId(id).selectedIndex = 0;
+    if (this.compared)
+      this.compare(null);
     byId('lines').checked = false;
     byId('search').value = '';
     this.pivot = this.chosen = this.times = null;
+    this.hidden = [];
     this.hidesIdle = this.profile.idleThreads.length > 0;
     this.onChange('reset');
   }
@@ -171,10 +249,10 @@ class Choices {
   counted(profile) {
     const lines = byId('lines').checked, frames = profile.frames(lines);
     return {
-      process: this.get('process'), thread: this.get('thread'), state: this.get('state'),
-      module: this.get('module'), label: this.get('label'), roots: this.get('roots'), isElapsed: profile.isElapsed,
+      ...this.filters(), roots: this.get('roots'), isElapsed: profile.isElapsed,
       colour: this.get('colour'), side: this.get('width'), hidesIdle: this.hidesIdle,
-      waiting: this.get('waiting'), chosen: this.chosen, isOfTimes: this.times !== null,
+      waiting: this.get('waiting'), chosen: this.chosen, hidden: this.hidden,
+      compared: this.compared, isNormalized: profile.isNormalized,
       isInverted: this.get('stacks') === 'callers', lines,
       pivot: this.pivot ? frames.findIndex(frame => isSameFrame(frame, this.pivot)) : -1,
     };

@@ -11,6 +11,7 @@ function hashOf(text) {
 const OWN_HUES = {running: 14, runnable: 48, futex: 205, sleeping: 225};
 const COOL_HUES = [150, 165, 180, 245, 260, 275, 135, 300];
 const ALL_HUES = [210, 28, 125, 275, 355, 52, 172, 325]; // as far apart as the eye sees them
+const OWNER_HUE = {hue: 340, saturation: 60}; // of what the owner of a lock did, under those that wait
 const GREY = {hue: 60, saturation: 4};
 
 // A name has the same hue in each recording, unless a name before it in the list has taken that

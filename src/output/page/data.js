@@ -2,7 +2,7 @@
 // sample with its labels as texts, each location with the frames that it stands for.
 
 const FLAG_KERNEL = 1, FLAG_JIT = 2, FLAG_NOTE = 4, FLAG_START = 64; // as html.c writes them
-const FLAG_INLINED = 8, FLAG_ROOT = 16, FLAG_THREAD = 32;
+const FLAG_INLINED = 8, FLAG_ROOT = 16, FLAG_THREAD = 32, FLAG_UNNAMED = 128;
 
 const NO_LABELS = new Map();
 
@@ -110,8 +110,10 @@ class Profile {
     this.hasElapsed = this.recordings.every(recording => recording.raw.has_elapsed);
     this.isNormalized = raw.is_normalized === true;
     this.timeline = raw.timelines && !this.before ? new Timeline(raw.timelines, this.after.elapsed) : null;
-    this.times = null; // see select()
+    this.times = this.compared = null; // see select()
     this.measure(this.objects ? this.objects.main : 'total');
+    if (this.after.hasWaits)
+      groupUnnamed(this.after.samples, this.stacks(false).table);
   }
 
   measure(unit) {
@@ -123,52 +125,66 @@ class Profile {
       sample.count = this.objects ? sample.objects : sample.count;
     }
     this.normalize(this.isNormalized);
-    this.select(this.times);
+    this.select(this.times, this.compared);
   }
 
-  // Scales the recording before to the total time of the one after, or back.
+  // Scales what was before to the total time of what is after, or back. Of one recording,
+  // aggregate() does that, which knows the filters.
   normalize(isNormalized) {
+    const lengthBefore = this.before ? this.before.elapsed : this.lengthOf(this.compared && this.compared.times);
+    this.elapsedBefore = isNormalized ? this.length : lengthBefore;
+    this.isNormalized = isNormalized;
     if (!this.before)
       return;
     const scale = isNormalized && this.before.time ? this.after.time / this.before.time : 1;
-    this.elapsedBefore = isNormalized ? this.after.elapsed : this.before.elapsed;
-    this.isNormalized = isNormalized;
     for (const sample of this.before.samples) {
       sample.before = sample.ns * scale;
       sample.countBefore = this.objects ? sample.objects : sample.countBefore;
     }
   }
 
-  // Counts only what was between two times {begin, end} in ns; null: all. Elapsed time of a sample is
-  // divided evenly among its time.
-  select(times) {
-    const {timeline, after: {samples, raw}} = this;
-    this.times = times;
-    if (!timeline)
+  // Counts only what was between two times {begin, end} in ns; null: all. compared: {times} of what
+  // that is compared with, which is counted as before; null: nothing.
+  select(times, compared = null) {
+    Object.assign(this, {times, compared});
+    if (this.before || this.objects)
       return;
+    this.countTimes(times, 'time', 'count');
+    if (compared)
+      this.countTimes(compared.times, 'before', 'countBefore');
+    this.normalize(this.isNormalized);
+  }
+
+  // Elapsed time of a sample is divided evenly among its time.
+  countTimes(times, amount, count) {
+    const {timeline, after: {samples, raw}} = this;
     const sums = times && timeline.sums(samples.length, times.begin / timeline.grainNs, times.end / timeline.grainNs);
     samples.forEach((sample, i) => {
       const part = times ? sums[i] : sample.wall;
-      sample.time = !times ? sample.ns
+      sample[amount] = !times ? sample.ns
         : this.isElapsed ? Math.min(sample.elapsed, sample.elapsed * part / (sample.wall || 1)) : part;
-      sample.count = times ? part / raw.period_ns : sample.ownCount;
+      sample[count] = times ? part / raw.period_ns : sample.ownCount;
     });
     if (times && this.isElapsed)
-      this.selectIdle();
+      this.countIdle(this.lengthOf(times), amount);
   }
 
   // What the threads of a process leave of the selected time.
-  selectIdle() {
+  countIdle(lengthNs, amount) {
     const used = new Map();
-    for (const {process, time} of this.after.samples)
-      used.set(process, (used.get(process) || 0) + time);
+    for (const sample of this.after.samples)
+      used.set(sample.process, (used.get(sample.process) || 0) + sample[amount]);
     for (const sample of this.after.samples.filter(({isIdle}) => isIdle))
-      sample.time = Math.min(sample.elapsed, Math.max(0, this.length - used.get(sample.process)));
+      sample[amount] = Math.min(sample.elapsed, Math.max(0, lengthNs - used.get(sample.process)));
+  }
+
+  lengthOf(times) {
+    return times ? times.end - times.begin : this.after.elapsed;
   }
 
   // Of the time that is counted.
   get length() {
-    return this.times ? this.times.end - this.times.begin : this.after.elapsed;
+    return this.lengthOf(this.times);
   }
 
   stacks(withLines) {

@@ -36,7 +36,7 @@ class FrameTable {
 
   framesOf(strings, [module, flags, ...rest]) {
     if (typeof rest[0] === 'string')
-      return [this.add(plain(rest[0]), '', 0, strings[module], flags)];
+      return [this.add(plain(rest[0]), '', 0, strings[module], flags | (flags & FLAG_NOTE ? 0 : FLAG_UNNAMED))];
     const numbers = [];
     for (let i = 0; i < rest.length; i += 3) {
       const isInlined = i + 3 < rest.length;
@@ -64,14 +64,20 @@ class FrameTable {
   // The frame where the stack is in the program's own code; -1: it has no frames.
   programPlaceOf(recording, stack) {
     if (!this.places.has(stack)) {
-      const path = this.pathOf({recording, stack}), {places = []} = recording.raw;
+      const path = this.wholePathOf({recording, stack}), {places = []} = recording.raw;
       this.places.set(stack, path.length ? path.at(-1 - (places[stack] || 0)) : -1);
     }
     return this.places.get(stack);
   }
 
-  // The frames of the sample's stack, root first.
-  pathOf({recording, stack}) {
+  // The frames of the sample's stack, root first. Functions of one file that have no names look alike: a row of them
+  // is one frame.
+  pathOf(sample) {
+    const path = this.wholePathOf(sample), {frames} = this;
+    return path.filter((frame, i) => frame !== path[i - 1] || !(frames[frame].flags & FLAG_UNNAMED));
+  }
+
+  wholePathOf({recording, stack}) {
     const path = [], ofLocation = this.ofLocation.get(recording);
     const locations = recording.raw.stacks[stack];
     for (let i = locations.length - 1; i >= 0; i--) {

@@ -47,12 +47,12 @@ function hasLabel(sample, label) {
 
 // choice: {process, thread, state, module, label}, '' for all; label is 'key=value'; thread is 'name' or 'name/tid', state is a
 // category, 'on-cpu' or 'off-cpu'. hidesIdle: without threads that only waited for work, unless they are chosen.
-// isOfTimes: only those of the times that are selected.
-function keeps(sample, choice) {
+// times: only those that have time then, which is in `amount`.
+function keeps(sample, choice, amount) {
   // In thread-seconds, a sample of less than a tick still counts; idle time does not.
   if (!sample.ns && (choice.isElapsed || !sample.ownCount))
     return false;
-  if (choice.isOfTimes && !sample.time)
+  if (choice.times && !sample[amount])
     return false;
   if (choice.hidesIdle && sample.isOfIdleThread && !choice.thread)
     return false;
@@ -97,8 +97,22 @@ class Stacks {
   constructor(samples, table, makePath = (table, sample) => table.pathOf(sample)) {
     this.samples = samples;
     this.table = table;
-    this.paths = samples.map(sample => makePath(table, sample));
+    this.paths = samples.map((sample, i) => makePath(table, sample, i));
     this.functions = new Functions(this.paths, table.frames.length);
+  }
+
+  // The same without the functions of these names, whose time is their callers' then; the last ones are kept.
+  without(names) {
+    const key = names.join('\0');
+    if (!names.length)
+      return this;
+    if (this.withoutKey !== key) {
+      const isHidden = this.table.frames.map(frame => names.includes(frame.name));
+      this.rest = new Stacks(this.samples, this.table, (table, sample, i) =>
+        this.paths[i].filter(frame => !isHidden[frame]));
+      this.withoutKey = key;
+    }
+    return this.rest;
   }
 
   // The frames under a sample's stack. Blamed stacks stand on the name of the owner.
@@ -124,34 +138,55 @@ class Stacks {
     return this.shape;
   }
 
-  // For each sample, whether a filter keeps it.
-  kept(choice) {
+  // For each sample, whether a filter keeps it. amount: 'time', or 'before' of what is compared.
+  kept(choice, amount = 'time') {
     const isOfModule = choice.module &&
       this.table.frames.map(frame => frame.module === choice.module);
     return this.samples.map((sample, i) =>
-      keeps(sample, choice) && (!isOfModule || this.functions.hasAny(i, isOfModule)));
+      keeps(sample, choice, amount) && (!isOfModule || this.functions.hasAny(i, isOfModule)));
   }
 }
 
 // The samples of the strip: of all times and threads, also of a thread that is chosen and hidden.
 function stripKept(stacks, choice) {
-  const all = stacks.kept({...choice, thread: '', isOfTimes: false});
-  const own = choice.thread ? stacks.kept({...choice, isOfTimes: false}) : all;
+  const all = stacks.kept({...choice, thread: '', times: null});
+  const own = choice.thread ? stacks.kept({...choice, times: null}) : all;
   return stacks.samples.map((sample, i) => (all[i] || own[i]) && isOfWaits(sample, choice));
 }
 
-// What the page shows for a choice {process, thread, state, module, label, hidesIdle, lines, isInverted, pivot,
-// roots, colour, side, waiting, chosen}.
+// The samples with the times of two filters, after and before. isNormalized: the latter is scaled to the same total.
+function comparedSamples(samples, after, before, isNormalized) {
+  const sum = (kept, amount) => samples.reduce((sum, sample, i) => sum + (kept[i] ? sample[amount] : 0), 0);
+  const scale = isNormalized ? sum(after, 'time') / (sum(before, 'before') || 1) : 1;
+  return samples.map((sample, i) => Object.assign(Object.create(sample), {
+    time: after[i] ? sample.time : 0, count: after[i] ? sample.count : 0,
+    before: before[i] ? sample.before * scale : 0, countBefore: before[i] ? sample.countBefore : 0}));
+}
+
+// How much of the waits that are chosen is left out of the graph: that of owners that are not known.
+function unknownOwners(samples, filtered, choice) {
+  return choice.waiting === 'blame'
+    ? samples.reduce((sum, sample, i) => sum + (filtered[i] && !sample.wait?.owner &&
+                                                isOfWaits(sample, {...choice, waiting: 'wait'}) ? sample.time : 0), 0)
+    : 0;
+}
+
+// What the page shows for a choice {process, thread, state, module, label, times, hidesIdle, lines, isInverted, pivot,
+// hidden, roots, colour, side, waiting, chosen, compared, isNormalized}. compared: the filters that differ in what it is
+// compared with; null: nothing.
 function aggregate(profile, choice) {
-  const stacks = choice.waiting === 'blame' ? profile.blamedStacks(choice.lines)
-                                            : profile.stacks(choice.lines);
-  const {samples} = stacks, {frames} = stacks.table;
+  const stacks = (choice.waiting === 'blame' ? profile.blamedStacks(choice.lines)
+                                             : profile.stacks(choice.lines)).without(choice.hidden);
+  const {frames} = stacks.table, ofAfter = stacks.kept(choice);
+  const ofBefore = choice.compared && stacks.kept({...choice, ...choice.compared}, 'before');
+  const samples = ofBefore ? comparedSamples(stacks.samples, ofAfter, ofBefore, choice.isNormalized) : stacks.samples;
+  const filtered = ofBefore ? ofAfter.map((isKept, i) => isKept || ofBefore[i]) : ofAfter;
   const nameOf = categoryOf(choice.colour, samples);
   const categories = categoriesOf(samples, nameOf);
   const numbers = new Map(categories.map((name, i) => [name, i]));
   const categoryOfSample = samples.map(sample =>
     numbers.get(nameOf(sample)) ?? categories.length - 1);
-  const filtered = stacks.kept(choice), shape = stacks.shapeOf(choice);
+  const shape = stacks.shapeOf(choice);
   const kept = samples.map((sample, i) => filtered[i] && isOfWaits(sample, choice));
   const totals = {time: 0, before: 0}; // for the function list: includes what a pivot leaves out
   samples.forEach((sample, i) => {
@@ -166,10 +201,10 @@ function aggregate(profile, choice) {
   const tree = new Tree(shape, samples, kept, choice.side, categoryOfSample, categories.length);
   const functionsIn = node => stacks.functions.count(samples, samplesIn(shape, node, kept))
     .filter(row => !(frames[row.frame].flags & FLAG_THREAD));
-  return {tree, categories, totals, threads: threads.size, frames,
+  return {tree, categories, totals, threads: threads.size, frames, unknownOwners: unknownOwners(samples, filtered, choice),
           stripKept: () => stripKept(stacks, choice),
           threadRows: node => countThreads(stacks, samplesIn(shape, node, stacks.kept({...choice, thread: ''}))),
-          waitRows: node => countWaits(stacks, samplesIn(shape, node, filtered)),
+          waitRows: node => countWaits(stacks, samplesIn(shape, node, ofAfter)),
           functions: functionsIn(0), functionsIn};
 }
 

@@ -3,16 +3,15 @@
 class Page {
   constructor(raw) {
     this.profile = new Profile(raw);
-    this.isDifference = this.profile.before !== null;
     this.graph = new Graph(byId('graph'));
     this.tip = new Tip(byId('tip'));
     this.table = new FunctionTable(byId('functions'), (frame, isInverted) =>
-      this.showFunction(frame, isInverted), this.isDifference);
+      this.showFunction(frame, isInverted), (column, row) => this.filterByCell(column, row));
     this.waits = new WaitTable(byId('waits'), this.profile.samples,
                                this.profile.after.raw.deadlocks || [],
-                               chosen => this.showWait(chosen));
+                               chosen => this.showWait(chosen), name => this.searchFor(name));
     this.strip = this.profile.timeline && new Strip(byId('strip'), this.profile, this.tip,
-      times => this.showTimes(times), sample => this.showThread(sample));
+      (times, isCompared) => this.showTimes(times, isCompared), sample => this.showThread(sample));
     this.choices = new Choices(this.profile, id => this.changed(id));
     this.theme = new Theme(byId('theme'), () => this.repaint());
     this.amounts = {
@@ -23,7 +22,9 @@ class Page {
                value => this.amountText(value)),
       tone: difference => toneOfDifference(difference, this.profile.after.raw.period_ns || 1),
     };
-    this.threads = new ThreadTable(byId('threads'), row => this.showThread(row));
+    this.threads = new ThreadTable(byId('threads'), row => this.showThread(row),
+      row => this.compare(row && {...this.choices.filters(), thread: this.threadValue(row)}),
+      (id, value) => id === 'search' ? this.searchFor(value) : this.choices.toggleFilter(id, value));
     if (this.profile.hasThreadTable)
       new Tabs(byId('tabs'), () => this.fillTabs());
     fillFooter(this.profile);
@@ -32,7 +33,7 @@ class Page {
     this.graph.isIcicle = this.choices.get('view') === 'icicle';
     if (byId('normalized').checked !== this.profile.isNormalized)
       this.profile.normalize(byId('normalized').checked);
-    this.profile.times = this.choices.times;
+    Object.assign(this.profile, {times: this.choices.times, compared: this.choices.compared});
     this.profile.measure(this.unit());
     if (!this.isDifference) {
       byId('subject').textContent = subjectText(this.profile);
@@ -42,6 +43,10 @@ class Page {
     byId('idle').hidden = !this.profile.idleThreads.length;
     byId('idle').addEventListener('click', () => this.choices.toggleIdle());
     byId('kind').textContent = this.kindText();
+    byId('compare').addEventListener('click', () => this.toggleCompare());
+    for (const [id, action] of [['focus', () => this.focusFrame()], ['hide', () => this.hideFrame()],
+                                ['unhide', () => this.hideFrame(null)]])
+      byId(id).addEventListener('click', action);
     byId('search').addEventListener('input', () => this.search());
     byId('help-button').addEventListener('click', () => this.toggleHelp());
     document.querySelector('.skip').addEventListener('click', event => {
@@ -52,6 +57,11 @@ class Page {
     bindKeys(this);
     this.count();
     this.showStrip();
+  }
+
+  // Two recordings are compared, or two choices of one.
+  get isDifference() {
+    return this.profile.before !== null || this.choices.compared !== null;
   }
 
   changed(id) {
@@ -69,8 +79,10 @@ class Page {
     } else {
       if (id === 'unit')
         this.profile.measure(this.unit());
-      if (id === 'times' || id === 'reset')
-        this.profile.select(this.choices.times);
+      if (id === 'times' || id === 'reset' || id === 'compare') {
+        this.profile.isNormalized = byId('normalized').checked;
+        this.profile.select(this.choices.times, this.choices.compared);
+      }
       if (id === 'waiting' && !this.choices.get(id))
         this.choices.chosen = null;
       this.count();
@@ -84,10 +96,24 @@ class Page {
     this.strip?.show({kept: this.model.stripKept, thread: this.choices.get('thread')}, this.theme.palette);
   }
 
-  // null: all.
-  showTimes(times) {
+  // null: all. isCompared: it is compared with the time that was shown.
+  showTimes(times, isCompared) {
+    if (isCompared && !this.choices.compared)
+      this.choices.compare(this.choices.filters());
     this.choices.times = times;
+    this.choices.balance();
     this.changed('times');
+  }
+
+  // Filters, of which what is chosen becomes the other side; null: no comparison.
+  compare(filters) {
+    this.choices.compare(filters);
+    this.changed('compare');
+  }
+
+  toggleCompare() {
+    if (this.profile.hasThreadTable)
+      this.compare(this.choices.compared ? null : this.choices.filters());
   }
 
   count() {
@@ -102,6 +128,7 @@ class Page {
     this.modules = moduleParts(this.model);
     const hueOf = new Map(this.modules.map(({module, hue}) => [module, hue]));
     this.model.moduleHues = this.model.frames.map(frame => hueOf.get(frame.module) || GREY);
+    this.model.isOwner = choice.waiting === 'blame' ? ownersOf(this.model, choice.isInverted) : null;
     this.model.labelOf = node => this.labelOf(node);
     this.model.colourOf = (node, palette) => this.colourOf(node, palette);
     this.graph.show(this.model, this.theme.palette, this.find());
@@ -109,7 +136,8 @@ class Page {
     this.showPath();
     this.showLegend();
     this.showIdle();
-    this.strip?.showTimes(this.choices.times);
+    this.showCompared();
+    this.strip?.showTimes(this.choices.times, this.choices.compared && this.choices.compared.times);
     this.keepAddress();
   }
 
@@ -117,6 +145,12 @@ class Page {
     const {hidesIdle} = this.choices;
     byId('idle').textContent = idleText(this.profile.idleThreads, hidesIdle);
     byId('idle').setAttribute('aria-pressed', String(hidesIdle));
+  }
+
+  showCompared() {
+    const {compared} = this.choices;
+    byId('compare').textContent = compared ? '✕ Compare' : 'Compare';
+    byId('compare').setAttribute('aria-pressed', String(compared !== null));
   }
 
   keepAddress() {
@@ -191,6 +225,8 @@ class Page {
       return palette.difference(this.differences.of(node) / (this.differences.largest || 1));
     if (this.colour === 'module')
       return palette.css(moduleHues[frame], frames[frame].shade, 1);
+    if (this.model.isOwner && this.model.isOwner[node])
+      return palette.css(OWNER_HUE, frames[frame].shade, 1);
     if (frames[frame].flags & FLAG_START)
       return palette.css(GREY, frames[frame].shade, 0.5);
     const top = tree.top(node), share = tree.share(node, top) / (tree.width[node] || 1);
@@ -212,7 +248,7 @@ class Page {
   // The tables show what the graph is zoomed to. isLate: that may come a moment later.
   fillTables(isLate) {
     clearTimeout(this.timer);
-    this.table.show(this.model, this.graph.zoomed, this.amounts, this.matches, this.unit(), isLate);
+    this.table.show(this.model, this.graph.zoomed, this.amounts, this.matches, this.unit(), isLate, this.isDifference);
     if (isLate)
       this.timer = setTimeout(() => this.fillTabs(), PAUSE_MS);
     else
@@ -222,7 +258,8 @@ class Page {
   // The tables that are in sight.
   fillTabs() {
     if (!byId('threads').hidden)
-      this.threads.show(this.model.threadRows(this.graph.zoomed), this.amounts, this.choices.get('thread'));
+      this.threads.show(this.model.threadRows(this.graph.zoomed), this.amounts, this.choices.get('thread'),
+                        this.choices.compared ? this.choices.compared.thread : '');
     if (!byId('waits').hidden)
       this.waits.show(this.model.waitRows(this.graph.zoomed), this.profile.after, this.profile.stacks(this.lines).table,
                       this.amounts, this.choices.chosen);
@@ -232,7 +269,8 @@ class Page {
     const {objects, after} = this.profile, time = this.model.tree.time[0];
     return objects ? objects.text(this.unit(), time, after.raw)
       : unitText(this.unit(), time, this.profile.length, after.elapsed, this.model.threads) +
-        waitingText(this.choices.get('waiting'));
+        waitingText(this.choices.get('waiting'), this.model.unknownOwners && this.amounts.after(this.model.unknownOwners),
+                    this.amounts.after(time + this.model.unknownOwners));
   }
 
   differenceText() {
@@ -240,9 +278,19 @@ class Page {
     const other = side === 'after' ? 'before' : 'after';
     const unseen = unseenTime(tree);
     const text = other === 'before' ? this.amounts.before(unseen) : this.amounts.after(unseen);
-    return `Widths are the ${this.names().amount} ${side}. Red has grown, blue has shrunk. ` +
+    return this.comparedText() + `Widths are the ${this.names().amount} ${side}. Red has grown, blue has shrunk. ` +
       (unseen ? `${text} is in stacks that are only ${other}: set Width to ${other} to see it. ` : '') +
       (this.profile.isNormalized ? 'Before is scaled to the same total as after. ' : '');
+  }
+
+  // Of one recording: what is compared.
+  comparedText() {
+    const {compared} = this.choices;
+    if (!compared)
+      return '';
+    const [before, after] = [compared, this.choices.filters()].map(wordsOfFilters);
+    return before === after ? `Before is ${before}: choose another thread, state, time or the like to compare it with. `
+                            : `Before is ${before}; after is ${after}. `;
   }
 
   // Applies the search: what is found, or null without a search.
@@ -266,7 +314,7 @@ class Page {
   }
 
   searchFor(name) {
-    byId('search').value = `^${name.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}$`;
+    byId('search').value = name && exactly(name);
     this.search();
     byId('graph').scrollIntoView({block: 'nearest'});
   }
@@ -291,10 +339,39 @@ class Page {
     this.showTip(node, x, y);
   }
 
-  // Copies the stack of the frame that is selected or under the mouse, or that is zoomed to.
+  // The node that is selected or under the mouse, or that is zoomed to; 0: none.
+  chosenNode() {
+    const {selected, hovered, zoomed} = this.graph;
+    return [selected, hovered, zoomed].find(node => node > 0) || 0;
+  }
+
+  // The number of its function; -1: it has none.
+  chosenFunction() {
+    const {tree, frames} = this.model, frame = tree.frame[this.chosenNode()];
+    return frame >= 0 && !(frames[frame].flags & (FLAG_ROOT | FLAG_THREAD)) ? frame : -1;
+  }
+
+  // Shows the stacks of the function alone.
+  focusFrame() {
+    const frame = this.chosenFunction();
+    if (frame >= 0)
+      this.showFunction(frame, this.choices.get('stacks') === 'callers');
+  }
+
+  // Leaves a function out of all stacks; null: none any more.
+  hideFrame(frame = this.chosenFunction()) {
+    if (frame === -1)
+      return;
+    const name = frame === null ? '' : this.model.frames[frame].name;
+    this.choices.hidden = name ? [...this.choices.hidden, name] : [];
+    if (name && this.choices.pivot && this.choices.pivot.name === name)
+      this.choices.pivot = null;
+    this.count();
+  }
+
+  // Copies the stack.
   async copyStack() {
-    const {graph, model: {tree}} = this, names = [];
-    const chosen = [graph.selected, graph.hovered, graph.zoomed].find(node => node > 0) || 0;
+    const {graph, model: {tree}} = this, names = [], chosen = this.chosenNode();
     for (let node = chosen; node > 0; node = tree.parent[node])
       names.unshift(this.labelOf(node));
     if (!names.length)
@@ -333,10 +410,23 @@ class Page {
     byId('graph').scrollIntoView({block: 'nearest'});
   }
 
-  // Filters by the thread; null: by none. One whose name no other has is offered by its name.
+  // One whose name no other has is offered by its name.
+  threadValue({thread, threadName}) {
+    return this.choices.has('thread', thread) ? thread : threadName;
+  }
+
+  // A name in the table of functions: its place in the graph, or its module alone.
+  filterByCell(column, row) {
+    const {name, module} = this.model.frames[row.frame];
+    if (column === 'module')
+      this.choices.toggleFilter('module', module);
+    else
+      this.searchFor(byId('search').value === exactly(name) ? '' : name);
+  }
+
+  // Filters by the thread; null: by none.
   showThread(row) {
-    const offered = [...byId('thread').options].map(option => option.value);
-    this.choices.set('thread', !row ? '' : offered.includes(row.thread) ? row.thread : row.threadName);
+    this.choices.set('thread', row ? this.threadValue(row) : '');
     byId('graph').scrollIntoView({block: 'nearest'});
   }
 
@@ -378,8 +468,30 @@ class Page {
       buttons.unshift(button);
     }
     byId('path').replaceChildren(...buttons);
+    this.showFrameActions();
     if (buttons.length > 2) // reading this causes a layout
       byId('path').scrollLeft = byId('path').scrollWidth;
+  }
+
+  showFrameActions() {
+    const {hidden} = this.choices;
+    const isOnFunction = this.chosenFunction() >= 0;
+    byId('focus').hidden = byId('hide').hidden = !isOnFunction;
+    byId('unhide').hidden = !hidden.length;
+    byId('unhide').textContent = `✕ ${whole(hidden.length)} hidden`;
+    byId('unhide').title = `Show again: ${hidden.join(', ')}`;
+  }
+
+  // What the legend's names filter by.
+  legendFilter() {
+    const key = labelKeyOf(this.colour), id = key ? 'label' : this.colour, {choices} = this;
+    const option = value => key ? `${key}=${value}` : value;
+    const chosen = choices.get(id);
+    return {
+      has: value => Boolean(value) && choices.has(id, option(value)),
+      chosen: key && chosen.startsWith(`${key}=`) ? chosen.slice(key.length + 1) : chosen,
+      onFilter: value => choices.toggleFilter(id, value && option(value)),
+    };
   }
 
   showLegend() {
@@ -387,9 +499,14 @@ class Page {
     const isByModule = this.colour === 'module';
     const parts = isByModule ? this.modules : categoryParts(this.model, this.hues);
     const total = isByModule ? totals[this.choices.get('width')] : tree.width[0];
+    const nameOf = item => item.querySelector('b')?.textContent;
+    const focused = byId('legend').contains(document.activeElement) ? nameOf(document.activeElement) : null;
     byId('legend').replaceChildren(...this.colour.startsWith('difference')
       ? [scaleLegend(this.differences.largest, palette, ns => this.shown(ns))]
-      : legendItems(parts, total, palette));
+      : [...legendItems(parts, total, palette, this.legendFilter()),
+         ...this.model.isOwner && !isByModule ? [legendItem('owners', palette.solid(OWNER_HUE), null, null)] : []]);
+    if (focused !== null)
+      [...byId('legend').children].find(item => nameOf(item) === focused)?.focus({preventScroll: true});
   }
 
   showTip(node, x, y) {

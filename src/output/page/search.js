@@ -12,6 +12,11 @@ function matcherOf(text) {
   }
 }
 
+// The expression that finds this name alone.
+function exactly(name) {
+  return `^${name.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}$`;
+}
+
 function matchesOf(frames, expression) {
   return Uint8Array.from(frames, frame => expression.test(frame.label) ? 1 : 0);
 }

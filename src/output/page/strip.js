@@ -31,7 +31,8 @@ function axisText(ns, step) {
 }
 
 class Strip {
-  // onTime(times): selects {begin, end} in ns, null: all; onThread(sample): filters by its thread.
+  // onTime(times, isCompared): selects {begin, end} in ns, null: all; isCompared: to be compared with the time that
+  // was selected; onThread(sample): filters by its thread.
   constructor(section, profile, tip, onTime, onThread) {
     Object.assign(this, {section, timeline: profile.timeline, samples: profile.samples, tip, onTime, onThread});
     this.lengthNs = profile.after.elapsed;
@@ -167,7 +168,7 @@ class Strip {
     this.drawParts(this.all, STRIP_AXIS, STRIP_ALL, this.most);
     this.rows.forEach(({parts}, i) => this.drawParts(parts, this.top(i), STRIP_ROW - 2, 1));
     this.drawMarks();
-    this.showTimes(this.times || null);
+    this.showTimes(this.times || null, this.compared || null);
   }
 
   drawAxis() {
@@ -215,18 +216,24 @@ class Strip {
 
   // ---- The selection ----
 
-  showTimes(times) {
-    this.times = times;
-    this.chosen.hidden = !times;
+  // compared: the time that it is compared with.
+  showTimes(times, compared = this.compared) {
+    Object.assign(this, {times, compared});
+    this.showBox(this.chosen, times);
+    this.showBox(byId('strip-compared'), compared);
     byId('strip-all').hidden = !times;
     byId('strip-text').textContent = times
       ? `${(times.begin / 1e9).toFixed(3)} s to ${(times.end / 1e9).toFixed(3)} s selected: ${duration(times.end - times.begin)}`
       : 'Drag to select a time.';
+  }
+
+  showBox(box, times) {
+    box.hidden = !times;
     if (!times)
       return;
-    this.chosen.style.left = `${this.xOf(times.begin)}px`;
-    this.chosen.style.width = `${Math.max(1, this.xOf(times.end - times.begin))}px`;
-    this.chosen.style.height = `${this.height}px`;
+    box.style.left = `${this.xOf(times.begin)}px`;
+    box.style.width = `${Math.max(1, this.xOf(times.end - times.begin))}px`;
+    box.style.height = `${this.height}px`;
   }
 
   // The time under the mouse.
@@ -256,7 +263,7 @@ class Strip {
     });
     canvas.addEventListener('pointerup', event => {
       if (from !== null)
-        this.onTime(timesTo(event));
+        this.onTime(timesTo(event), event.shiftKey);
       from = null;
     });
     canvas.addEventListener('pointercancel', () => {

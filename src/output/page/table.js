@@ -49,22 +49,36 @@ function columnsOfTwo(key, name, amounts) {
      tone: row => amounts.tone(change(row))}];
 }
 
+// A name that filters.
+function nameButton(text, title, onClick) {
+  const button = element('button', text, {class: 'filter', title});
+  button.addEventListener('click', onClick);
+  return button;
+}
+
 class FunctionTable {
-  constructor(section, onGraph, isDifference) {
+  constructor(section, onGraph, onName) {
     this.section = section;
     this.body = section.querySelector('tbody');
     this.onGraph = onGraph; // (frame, isInverted)
-    this.isDifference = isDifference;
-    this.key = isDifference ? 'selfDifference' : 'self';
-    this.isAscending = false;
+    this.onName = onName; // (key of the column, row)
     this.rowsShown = ROWS_SHOWN;
     byId('more').addEventListener('click', () => {
       this.rowsShown *= 4;
       this.limit();
     });
-    section.querySelector('thead').append(this.headElement());
     this.observer = new IntersectionObserver(([entry]) => entry.isIntersecting && this.addRows(),
                                              {rootMargin: ROWS_AHEAD});
+  }
+
+  // Of two choices or recordings there are more columns.
+  setDifference(isDifference) {
+    if (this.isDifference === isDifference)
+      return;
+    this.isDifference = isDifference;
+    this.key = isDifference ? 'selfDifference' : 'self';
+    this.isAscending = false;
+    this.section.querySelector('thead').replaceChildren(this.headElement());
   }
 
   headElement() {
@@ -85,7 +99,8 @@ class FunctionTable {
 
   // While a search is being typed, or at a zoom, the rows can wait: they take longer than the graph.
   // node: the one that is zoomed to.
-  show(model, node, amounts, matches, unit, isTyped) {
+  show(model, node, amounts, matches, unit, isTyped, isDifference) {
+    this.setDifference(isDifference);
     this.columns = columnsOf(model.frames, amounts, model.totals, this.isDifference);
     Object.assign(this, {model, node, matches, unit});
     clearTimeout(this.timer);
@@ -152,9 +167,12 @@ class FunctionTable {
 
   rowElement(row) {
     const made = element('tr'), graph = element('td', '', {class: 'graph'});
-    for (const {kind, text, tone, full} of this.columns) {
+    for (const {key, kind, text, tone, full} of this.columns) {
       const shown = tone ? withoutThreads(text(row)) : text(row);
-      const cell = element('td', shown, {class: tone ? `${kind} ${tone(row)}` : kind});
+      const cell = element('td', tone ? shown : '', {class: tone ? `${kind} ${tone(row)}` : kind});
+      if (!tone)
+        cell.append(nameButton(shown, key === 'module' ? `Show ${shown} alone` : 'Search for it',
+                               () => this.onName(key, row)));
       if (full)
         cell.title = full(row);
       made.append(cell);

@@ -20,7 +20,7 @@ function largest(map) {
   return found;
 }
 
-// [{thread, threadName, process, running, runnable, blocked, time, call, place}, ...], those that want a CPU most
+// [{thread, threadName, process, running, runnable, blocked, time, call, place, function}, ...], those that want a CPU most
 // first. stacks: of these samples; kept: which of them count.
 function countThreads({samples, table}, kept) {
   const threads = new Map();
@@ -30,7 +30,7 @@ function countThreads({samples, table}, kept) {
     const key = `${sample.process}\0${sample.thread}`;
     if (!threads.has(key)) {
       threads.set(key, {thread: sample.thread, threadName: sample.threadName, process: sample.process,
-                        running: 0, runnable: 0, blocked: 0, time: 0, calls: new Map(), places: new Map()});
+                        running: 0, runnable: 0, blocked: 0, time: 0, calls: new Map(), places: new Map(), functions: new Map()});
     }
     const row = threads.get(key);
     row.time += sample.time;
@@ -38,23 +38,30 @@ function countThreads({samples, table}, kept) {
     if (sample.state !== 'running' && sample.state !== 'runnable')
       addTime(row.calls, sample.category, sample.time);
     const place = table.programPlaceOf((sample.waiter || sample).recording, sample.stack);
-    if (place >= 0)
-      addTime(row.places, placeText(table.frames, place, sample.wait && sample.wait.resource), sample.time);
+    if (place >= 0) {
+      const text = placeText(table.frames, place, sample.wait && sample.wait.resource);
+      addTime(row.places, text, sample.time);
+      row.functions.set(text, table.frames[place].name);
+    }
   });
-  const rows = [...threads.values()].map(row => (
-    {...row, call: largest(row.calls) || '', place: largest(row.places) || ''}));
+  const rows = [...threads.values()].map(row => {
+    const place = largest(row.places) || '';
+    return {...row, call: largest(row.calls) || '', place, function: row.functions.get(place)};
+  });
   return rows.sort((a, b) => b.running + b.runnable - a.running - a.runnable || b.time - a.time);
 }
 
 class ThreadTable {
-  // onThread(row): filters by the thread; null: by none.
-  constructor(section, onThread) {
+  // onThread(row): filters by the thread; null: by none. onCompare(row): compares it with what is chosen; null: nothing.
+  // onName(id, value): filters by another name in the table.
+  constructor(section, onThread, onCompare, onName) {
     this.body = section.querySelector('tbody');
-    this.onThread = onThread;
+    Object.assign(this, {onThread, onCompare, onName});
   }
 
-  // chosen: the thread that is filtered by.
-  show(rows, amounts, chosen) {
+  // chosen: the thread that is filtered by; compared: the one that it is compared with.
+  show(rows, amounts, chosen, compared) {
+    this.compared = compared;
     const shown = rows.slice(0, THREADS_SHOWN);
     const focused = [...this.body.querySelectorAll('button')].indexOf(document.activeElement);
     byId('thread-count').textContent =
@@ -71,13 +78,31 @@ class ThreadTable {
     button.addEventListener('click', () => this.onThread(isChosen ? null : row));
     name.append(button);
     made.classList.toggle('chosen', isChosen);
-    const process = element('td', row.process, {class: 'process'});
+    const process = this.nameCell('process', 'process', row.process);
     process.hidden = document.querySelector('#threads th.process').hidden;
     made.append(name, process);
     for (const key of ['running', 'runnable', 'blocked'])
       made.append(element('td', amounts.after(row[key]), {class: row[key] ? 'number' : 'number nothing'}));
-    made.append(element('td', row.call, {class: 'kind'}),
-                element('td', row.place, {class: 'place'}));
+    made.append(this.nameCell('kind', 'state', row.call), this.nameCell('place', 'search', row.place, row.function),
+                this.compareCell(row));
     return made;
+  }
+
+  // value: what is filtered by, if it is not the text.
+  nameCell(kind, id, text, value = text) {
+    const cell = element('td', '', {class: kind});
+    if (text)
+      cell.append(nameButton(text, id === 'search' ? 'Search for it' : `Show ${text} alone`, () => this.onName(id, value)));
+    return cell;
+  }
+
+  compareCell(row) {
+    const cell = element('td', '', {class: 'compare'});
+    const isCompared = [row.thread, row.threadName].includes(this.compared);
+    const button = element('button', 'compare', {
+      'aria-pressed': String(isCompared), title: isCompared ? 'End the comparison' : 'Compare what is chosen with this thread'});
+    button.addEventListener('click', () => this.onCompare(isCompared ? null : row));
+    cell.append(button);
+    return cell;
   }
 }

@@ -27,7 +27,7 @@ function whereOf(frame) {
   const lines = [...frame.lines].filter(Boolean).sort((a, b) => a - b);
   const shown = lines.length > 6 ? `${lines.slice(0, 6).join(', ')} …` : lines.join(', ');
   const kinds = [[FLAG_INLINED, 'inlined'], [FLAG_KERNEL, 'kernel'], [FLAG_JIT, 'JIT'],
-                 [FLAG_NOTE, 'a note, not code'],
+                 [FLAG_NOTE, 'a note, not code'], [FLAG_UNNAMED, 'functions without names'],
                  [FLAG_ROOT, 'all its stacks'], [FLAG_THREAD, 'a thread that waits']];
   return [frame.file && (shown ? `${frame.file}:${shown}` : frame.file), frame.path,
           ...kinds.map(([flag, name]) => frame.flags & flag ? name : '')]

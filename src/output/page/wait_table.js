@@ -16,10 +16,12 @@ class WaitTable {
   // onGraph({resource, owner, isOwned}): shows the graph of the resource in the hands of the owner's
   // threads, '' for all.
   // deadlocks: the lines of those that were proven.
-  constructor(section, samples, deadlocks, onGraph) {
+  // onName(name): searches for a function.
+  constructor(section, samples, deadlocks, onGraph, onName) {
     this.section = section;
     this.body = section.querySelector('tbody');
     this.onGraph = onGraph;
+    this.onName = onName;
     this.opened = new Set();
     this.circles = findCircles(samples);
     byId('deadlocks').replaceChildren(...deadlockTexts(deadlocks, this.circles).map(text => {
@@ -49,7 +51,7 @@ class WaitTable {
   rowElements(row, number) {
     const made = element('tr'), details = element('tr', '', {id: `wait-${number}`});
     const open = element('button', '', {class: 'open', 'aria-controls': details.id,
-                                        'aria-label': `Stacks of ${row.resource}`});
+                                        'aria-label': `Stacks of ${row.title}`});
     const show = () => {
       const isOpen = this.opened.has(row.key);
       open.textContent = isOpen ? '▾' : '▸';
@@ -69,13 +71,18 @@ class WaitTable {
     made.append(opener, element('td', this.text(row.time), {class: 'number'}),
                 element('td', whole(row.threads.size), {class: 'number'}), this.nameCell(row),
                 element('td', row.kind, {class: 'kind'}), this.ownerCell(row),
-                element('td', this.placeText(row), {class: 'place'}));
+                this.placeCell(row));
     made.classList.toggle('chosen', this.chosen !== null && this.chosen.resource === row.key);
     return [made, details];
   }
 
-  placeText({place}) {
-    return place >= 0 ? this.table.frames[place].label : '';
+  placeCell({place}) {
+    const cell = element('td', '', {class: 'place'});
+    if (place >= 0) {
+      const {name} = this.table.frames[place];
+      cell.append(nameButton(name, 'Search for it', () => this.onName(name)));
+    }
+    return cell;
   }
 
   text(time) {
@@ -84,11 +91,10 @@ class WaitTable {
 
   nameCell(row) {
     const cell = element('td', '', {class: 'name'});
-    const isOfKind = row.resource.startsWith(`${row.kind} `);
-    cell.append(this.graphButton(isOfKind ? row.resource.slice(row.kind.length + 1) : row.resource,
-                                 row, ''));
+    const isOfKind = row.title.startsWith(`${row.kind} `);
+    cell.append(this.graphButton(isOfKind ? row.title.slice(row.kind.length + 1) : row.title, row, ''));
     if (this.circles.some(circle => circle.some(link =>
-      link.resource === row.resource && link.to.process === row.process)))
+      row.resources.has(link.resource) && link.to.process === row.process)))
       cell.append(element('span', 'deadlock', {class: 'deadlock'}));
     return cell;
   }
@@ -105,10 +111,10 @@ class WaitTable {
 
   graphButton(text, row, owner) {
     const of = owner && ` in the hands of ${owner}`, isOwned = row.owned > 0;
-    const chosen = {resource: row.key, owner, isOwned, title: row.resource};
+    const chosen = {resource: row.key, owner, isOwned, title: row.title};
     const button = element('button', text, {
-      title: isOwned ? `Show what the owners of ${row.resource} did${of}`
-                     : `Show where threads wait for ${row.resource}`});
+      title: isOwned ? `Show what the owners of ${row.title} did${of}`
+                     : `Show where threads wait for ${row.title}`});
     const isChosen = this.chosen !== null && this.chosen.resource === row.key &&
       this.chosen.owner === owner;
     button.setAttribute('aria-pressed', String(isChosen));

@@ -22,6 +22,35 @@ function linkWaits(recording) {
   recording.hasWaits = samples.some(sample => sample.wait);
 }
 
+// Whether it has only an address: "semaphore 0x55d0c0", "mutex server+0x260be8" of a file without symbols.
+function isUnnamed({kind, resource}, modules) {
+  const [, file, address] = /^(?:(.*)\+)?(0x[0-9a-f]+)$/.exec(resource.slice(kind.length + 1)) || [];
+  return Boolean(address) && (!file || modules.has(file));
+}
+
+// Gives samples whose threads wait for different unnamed things at one place in the program's code one `resource`, with
+// a `groupTitle`. Those of idle threads are not mixed with others.
+function groupUnnamed(samples, table) {
+  const modules = new Set(table.frames.map(frame => frame.module)), groups = new Map();
+  for (const sample of samples) {
+    if (!sample.wait || !isUnnamed(sample.wait, modules))
+      continue;
+    const place = table.programPlaceOf(sample.recording, sample.stack);
+    const key = [sample.wait.kind, place, sample.isOfIdleThread, sample.process].join('\0');
+    if (!groups.has(key))
+      groups.set(key, {place, samples: [], resources: new Set()});
+    groups.get(key).samples.push(sample);
+    groups.get(key).resources.add(sample.resource);
+  }
+  for (const [key, {place, samples, resources}] of groups) {
+    if (resources.size < 2 || place < 0)
+      continue;
+    const groupTitle = `${whole(resources.size)} without a name, in ${table.frames[place].label}`;
+    for (const sample of samples)
+      Object.assign(sample, {resource: `\0${key}`, groupTitle});
+  }
+}
+
 function waitOf({raw, strings}, [kind, resource, process, name, tid, stackPlus1, next]) {
   const isOwned = process !== undefined;
   const [pid, program] = isOwned && raw.processes[process] || [0, 0];
@@ -99,12 +128,23 @@ function isOfWaits({wait, resource}, {waiting, chosen}) {
                  (!chosen.owner || (wait.owner && nameOf(wait.owner) === chosen.owner))));
 }
 
-// What the graph leaves out, and how it is to be read.
-function waitingText(waiting) {
+// For each node of blamed stacks, whether it is what an owner did, and not what the threads did that wait: it is
+// under the name of the thread that waits.
+function ownersOf({tree, frames}, isInverted) {
+  const isPast = new Uint8Array(tree.length); // whether that name is on the path to the node
+  for (let node = 1; node < tree.length; node++)
+    isPast[node] = isPast[tree.parent[node]] || (frames[tree.frame[node]].flags & FLAG_THREAD ? 1 : 0);
+  return isPast.map((isWaiter, node) => isInverted ? isWaiter : node && !isWaiter ? 1 : 0);
+}
+
+// What the graph leaves out, and how it is to be read. unknown, lost: the time for which the owner is not known, and
+// that with the time that is shown; unknown is 0 if there is none.
+function waitingText(waiting, unknown, lost) {
   switch (waiting) {
   case 'wait': return ' Only waits for something that is known.';
   case 'blame': return ' Only waits for a known owner: its stack, what it holds, and on that the ' +
-    'thread that waits, with its stack.';
+    'thread that waits, with its stack.' +
+    (unknown ? ` ${unknown} of the ${lost} lost are not here, as the owner was not known.` : '');
   default: return '';
   }
 }
@@ -139,8 +179,9 @@ function byTime(parties) {
   return [...parties.values()].sort((a, b) => b.time - a.time);
 }
 
-// Rows {key, kind, resource, process, time, owned, waiters, owners, threads, place}: what has an owner
-// comes first, the most time first; `owned` is the time for which the owner is known.
+// Rows {key, kind, title, resources, process, time, owned, idle, waiters, owners, threads, place}: what has an owner
+// comes first, the most time first, and what idle threads alone wait for last; `owned` is the time for which the owner
+// is known.
 function countWaits({samples, table}, kept) {
   const rows = new Map();
   samples.forEach((sample, i) => {
@@ -148,12 +189,14 @@ function countWaits({samples, table}, kept) {
     if (!wait || !kept[i])
       return;
     if (!rows.has(resource)) {
-      rows.set(resource, {key: resource, kind: wait.kind, resource: wait.resource, time: 0,
-                          owned: 0, process: wait.owner ? wait.owner.process : waiter.process,
+      rows.set(resource, {key: resource, kind: wait.kind, title: waiter.groupTitle || wait.resource,
+                          resources: new Set(), time: 0, owned: 0, idle: 0, process: wait.owner ? wait.owner.process : waiter.process,
                           waiters: new Map(), owners: new Map(), threads: new Set(), places: new Map()});
     }
     const row = rows.get(resource);
     row.time += time;
+    row.idle += waiter.isOfIdleThread ? time : 0;
+    row.resources.add(wait.resource);
     row.threads.add(waiter.thread);
     addTime(row.places, table.programPlaceOf(waiter.recording, waiter.stack), time);
     partyOf(row.waiters, nameOf(waiter)).add(waiter.thread, waiter.stack, time);
@@ -164,7 +207,7 @@ function countWaits({samples, table}, kept) {
   });
   return [...rows.values()].map(row => ({...row, place: largest(row.places), waiters: byTime(row.waiters),
                                          owners: byTime(row.owners)}))
-    .sort((a, b) => (b.owned > 0) - (a.owned > 0) || b.time - a.time);
+    .sort((a, b) => (a.idle === a.time) - (b.idle === b.time) || (b.owned > 0) - (a.owned > 0) || b.time - a.time);
 }
 
 // ---- Deadlocks ----
