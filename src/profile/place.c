@@ -22,17 +22,28 @@ static const char *const starts[] = {
 };
 
 /* Parts of the names of functions that wait for a lock, in glibc, musl, Rust's std and parking_lot,
- * and absl. Condition variables are not locks, but retake theirs. */
+ * absl and PostgreSQL, whose processes wait for each other. Condition variables are not locks, but
+ * retake theirs. */
 static const char *const locks[] = {
-    "pthread_mutex_lock",          "pthread_mutex_timedlock",
-    "pthread_mutex_clocklock",     "pthread_mutex_cond_lock",
-    "pthread_rwlock_rdlock",       "pthread_rwlock_wrlock",
-    "pthread_rwlock_timedrd",      "pthread_rwlock_timedwr",
-    "pthread_rwlock_clock",        "lll_lock_wait",
-    "Mutex::lock_contended",       "RwLock::read_contended",
-    "RwLock::write_contended",     "RawMutex::lock_slow",
-    "RawRwLock::lock_shared_slow", "RawRwLock::lock_exclusive_slow",
-    "absl::Mutex::LockSlow",       "absl::Mutex::Lock",
+    "pthread_mutex_lock",
+    "pthread_mutex_timedlock",
+    "pthread_mutex_clocklock",
+    "pthread_mutex_cond_lock",
+    "pthread_rwlock_rdlock",
+    "pthread_rwlock_wrlock",
+    "pthread_rwlock_timedrd",
+    "pthread_rwlock_timedwr",
+    "pthread_rwlock_clock",
+    "lll_lock_wait",
+    "Mutex::lock_contended",
+    "RwLock::read_contended",
+    "RwLock::write_contended",
+    "RawMutex::lock_slow",
+    "RawRwLock::lock_shared_slow",
+    "RawRwLock::lock_exclusive_slow",
+    "absl::Mutex::LockSlow",
+    "absl::Mutex::Lock",
+    "LockAcquire",
 };
 
 /* Prefixes of functions that call those for others. */

@@ -84,10 +84,23 @@ static void test_a_file_without_a_name(void **state)
     fgprof_profile_free(profile);
 }
 
+static void test_roles(void **state)
+{
+    (void)state;
+    static const char *const locks[] = {"pthread_mutex_lock", "LockAcquireExtended",
+                                        "LWLockAcquire", "absl::Mutex::LockSlow"};
+    for (size_t i = 0; i < sizeof locks / sizeof *locks; i++)
+        assert_int_equal(place_roles(locks[i]), LABEL_LOCK);
+    assert_int_equal(place_roles("LockRelationOid"), 0);
+    assert_int_equal(place_roles("WaitEventSetWait"), 0);
+    assert_int_equal(place_roles("start_thread"), LABEL_START);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_places),
+        cmocka_unit_test(test_roles),
         cmocka_unit_test(test_a_file_without_a_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
