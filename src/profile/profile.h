@@ -58,6 +58,7 @@ struct profile_stack {
 struct profile_process {
     uint32_t pid;
     uint32_t name;
+    uint32_t title; /* what it calls itself, "postgres: walwriter"; "" if it is not known */
 };
 
 #define PROFILE_NO_STACK UINT32_MAX

@@ -38,7 +38,8 @@ static int copy_processes(const struct copying *copying)
                 break;
         }
         if (*number == to->process_count &&
-            profile_add_process(to, process->pid, text(copying, process->name), number))
+            (profile_add_process(to, process->pid, text(copying, process->name), number) ||
+             copy_string(copying, process->title, &to->processes[*number].title)))
             return -ENOMEM;
     }
     return 0;

@@ -1,12 +1,16 @@
 #include "recorder/profile.h"
 #include "base/clock.h"
 #include "profile/births.h"
+#include "proc/procfs.h"
 #include "profile/build.h"
 #include "sampler/processes.h"
 #include "worker/idle.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -135,13 +139,32 @@ static uint64_t time_of(const struct clock *clock, uint64_t at_ns)
     return apart_ns > CLOCK_STEP_NS ? now_ns : told_ns;
 }
 
-/* A machine may have no name. */
-static int set_host(struct fgprof_profile *profile)
+/* Sets the title that a process has given itself in place of its arguments, such as "postgres:
+ * walwriter", unless it has none or has ended. Arguments may hold secrets, and are not kept: they
+ * are several, or one word. */
+static int set_title(struct fgprof_profile *profile, struct profile_process *process)
+{
+    char path[32], text[256];
+    snprintf(path, sizeof path, "/proc/%" PRIu32 "/cmdline", process->pid);
+    ssize_t length = process->pid ? procfs_read(AT_FDCWD, path, text, sizeof text) : 0;
+    while (length > 0 && (text[length - 1] == '\0' || text[length - 1] == ' '))
+        length--;
+    if (length <= 0 || memchr(text, '\0', (size_t)length) || !memchr(text, ' ', (size_t)length))
+        return 0;
+    text[length] = '\0';
+    return strings_intern(&profile->strings, text, &process->title);
+}
+
+/* Sets where it was recorded, and of what, as far as that is known. */
+static int set_origin(struct fgprof_profile *profile)
 {
     char host[HOST_NAME_MAX + 1] = "";
     gethostname(host, sizeof host - 1);
     profile->host = *host ? strdup(host) : NULL;
-    return *host && !profile->host ? -ENOMEM : 0;
+    int err = *host && !profile->host ? -ENOMEM : 0;
+    for (size_t i = 0; i < profile->process_count && !err; i++)
+        err = set_title(profile, &profile->processes[i]);
+    return err;
 }
 
 /* Names the results and fills the summary, under `recorder->naming`. Returns 0 or -ENOMEM. */
@@ -176,7 +199,7 @@ static int make_profile(struct fgprof_recorder *recorder, const struct recorded 
     if (recorder->options.sampler.objects.kinds[OBJECT_THREAD])
         err = name_births(profile, &counted, &recorded->results->objects, OBJECT_THREAD, &sources);
     if (!err)
-        err = set_host(profile);
+        err = set_origin(profile);
     if (err) {
         profile_free(profile);
         return err;
@@ -466,7 +489,7 @@ static int make_objects(struct fgprof_recorder *recorder, enum fgprof_kind kind,
         return err;
     err = set_objects(profile, &copy->results.object_counts[objects], chosen.name);
     if (!err)
-        err = set_host(profile);
+        err = set_origin(profile);
     if (err) {
         profile_free(profile);
         return err;

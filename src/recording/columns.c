@@ -176,6 +176,7 @@ static const struct profile_column columns[] = {
     LATER_SUMMARY(116, deadlocks),
     {117, TABLE_RECORDING, FIELD(fgprof_profile, has_sleeps), COLUMN_BOOL, 0, true},
     {118, TABLE_SAMPLES, FIELD(profile_sample, sleeps), COLUMN_NUMBER, 0, true},
+    LATER_ROW(119, PROCESSES, profile_process, title, COLUMN_ROW, STRINGS),
     /* 125 is COLUMN_HOST, 126 COLUMN_REASON. */
     LATER_ROW(130, LABELS, profile_label, key, COLUMN_ROW, STRINGS),
     LATER_ROW(131, LABELS, profile_label, value, COLUMN_ROW, STRINGS),

@@ -52,8 +52,9 @@ function labelOptions(samples) {
   return [['', 'all'], ...names.map(name => [name, name])];
 }
 
-function processOptions(samples) {
-  return [['', 'all'], ...timesBy(samples, sample => sample.process).map(([name]) => [name, name])];
+function processOptions(samples, titles) {
+  const nameOf = process => titles.has(process) ? `${process}: ${titles.get(process)}` : process;
+  return [['', 'all'], ...timesBy(samples, sample => sample.process).map(([name]) => [name, nameOf(name)])];
 }
 
 const FILTERS = ['process', 'thread', 'state', 'label', 'module'];
@@ -84,7 +85,7 @@ function wordsOfFilters({times, ...others}) {
 class Choices {
   constructor(profile, onChange) {
     this.profile = profile;
-    fillSelect(byId('process'), processOptions(profile.samples));
+    fillSelect(byId('process'), processOptions(profile.samples, profile.after.titles));
     fillSelect(byId('thread'), threadOptions(profile.samples));
     fillSelect(byId('state'), stateOptions(profile.samples));
     fillSelect(byId('label'), labelOptions(profile.samples));

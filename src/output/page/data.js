@@ -25,6 +25,7 @@ class Recording {
     this.labels = (raw.labels || []).map(pairs => this.labelsOf(pairs));
     this.births = new Map((raw.births || []).map(row => [row[0], this.birthOf(row)]));
     this.elapsed = raw.elapsed_ns;
+    this.titles = new Map(raw.processes.filter(([,, title]) => title).map(row => [this.processOf(row), this.strings[row[2]]]));
     this.idle = new Set((raw.idle || []).map(row => row.join()));
     this.samples = raw.samples.map(row => this.sampleOf(row));
     linkWaits(this);
@@ -59,7 +60,6 @@ class Recording {
     // Time that no thread used: there is such a sample for each process.
     const isIdle = !count && !wall && !name && !values.length;
     const threadName = isIdle ? '[idle]' : this.strings[name];
-    const [pid, program] = this.raw.processes[process] || [0, 0];
     return {
       recording: this, stack, tid, ns: wall, wall, elapsed, isIdle, ownCount: count,
       isOfIdleThread: this.idle.has([process || 0, name, tid].join()),
@@ -68,13 +68,17 @@ class Recording {
       threadName,
       thread: tid && !this.isOfTwo ? `${threadName}/${tid}` : threadName,
       birth: (!this.isOfTwo && this.births.get(tid)) || '',
-      // Processes that have ended have none.
-      process: !pid || this.isOfTwo ? this.strings[program] : `${this.strings[program]}/${pid}`,
+      process: this.processOf(this.raw.processes[process] || [0, 0]),
       labels: labels ? this.labels[labels - 1] : NO_LABELS,
       state: this.raw.states[state],
       category: isIdle ? 'idle' : this.categoryOf(this.raw.states[state], this.strings[call],
                                                   this.strings[channel]),
     };
+  }
+
+  // Processes that have ended have no id.
+  processOf([pid, name]) {
+    return !pid || this.isOfTwo ? this.strings[name] : `${this.strings[name]}/${pid}`;
   }
 
   // What a sleeping thread waits in says more than that it sleeps.

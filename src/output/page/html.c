@@ -18,7 +18,7 @@
 #include <string.h>
 
 /* The profile's tables, which refer to each other by number:
- *   processes  [pid, name]
+ *   processes  [pid, name, title]: the title only if it has one
  *   strings    each text once; 0 in place of one that nothing refers to
  *   locations  [module, flags, function, file, line, ...]: the last three for each function that is
  *              there, innermost first; if none is known, a text in place of them
@@ -37,10 +37,10 @@
  *   timelines  {grain_ns, ended_early, threads, runs}, if it was recorded when threads were where:
  *              see write_timelines
  *   places     of each stack, how many frames are nearer to the leaf than its place in the
- * program's own code (profile/place.h) findings   [text, detail, function]: what the report says
- * first; detail and function may be "" idle       [process, thread name, tid] of threads that only
- * waited for work, as the report has it; these three are left out of profiles of objects and of
- * differences */
+ *              program's own code (profile/place.h)
+ *   findings   [text, detail, function]: what the report says first; detail and function may be ""
+ *   idle       [process, thread name, tid] of threads that only waited for work, as the report has
+ *              it; these three are left out of profiles of objects and of differences */
 enum { FLAG_KERNEL = 1, FLAG_JIT = 2, FLAG_NOTE = 4, FLAG_START = 64 }; /* as in page/data.js */
 
 static uint32_t module_of(const struct fgprof_profile *profile,
@@ -62,7 +62,7 @@ static bool *used_strings(const struct fgprof_profile *profile, const struct pro
     for (size_t i = 0; i < profile->location_count; i++)
         used[module_of(profile, &profile->locations[i])] = true;
     for (size_t i = 0; i < profile->process_count; i++)
-        used[profile->processes[i].name] = true;
+        used[profile->processes[i].name] = used[profile->processes[i].title] = true;
     for (size_t i = 0; i < view->sample_count; i++) {
         const struct profile_sample *sample = &view->samples[i];
         used[sample->thread_name] = used[sample->syscall_name] = used[sample->wait_channel] = true;
@@ -246,9 +246,15 @@ static void write_elapsed(const struct fgprof_profile *profile, struct json *jso
 static void write_processes(const struct fgprof_profile *profile, struct json *json)
 {
     json_begin(json, "processes", '[');
-    for (size_t i = 0; i < profile->process_count; i++)
-        json_print(json, NULL, "[%" PRIu32 ",%" PRIu32 "]", profile->processes[i].pid,
-                   profile->processes[i].name);
+    for (size_t i = 0; i < profile->process_count; i++) {
+        const struct profile_process *process = &profile->processes[i];
+        json_begin(json, NULL, '[');
+        json_number(json, NULL, process->pid);
+        json_number(json, NULL, process->name);
+        if (process->title)
+            json_number(json, NULL, process->title);
+        json_end(json, ']');
+    }
     json_end(json, ']');
 }
 

@@ -30,7 +30,7 @@ function countThreads({samples, table}, kept) {
     const key = `${sample.process}\0${sample.thread}`;
     if (!threads.has(key)) {
       threads.set(key, {thread: sample.thread, threadName: sample.threadName, process: sample.process,
-                        running: 0, runnable: 0, blocked: 0, time: 0, calls: new Map(), places: new Map(), functions: new Map()});
+                        title: sample.recording.titles.get(sample.process) || '', running: 0, runnable: 0, blocked: 0, time: 0, calls: new Map(), places: new Map(), functions: new Map()});
     }
     const row = threads.get(key);
     row.time += sample.time;
@@ -79,6 +79,8 @@ class ThreadTable {
     name.append(button);
     made.classList.toggle('chosen', isChosen);
     const process = this.nameCell('process', 'process', row.process);
+    if (row.title)
+      process.append(element('small', row.title));
     process.hidden = document.querySelector('#threads th.process').hidden;
     made.append(name, process);
     for (const key of ['running', 'runnable', 'blocked'])
