@@ -3,7 +3,6 @@
 import re
 
 import made_page
-from harness import wait_for
 from page import seconds
 from test_page_time import GRAIN_NS, HOSTILE, RUNNING, SLEEPING, FUTEX, TimePage, made_tables
 from webdriver import Browser
@@ -166,7 +165,10 @@ def test_hide_and_focus(world):
         page = open_made(world, browser, stacks_tables())
         assert widest(page) == ["main", "work", "[libx.so]", "leaf"], widest(page)
         page.search("libx")
-        browser.keys("n", "h")
+        assert not browser.run("return document.querySelector('#hide').checkVisibility()")
+        browser.keys("n")
+        assert browser.run("return document.querySelector('#hide').checkVisibility()")
+        browser.keys("h")
         page.search("")
         assert widest(page) == ["main", "work", "leaf"] and page.functions() == {"leaf": 3, "other": 2, "work": 1, "main": 0}
         assert browser.text("#unhide") == "✕ 1 hidden"
@@ -195,6 +197,31 @@ def test_hide_and_focus(world):
         assert page.path() == ["all"] and len(page.functions()) == 5 and not browser.run("return location.hash")
         console = browser.console()
         assert not console, console
+    finally:
+        browser.close()
+
+
+def test_own_code(world):
+    """The libraries and what starts a thread can be left out; a stack of nothing else keeps its leaf."""
+    tables = stacks_tables()
+    tables["strings"][3] = "start_thread"
+    tables["locations"][1][1] = 64
+    tables["locations"][2][1] = tables["locations"][3][1] = 256
+    browser = Browser()
+    try:
+        page = open_made(world, browser, tables)
+        assert widest(page) == ["main", "start_thread", "[libx.so]", "leaf"]
+        browser.keys("l")
+        assert widest(page) == ["main", "other"] and page.functions() == {"main": 4, "other": 2}, page.functions()
+        place = browser.run("return location.href")
+        page = TimePage(browser, place)
+        assert page.functions() == {"main": 4, "other": 2}
+        page.search("^main$")
+        browser.keys("n", "h")
+        page.search("")
+        assert page.functions() == {"leaf": 3, "other": 2, "[libx.so]": 1}, page.functions()
+        page.reset()
+        assert len(page.functions()) == 5 and not browser.run("return document.querySelector('#own').checked")
     finally:
         browser.close()
 

@@ -60,7 +60,7 @@ function processOptions(samples, titles) {
 const FILTERS = ['process', 'thread', 'state', 'label', 'module'];
 
 const CONTROLS = ['view', 'stacks', 'roots', 'waiting', 'width', 'colour', 'unit', 'process', 'thread',
-                  'state', 'label', 'module', 'normalized', 'lines'];
+                  'state', 'label', 'module', 'normalized', 'lines', 'own'];
 
 // Whether two frames are the same, even if only one of their tables tells lines apart.
 function isSameFrame(a, b) {
@@ -238,7 +238,7 @@ class Choices {
       byId(id).selectedIndex = 0;
     if (this.compared)
       this.compare(null);
-    byId('lines').checked = false;
+    byId('lines').checked = byId('own').checked = false;
     byId('search').value = '';
     this.pivot = this.chosen = this.times = null;
     this.hidden = [];
@@ -252,7 +252,7 @@ class Choices {
     return {
       ...this.filters(), roots: this.get('roots'), isElapsed: profile.isElapsed,
       colour: this.get('colour'), side: this.get('width'), hidesIdle: this.hidesIdle,
-      waiting: this.get('waiting'), chosen: this.chosen, hidden: this.hidden,
+      waiting: this.get('waiting'), chosen: this.chosen, hidden: this.hidden, isOwn: byId('own').checked,
       compared: this.compared, isNormalized: profile.isNormalized,
       isInverted: this.get('stacks') === 'callers', lines,
       pivot: this.pivot ? frames.findIndex(frame => isSameFrame(frame, this.pivot)) : -1,

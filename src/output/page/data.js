@@ -1,7 +1,7 @@
 // The profile's tables (src/output/page/html.c describes them), made ready for counting: each
 // sample with its labels as texts, each location with the frames that it stands for.
 
-const FLAG_KERNEL = 1, FLAG_JIT = 2, FLAG_NOTE = 4, FLAG_START = 64; // as html.c writes them
+const FLAG_KERNEL = 1, FLAG_JIT = 2, FLAG_NOTE = 4, FLAG_START = 64, FLAG_LIBRARY = 256; // as html.c writes them
 const FLAG_INLINED = 8, FLAG_ROOT = 16, FLAG_THREAD = 32, FLAG_UNNAMED = 128;
 
 const NO_LABELS = new Map();

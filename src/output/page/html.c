@@ -41,7 +41,8 @@
  *   findings   [text, detail, function]: what the report says first; detail and function may be ""
  *   idle       [process, thread name, tid] of threads that only waited for work, as the report has
  *              it; these three are left out of profiles of objects and of differences */
-enum { FLAG_KERNEL = 1, FLAG_JIT = 2, FLAG_NOTE = 4, FLAG_START = 64 }; /* as in page/data.js */
+/* As in page/data.js. */
+enum { FLAG_KERNEL = 1, FLAG_JIT = 2, FLAG_NOTE = 4, FLAG_START = 64, FLAG_LIBRARY = 256 };
 
 static uint32_t module_of(const struct fgprof_profile *profile,
                           const struct profile_location *location)
@@ -112,6 +113,8 @@ static void write_location(const struct fgprof_profile *profile,
     unsigned flags =
         (location->is_kernel ? FLAG_KERNEL : 0u) | (location->jit_function_plus_1 ? FLAG_JIT : 0u) |
         (location->is_note ? FLAG_NOTE : 0u) | (is_start(profile, location) ? FLAG_START : 0u);
+    if (place_is_in_library(profile, location, PLACE_C_LIBRARY | PLACE_CXX_LIBRARY))
+        flags |= FLAG_LIBRARY;
     json_begin(json, NULL, '[');
     json_number(json, NULL, module_of(profile, location));
     json_number(json, NULL, flags);

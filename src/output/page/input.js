@@ -97,6 +97,7 @@ function bindKeys(page) {
       'u': () => page.choices.toggleIdle(),
       'f': () => page.focusFrame(),
       'h': () => page.hideFrame(),
+      'l': () => byId('own').click(),
       'x': () => page.toggleCompare(),
       'i': () => page.choices.toggle('view'),
       'c': () => page.choices.toggle('stacks'),

@@ -102,14 +102,18 @@ class Stacks {
   }
 
   // The same without the functions of these names, whose time is their callers' then; the last ones are kept.
-  without(names) {
-    const key = names.join('\0');
-    if (!names.length)
+  // isOwn: without the C and C++ libraries and what starts threads and programs, unless nothing is left then.
+  without(names, isOwn) {
+    const key = [isOwn, ...names].join('\0'), others = FLAG_LIBRARY | FLAG_START | FLAG_KERNEL;
+    if (!names.length && !isOwn)
       return this;
     if (this.withoutKey !== key) {
       const isHidden = this.table.frames.map(frame => names.includes(frame.name));
-      this.rest = new Stacks(this.samples, this.table, (table, sample, i) =>
-        this.paths[i].filter(frame => !isHidden[frame]));
+      const isOther = this.table.frames.map(frame => isOwn && frame.flags & others);
+      this.rest = new Stacks(this.samples, this.table, (table, sample, i) => {
+        const shown = this.paths[i].filter(frame => !isHidden[frame]), own = shown.filter(frame => !isOther[frame]);
+        return own.length ? own : shown.slice(-1);
+      });
       this.withoutKey = key;
     }
     return this.rest;
@@ -158,7 +162,8 @@ function stripKept(stacks, choice) {
 function comparedSamples(samples, after, before, isNormalized) {
   const sum = (kept, amount) => samples.reduce((sum, sample, i) => sum + (kept[i] ? sample[amount] : 0), 0);
   const scale = isNormalized ? sum(after, 'time') / (sum(before, 'before') || 1) : 1;
-  return samples.map((sample, i) => Object.assign(Object.create(sample), {
+  // They are copied, as an object becomes slow once it is a prototype.
+  return samples.map((sample, i) => Object.assign(Object.create(Object.getPrototypeOf(sample)), sample, {
     time: after[i] ? sample.time : 0, count: after[i] ? sample.count : 0,
     before: before[i] ? sample.before * scale : 0, countBefore: before[i] ? sample.countBefore : 0}));
 }
@@ -172,11 +177,11 @@ function unknownOwners(samples, filtered, choice) {
 }
 
 // What the page shows for a choice {process, thread, state, module, label, times, hidesIdle, lines, isInverted, pivot,
-// hidden, roots, colour, side, waiting, chosen, compared, isNormalized}. compared: the filters that differ in what it is
+// hidden, isOwn, roots, colour, side, waiting, chosen, compared, isNormalized}. compared: the filters that differ in what it is
 // compared with; null: nothing.
 function aggregate(profile, choice) {
   const stacks = (choice.waiting === 'blame' ? profile.blamedStacks(choice.lines)
-                                             : profile.stacks(choice.lines)).without(choice.hidden);
+                                             : profile.stacks(choice.lines)).without(choice.hidden, choice.isOwn);
   const {frames} = stacks.table, ofAfter = stacks.kept(choice);
   const ofBefore = choice.compared && stacks.kept({...choice, ...choice.compared}, 'before');
   const samples = ofBefore ? comparedSamples(stacks.samples, ofAfter, ofBefore, choice.isNormalized) : stacks.samples;

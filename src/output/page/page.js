@@ -1,5 +1,7 @@
 // Brings the parts together: a choice is counted, then shown.
 
+const LIBRARY_PALE = 0.4; // of frames that are not the program's own
+
 class Page {
   constructor(raw) {
     this.profile = new Profile(raw);
@@ -229,8 +231,9 @@ class Page {
       return palette.css(OWNER_HUE, frames[frame].shade, 1);
     if (frames[frame].flags & FLAG_START)
       return palette.css(GREY, frames[frame].shade, 0.5);
+    const isLibrary = frames[frame].flags & (FLAG_LIBRARY | FLAG_KERNEL);
     const top = tree.top(node), share = tree.share(node, top) / (tree.width[node] || 1);
-    return palette.css(this.hues[top], frames[frame].shade, share);
+    return palette.css(this.hues[top], frames[frame].shade, isLibrary ? share * LIBRARY_PALE : share);
   }
 
   // Updates all texts that depend on the unit, the filter or the zoom.
@@ -337,6 +340,7 @@ class Page {
     this.graph.select(node);
     const {x, y} = this.graph.pointOf(node);
     this.showTip(node, x, y);
+    this.showFrameActions();
   }
 
   // The node that is selected or under the mouse, or that is zoomed to; 0: none.

@@ -295,6 +295,34 @@ static void test_processes(void **state)
                          "\"strings\":[\"\",\"f\",\"app\",\"make\",\"a;b c\"]");
     assert_data(profile,
                 ",2,0,0],[0,2,0,0,0,0,3,0,1]],\"places\":[0],\"findings\":[],\"idle\":[]}");
+    /* A process may have named itself. */
+    assert_int_equal(
+        strings_intern(&profile->strings, "shop: worker 3", &profile->processes[1].title), 0);
+    assert_data(profile, "\"processes\":[[70,3],[71,4,5]],");
+    assert_data(profile, ",\"shop: worker 3\"]");
+}
+
+/* The flags 64 and 256 of a location: page/data.js. */
+static void test_what_is_not_the_programs_own_code(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    uint32_t libc = make_mapping(profile, 0x1000, "/lib/libc.so.6", "");
+    uint32_t app = make_mapping(profile, 0x9000, "/opt/app", "");
+    uint32_t start = make_function(profile, 0x1010, libc, "start_thread", "", 0);
+    uint32_t wait = make_function(profile, 0x1020, libc, "poll", "", 0);
+    uint32_t own = make_function(profile, 0x9010, app, "serve", "", 0);
+    MAKE_SAMPLE(profile, "worker", 77, 1, wait, own, start);
+    char *data = data_of(profile);
+    unsigned module, flags[3];
+    const char *at = strstr(data, "\"locations\":[");
+    assert_non_null(at);
+    assert_int_equal(sscanf(at, "\"locations\":[[%u,%u,%*u,%*u,%*u],[%u,%u,%*u,%*u,%*u],[%u,%u,",
+                            &module, &flags[0], &module, &flags[1], &module, &flags[2]),
+                     6);
+    assert_int_equal(flags[0], 64 | 256);
+    assert_int_equal(flags[1], 256);
+    assert_int_equal(flags[2], 0);
+    free(data);
 }
 
 /* What threads wait for is a table of its own. Samples whose owners were at different places are
@@ -349,6 +377,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_page_is_whole_and_alone, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_difference_has_both, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_processes, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_what_is_not_the_programs_own_code, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_waits, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
