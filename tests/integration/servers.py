@@ -1,12 +1,15 @@
 """Servers on loopback that end by themselves."""
 
 import contextlib
+import glob
+import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
 
-from harness import need, wait_for
+from harness import Skip, need, wait_for
 
 END_SECONDS = 100
 
@@ -68,3 +71,66 @@ def redis_under_load(world, commands):
         finally:
             load.terminate()
             load.wait()
+
+
+class Postgres:
+    """A cluster in the test's directory, which is run by a user of its own if this is root."""
+
+    def __init__(self, world):
+        path = ":".join([os.environ["PATH"], *sorted(glob.glob("/usr/lib/postgresql/*/bin"))])
+        for program in "postgres", "initdb", "psql":
+            if not shutil.which(program, path=path):
+                raise Skip(f"no {program}")
+        self.options = {"env": os.environ | {"PATH": path, "LC_ALL": "C.UTF-8"},
+                        **({"user": "postgres"} if os.getuid() == 0 else {})}
+        self.directory = world.path("postgres")
+        os.mkdir(self.directory)
+        os.chmod(self.directory, 0o777)
+        os.chmod(world.directory, 0o755)
+        self.sessions = []
+
+    def start(self, *command, **options):
+        return subprocess.Popen(command, cwd=self.directory, text=True, stderr=subprocess.DEVNULL,
+                                preexec_fn=lambda: signal.alarm(END_SECONDS), **options, **self.options)
+
+    def ask(self, query):
+        return subprocess.run(["psql", "-h", self.directory, "-U", "test", "-Atc", query, "postgres"], cwd=self.directory,
+                              text=True, capture_output=True, check=False, **self.options).stdout.strip()
+
+    def session(self, statements):
+        """One that stays open, once it has got so many statements as it can."""
+        made = self.start("psql", "-h", self.directory, "-U", "test", "-q", "postgres", stdin=subprocess.PIPE)
+        self.sessions.append(made)
+        made.stdin.write(statements)
+        made.stdin.flush()
+
+    def locks(self, is_granted):
+        return self.ask("select count(*) from pg_locks where relation = 'accounts'::regclass and granted = "
+                        f"{is_granted} and mode = 'AccessExclusiveLock'")
+
+
+@contextlib.contextmanager
+def postgres_with_a_lock(world):
+    """postgres, one of whose sessions waits for a table that another has locked, with the sessions' process ids."""
+    made = Postgres(world)
+    initdb = made.start("initdb", "-D", "data", "-U", "test", "-A", "trust", "--no-sync", stdout=subprocess.DEVNULL)
+    assert initdb.wait() == 0
+    server = made.start("postgres", "-D", "data", "-k", made.directory, "-c", "listen_addresses=", "-c", "fsync=off",
+                        stdout=subprocess.DEVNULL)
+    try:
+        wait_for(lambda: made.ask("select 1") == "1", "postgres")
+        made.ask("create table accounts (id int)")
+        made.session("begin; lock table accounts;\n")
+        wait_for(lambda: made.locks(True) == "1", "the lock")
+        made.session("begin; lock table accounts;\n")
+        wait_for(lambda: made.locks(False) == "1", "the wait")
+        pids = [int(made.ask(f"select pid from pg_locks where relation = 'accounts'::regclass and granted = {granted}"))
+                for granted in (True, False)]
+        yield server, *pids
+    finally:
+        server.send_signal(signal.SIGQUIT)
+        server.wait()
+        for session in made.sessions:
+            session.kill()
+            session.wait()
+            session.stdin.close()

@@ -1,13 +1,10 @@
 """The strip of time on the HTML page: when threads were where, and what was in a part of the time."""
 
 import re
-import signal
-import subprocess
 
 import made_page
-from harness import thread_named, users_build, wait_until_asleep, wait_until_running
+from harness import wait_until_asleep
 from page import Page, seconds, share
-from servers import redis_under_load
 from webdriver import Browser
 
 FUTEX = 3  # of "strings"
@@ -214,27 +211,6 @@ def test_strip_of_extremes(world):
         browser.close()
 
 
-@users_build
-def test_first_screen_of_redis_under_load(world):
-    """What it is, what stands out and when, above the fold; the idle threads are not in the way."""
-    path = world.path("redis.html")
-    with redis_under_load(world, "get") as server:
-        world.attach(server, "-q", "-o", path)
-    browser = Browser()
-    try:
-        page = TimePage(browser, path)
-        assert re.match(rf"redis-server/{server.pid} on \S+, 2\.\d\d s, ", browser.text("#subject")), browser.text("#subject")
-        findings = browser.run("return [...document.querySelectorAll('#findings li')].map(e => e.innerText)")
-        assert any(f'"redis-server"/{server.pid}' in text for text in findings), findings
-        assert re.match(r"[3-9] idle threads hidden", browser.text("#idle")), browser.text("#idle")
-        assert page.names() == [] and browser.text("#strip-names span") == "1 thread"
-        for id in "#findings", "#strip", "#graph":
-            bottom = browser.run("return document.querySelector(arguments[0]).getBoundingClientRect().bottom", id)
-            assert bottom < 900, (id, bottom)
-    finally:
-        browser.close()
-
-
 def test_strip_marks_a_deadlock(world):
     path = world.path("locks.html")
     with world.running("locks", 60, world.path("locked")) as target:
@@ -252,36 +228,5 @@ def test_strip_marks_a_deadlock(world):
         page = TimePage(browser, path)
         browser.click("#idle")
         assert page.strip() != marked
-    finally:
-        browser.close()
-
-
-def test_page_shows_when_a_lock_was_held(world):
-    """The wait can be seen, and its time selected: its owner is one click away."""
-    path = world.path("stall.html")
-    with world.running("stall", 60, stdin=subprocess.PIPE) as target:
-        profiler = world.start("attach", "-p", target.pid, "-q", "-d", "60s", "-o", path)
-        wait_until_running(thread_named(target.pid, "worker"), 1)
-        target.stdin.write("lock 1500\n")
-        target.stdin.flush()
-        assert target.stdout.readline() == "lock 1500\n"
-        wait_until_running(thread_named(target.pid, "worker"), 1)
-        profiler.send_signal(signal.SIGINT)
-        assert profiler.wait(timeout=60) == 0
-    browser = Browser()
-    try:
-        page = TimePage(browser, path)
-        worker = next(i for i, name in enumerate(page.names()) if name.startswith("worker/"))
-        steps = [i * page.length() / 50 for i in range(50)]
-        held = [at for at in steps if "futex 100.0 %" in page.tip(at, worker)]
-        assert 1.3 < held[-1] - held[0] + 1 / 50 < 1.7, held
-        page.drag(held[0] + 0.1, held[-1] - 0.1)
-        found = page.functions()
-        assert "wait_for_lock" in found and "at_work" not in found, found
-        browser.click("#waits-tab")
-        rows = browser.run("return [...document.querySelectorAll('#waits tbody tr')].map(r => r.innerText)")
-        assert "g_lock" in rows[0] and "fixture-stall" in rows[0], rows
-        console = browser.console()
-        assert not console, console
     finally:
         browser.close()
