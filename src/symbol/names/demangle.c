@@ -16,7 +16,7 @@
 struct folding {
     const char *name;
     size_t at;
-    char *open; /* the brackets that are open, outermost first */
+    char *open; /* the brackets that are open, outermost first; NAME_BRACKET is one of them */
     size_t depth;
     size_t angles; /* how many of these are '<' */
 };
@@ -59,12 +59,29 @@ static bool begins_arguments(const struct folding *folding, size_t operator_end)
     return is_of_identifier(at[-1]) || at[-1] == ']' || at[-1] == '}';
 }
 
+/* GCC writes "wait<serve()::<lambda()> >" into debug information: the second '<' begins a name. */
+#define NAME_BRACKET 'n'
+
+static bool begins_name(const struct folding *folding)
+{
+    static const char *const names[] = {"<lambda(", "<unnamed"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strncmp(folding->name + folding->at, names[i], strlen(names[i])) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* Notes a bracket. Returns false if it closes what is not open. */
 static bool take_bracket(struct folding *folding, bool begins)
 {
     static const char opening[] = "<([{", closing[] = ">)]}";
     char c = folding->name[folding->at];
     const char *kind = strchr(opening, c);
+    if (kind && begins_name(folding)) {
+        folding->open[folding->depth++] = NAME_BRACKET;
+        return true;
+    }
     if (kind) {
         if (c != '<' || begins) {
             folding->open[folding->depth++] = c;
@@ -73,6 +90,10 @@ static bool take_bracket(struct folding *folding, bool begins)
         return true;
     }
     kind = strchr(closing, c);
+    if (c == '>' && folding->depth && folding->open[folding->depth - 1] == NAME_BRACKET) {
+        folding->depth--;
+        return true;
+    }
     bool is_closed = folding->depth && folding->open[folding->depth - 1] == opening[kind - closing];
     /* "a->b", and "(a)>(b)", which libiberty puts in parentheses of its own. */
     if (c == '>' && (!is_closed || folding->name[folding->at - 1] == '-'))

@@ -38,6 +38,11 @@ static void test_template_arguments_go(void **state)
     assert_folds("f<&a::operator< >::g", "f::g");
     assert_folds("f<&a::operator->>::g", "f::g");
     assert_folds("f<a::operator()<b>, c>::g", "f::g");
+    /* As GCC writes them into debug information. */
+    assert_folds("wait<serve()::<lambda()> >", "wait");
+    assert_folds("__invoke_impl<void, main()::<lambda(std::set<int>)> >", "__invoke_impl");
+    assert_folds("f<<unnamed struct>, <unnamed>::a<int> >::g", "f::g");
+    assert_stays("main()::<lambda()>");
 }
 
 static void test_operators_stay(void **state)
