@@ -70,7 +70,7 @@ _fgprof_c()
     top) options="$processes $threads $ticks $duration $names" ;;
     serve) options="$processes $threads $ticks $names $keeping $push $heap --listen --allow-local-users --allow-remote --token-file --max-seconds" ;;
     record) options="$processes $threads $ticks $names $keeping -f --format" ;;
-    dump) options="$processes $threads $names $write --capture -g --group --json" ;;
+    dump) options="$processes $threads $names $write --capture -g --group --addresses --json" ;;
     convert) options="$write $shown -f --format --kind --blame" ;;
     diff) options="$write $shown -f --format -n --normalize" formats="folded html report" ;;
     report) options="$write --json" ;;

@@ -872,8 +872,9 @@ enum fgprof_dump_format {
     FGPROF_DUMP_TEXT,    /* a paragraph for each thread, much like Go's goroutines with debug=2 */
     FGPROF_DUMP_GROUPED, /* one for each distinct stack, most threads first, as with debug=1 */
     FGPROF_DUMP_JSON,
-    FGPROF_DUMP_PPROF, /* how many threads are at each stack: gzipped profile.proto, of the type
-                          thread/count, as Go's goroutines without debug */
+    FGPROF_DUMP_PPROF,     /* how many threads are at each stack: gzipped profile.proto, of the type
+                              thread/count, as Go's goroutines without debug */
+    FGPROF_DUMP_ADDRESSES, /* as FGPROF_DUMP_TEXT, with the addresses of frames and futexes */
 };
 
 /* Writes the dump to `fd`, from its current offset. Errors: those of write(2), -EINVAL for an

@@ -22,7 +22,7 @@
 #define FUNCTION static __attribute__((noipa)) void
 #define AFTER_CALL __asm__ volatile("" ::: "memory")
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t queue_lock = PTHREAD_MUTEX_INITIALIZER;
 static atomic_int owner_tid, blocked_tid;
 
 FUNCTION running_inner(void)
@@ -67,7 +67,7 @@ FUNCTION asleep_outer(void)
 
 FUNCTION owner_inner(void)
 {
-    pthread_mutex_lock(&mutex);
+    pthread_mutex_lock(&queue_lock);
     owner_tid = (int)syscall(SYS_gettid);
     for (;;)
         poll(NULL, 0, -1);
@@ -84,7 +84,7 @@ FUNCTION blocked_inner(void)
     while (!owner_tid) {
     }
     blocked_tid = (int)syscall(SYS_gettid);
-    pthread_mutex_lock(&mutex);
+    pthread_mutex_lock(&queue_lock);
     AFTER_CALL;
 }
 

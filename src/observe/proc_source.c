@@ -154,8 +154,7 @@ static enum outcome observe_asleep(struct source *source, const struct subject *
         observation->evidence = EVIDENCE_UNMOVED;
         observation->state = THREAD_SLEEPING;
         observation->wait.call = subject->call;
-        if (subject->wants_call)
-            sleep_details_read_call(subject, observation);
+        sleep_details_read_call(subject, observation);
         return OUTCOME_UNMOVED;
     }
     watch->is_asleep = false;

@@ -46,7 +46,7 @@ static enum outcome stay(const struct record_source *own, const struct subject *
     observation->now.activity = watch->activity;
     observation->evidence = is_woken ? EVIDENCE_WOKEN : EVIDENCE_UNMOVED;
     observation->state = is_woken ? THREAD_RUNNABLE : THREAD_SLEEPING;
-    if (!is_woken && subject->wants_call) {
+    if (!is_woken) {
         observation->wait.call = subject->call;
         sleep_details_read_call(subject, observation);
         if (!switch_record_is_unmoved(own->record, view))

@@ -108,7 +108,7 @@ int sleep_details_read(const struct subject *subject, const struct watch_place *
     observation->wait.call =
         call_target_of(observation->wait.syscall_number, snapshot->registers.call_arguments);
     read_wait_channel(*place, observation);
-    if (subject->wants_call && thread_state_waits(observation->state))
+    if (thread_state_waits(observation->state))
         sleep_details_read_call(subject, observation);
     if (subject->wants_kernel_stack && read_kernel_stack(*place, snapshot))
         return -ENOMEM;

@@ -37,8 +37,8 @@ struct subject {
                                               whether it has been woken */
     struct python_thread python;           /* layout NULL: its Python frames are not read */
     const struct context_place *context;   /* where its context is to be read; NULL: nowhere */
-    bool wants_call;                       /* what it waits for is read, */
-    struct call_target call;   /* and if it has not moved, of this call; CALL_OTHER: it is not */
+    struct call_target call;   /* if it has not moved, what it waits for is read of this call;
+                                  CALL_OTHER: it is not */
     uint64_t awake_ns;         /* CLOCK_MONOTONIC: the calling thread has not slept since */
     struct reading look;       /* the look that found it running; at_ns 0: none did */
     struct sleep_place asleep; /* stop it even though it sleeps there; pc 0: do not */

@@ -18,7 +18,6 @@ struct subject subject_of(const struct sampler *sampler, const struct sampled_pr
         .waits_for_cpu = thread->waiting.waits,
         .python = python_of(process, thread),
         .context = process->context.kind == CONTEXT_NOWHERE ? NULL : &process->context,
-        .wants_call = !sampler->options->is_dump,
         .call = thread->call.is_wanted ? thread->call.target : (struct call_target){0},
         .awake_ns = sampler->clock.awake_ns,
     };

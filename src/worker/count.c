@@ -332,6 +332,23 @@ static int note_wait(const struct counter *counter, const struct observation *ob
     return wait_list_add(counter->waits, &facts, observation->program);
 }
 
+/* For a dump: the lock that the thread waits for, so that it gets its name. Its owner is found at
+ * the end, once all threads have been seen. */
+static int note_lock(const struct counter *counter, const struct observation *observation,
+                     uint32_t *sample)
+{
+    struct results *results = counter->results;
+    struct held_wait held;
+    uint32_t wait_plus_1;
+    if (!observation->wait.has_call || observation->wait.call.kind != CALL_FUTEX)
+        return 0;
+    int err = owners_read(counter->owners, results, observation,
+                          results->stacks.samples[*sample].stack, &held);
+    if (!err)
+        err = waits_add(&results->waits, &held.wait, &wait_plus_1);
+    return err ? err : stack_table_in_wait(&results->stacks, *sample, wait_plus_1, sample);
+}
+
 /* Keeps what is needed to name a new stack's addresses. */
 static int note_addresses(const struct observation *observation, struct program_tables *program,
                           const struct stack *stack)
@@ -411,6 +428,8 @@ int count_stack(const struct counter *counter, const struct observation *observa
         err = note_addresses(observation, program, stack);
     if (!err && counter->waits)
         err = note_wait(counter, observation);
+    if (!err && counter->waits)
+        err = note_lock(counter, observation, &sample);
     if (err)
         return err;
     if (observation->evidence == EVIDENCE_ASLEEP)

@@ -231,8 +231,12 @@ static bool set_max_depth(struct cli_options *options, const char *value)
 
 static bool set_dump_format(struct cli_options *options, enum fgprof_dump_format format)
 {
+    static const char *const names[] = {[FGPROF_DUMP_GROUPED] = "--group",
+                                        [FGPROF_DUMP_JSON] = "--json",
+                                        [FGPROF_DUMP_ADDRESSES] = "--addresses"};
     if (options->dump_format != FGPROF_DUMP_TEXT && options->dump_format != format)
-        return complain_both("--group", "--json", "a paragraph for each thread");
+        return complain_both(names[options->dump_format], names[format],
+                             "a paragraph for each thread");
     options->dump_format = format;
     return true;
 }
@@ -241,6 +245,12 @@ static bool set_group(struct cli_options *options, const char *value)
 {
     (void)value;
     return set_dump_format(options, FGPROF_DUMP_GROUPED);
+}
+
+static bool set_addresses(struct cli_options *options, const char *value)
+{
+    (void)value;
+    return set_dump_format(options, FGPROF_DUMP_ADDRESSES);
 }
 
 static bool set_json(struct cli_options *options, const char *value)
@@ -506,6 +516,8 @@ const struct cli_option option_table[] = {
      true},
     {"group", 'g', NULL, BIT(DUMP), OPTIONS_SHOWN, set_group, 0,
      "group threads with equal stacks, most threads first", true},
+    {"addresses", 0, NULL, BIT(DUMP), OPTIONS_SHOWN, set_addresses, 0,
+     "show the addresses of frames and locks", true},
 
     {"listen", 0, "ADDRESS", BIT(SERVE), OPTIONS_OUTPUT, set_listen, 0,
      "HOST:PORT (default 127.0.0.1:6060) or unix:PATH", true},

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,14 +44,34 @@ static void append_owner(struct buffer *buffer, const struct fgprof_dump *dump,
                      lock->readers == 1 ? "" : "s");
 }
 
-static void append_futex(struct buffer *buffer, const struct fgprof_dump *dump,
-                         const struct dump_thread *thread)
+void dump_resource_name(const struct fgprof_dump *dump, const struct dump_thread *thread,
+                        char ret_name[RESOURCE_NAME_BYTES])
 {
-    buffer_print(buffer, " 0x%" PRIx64, thread->facts->target.address);
-    if (thread->lock.kind != RESOURCE_FUTEX) {
+    const struct profile_wait *wait = sample_wait(dump->profile, thread->sample);
+    const struct wait_facts *facts = thread->facts;
+    if (wait && resource_is_lock(thread->lock.kind))
+        snprintf(ret_name, RESOURCE_NAME_BYTES, "%s",
+                 strings_get(&dump->profile->strings, wait->resource));
+    else
+        resource_name(&thread->resource, facts->polled_file ? facts->polled_file : facts->file,
+                      ret_name);
+}
+
+/* Like " 0x55d0c0, mutex g_lock". A futex that is part of no known lock has the name of its
+ * variable: " g_word". */
+static void append_futex(struct buffer *buffer, const struct fgprof_dump *dump,
+                         const struct dump_thread *thread, bool has_addresses)
+{
+    char name[RESOURCE_NAME_BYTES];
+    enum resource_kind kind = thread->lock.kind;
+    if (has_addresses)
+        buffer_print(buffer, " 0x%" PRIx64, thread->facts->target.address);
+    dump_resource_name(dump, thread, name);
+    if (kind != RESOURCE_FUTEX)
         buffer_puts(buffer, ", ");
-        buffer_puts(buffer, resource_kind_name(thread->lock.kind));
-    }
+    name_append(buffer, kind == RESOURCE_THREAD  ? resource_kind_name(kind)
+                        : kind == RESOURCE_FUTEX ? name + strlen(resource_kind_name(kind))
+                                                 : name);
     append_owner(buffer, dump, thread);
     if (thread->facts->target.has_timeout)
         buffer_puts(buffer, ", with a timeout");
@@ -113,12 +134,12 @@ static void append_file(struct buffer *buffer, const struct wait_facts *facts)
 }
 
 static void append_wait(struct buffer *buffer, const struct fgprof_dump *dump,
-                        const struct dump_thread *thread)
+                        const struct dump_thread *thread, bool has_addresses)
 {
     const struct wait_facts *facts = thread->facts;
     switch (facts->target.kind) {
     case CALL_FUTEX:
-        append_futex(buffer, dump, thread);
+        append_futex(buffer, dump, thread, has_addresses);
         return;
     case CALL_FILE:
     case CALL_EPOLL:
@@ -139,7 +160,7 @@ static void append_wait(struct buffer *buffer, const struct fgprof_dump *dump,
 }
 
 void dump_append_state(struct buffer *buffer, const struct fgprof_dump *dump,
-                       const struct dump_thread *thread)
+                       const struct dump_thread *thread, bool has_addresses)
 {
     const struct profile_sample *sample = thread->sample;
     const char *call = strings_get(&dump->profile->strings, sample->syscall_name);
@@ -157,7 +178,7 @@ void dump_append_state(struct buffer *buffer, const struct fgprof_dump *dump,
             name_append(buffer, channel);
         }
     }
-    append_wait(buffer, dump, thread);
+    append_wait(buffer, dump, thread, has_addresses);
     if (thread->facts->evidence == EVIDENCE_STOPPED && sample->state != THREAD_STOPPED)
         buffer_puts(buffer, ", paused");
 }
@@ -204,8 +225,14 @@ static void append_link(struct buffer *buffer, const struct fgprof_dump *dump,
     const struct dump_thread *owner = &dump->threads[thread->owner];
     buffer_puts(buffer, "\tthread ");
     append_thread(buffer, dump, thread);
-    buffer_print(buffer, " waits for %s 0x%" PRIx64, resource_kind_name(thread->lock.kind),
-                 thread->facts->target.address);
+    buffer_puts(buffer, " waits for ");
+    if (thread->lock.kind == RESOURCE_THREAD) {
+        buffer_puts(buffer, resource_kind_name(RESOURCE_THREAD));
+    } else {
+        char name[RESOURCE_NAME_BYTES];
+        dump_resource_name(dump, thread, name);
+        name_append(buffer, name);
+    }
     buffer_puts(buffer, owner == thread                        ? ", which it holds itself"
                         : thread->lock.kind == RESOURCE_THREAD ? ", "
                                                                : ", held by ");
@@ -257,6 +284,7 @@ int output_dump(const struct fgprof_dump *dump, enum fgprof_dump_format format, 
         [FGPROF_DUMP_TEXT] = output_dump_text,
         [FGPROF_DUMP_GROUPED] = output_dump_grouped,
         [FGPROF_DUMP_JSON] = output_dump_json,
+        [FGPROF_DUMP_ADDRESSES] = output_dump_addresses,
     };
     if (format == FGPROF_DUMP_PPROF)
         return write_pprof(dump, fd);

@@ -10,16 +10,22 @@
 int output_dump(const struct fgprof_dump *dump, enum fgprof_dump_format format, int fd);
 
 void output_dump_text(const struct fgprof_dump *dump, struct sink *sink);
+void output_dump_addresses(const struct fgprof_dump *dump, struct sink *sink);
 void output_dump_grouped(const struct fgprof_dump *dump, struct sink *sink);
 void output_dump_json(const struct fgprof_dump *dump, struct sink *sink);
 
 /* The thread's name as the target has it; "" if it is not known. */
 const char *dump_thread_name(const struct fgprof_dump *dump, const struct dump_thread *thread);
 
-/* Appends what the thread is doing, like "running" or "futex 0x7f01a0, mutex, owner 1235
- * \"name\"", and whether it was paused for its stack. */
+/* What the thread waits for, like "mutex g_lock" or "pipe:[123]". It is data of the target,
+ * unchanged. */
+void dump_resource_name(const struct fgprof_dump *dump, const struct dump_thread *thread,
+                        char ret_name[RESOURCE_NAME_BYTES]);
+
+/* Appends what the thread is doing, like "running" or "futex, mutex g_lock, owner 1235 \"name\"",
+ * and whether it was paused for its stack. */
 void dump_append_state(struct buffer *buffer, const struct fgprof_dump *dump,
-                       const struct dump_thread *thread);
+                       const struct dump_thread *thread, bool has_addresses);
 
 /* Appends `before` and the thread's creator or start, like "made by main/1235 in start_pool" or
  * "began in worker"; nothing if that is not known, or if its stack shows where it began. */

@@ -89,13 +89,13 @@ static void put_owner_process(struct json *json, const struct dump_thread *threa
         json_string(json, "owner_process_name", facts->owner_name);
 }
 
-static void put_resource(struct json *json, const struct dump_thread *thread)
+static void put_resource(struct json *json, const struct fgprof_dump *dump,
+                         const struct dump_thread *thread)
 {
-    const struct wait_facts *facts = thread->facts;
     char name[RESOURCE_NAME_BYTES];
     if (!thread->resource.kind)
         return;
-    resource_name(&thread->resource, facts->polled_file ? facts->polled_file : facts->file, name);
+    dump_resource_name(dump, thread, name);
     json_string(json, "resource", resource_kind_name(thread->resource.kind));
     json_string(json, "resource_name", name);
 }
@@ -119,7 +119,7 @@ static void put_wait(struct json *json, const struct fgprof_dump *dump,
         json_number(json, "fds", facts->target.count);
     if (facts->sleep_ns)
         json_number(json, "sleep_ns", facts->sleep_ns);
-    put_resource(json, thread);
+    put_resource(json, dump, thread);
     put_owner_process(json, thread);
 }
 

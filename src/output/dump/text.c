@@ -12,70 +12,85 @@
 
 #define THREADS_NAMED_MAX 100 /* of the threads with the same stack */
 
-static void append_line(struct buffer *buffer, const struct fgprof_profile *profile,
-                        const struct profile_location *location, const struct profile_line *line)
+/* The function's place in its source, else in which file it is: " (/src/a.c:12)" or
+ * " (libfoo.so)". */
+static void append_place(struct buffer *buffer, const struct fgprof_profile *profile,
+                         const struct profile_location *location, const struct profile_line *line)
 {
     const struct profile_function *function = &profile->functions[line->function];
-    name_append(buffer, strings_get(&profile->strings, function->name));
-    if (location->is_note || location->is_kernel) {
-        buffer_puts(buffer, location->is_kernel ? "\n\t[kernel]\n" : "\n");
-        return;
-    }
-    buffer_puts(buffer, "\n\t");
-    if (function->file) {
+    if (location->is_kernel) {
+        buffer_puts(buffer, " ([kernel]");
+    } else if (function->file) {
+        buffer_puts(buffer, " (");
         name_append(buffer, strings_get(&profile->strings, function->file));
         if (line->line)
             buffer_print(buffer, ":%" PRIu32, line->line);
     } else if (location->mapping != PROFILE_NO_MAPPING) {
-        name_append(buffer,
-                    strings_get(&profile->strings, profile->mappings[location->mapping].path));
+        buffer_puts(buffer, " (");
+        name_append(buffer, basename(strings_get(&profile->strings,
+                                                 profile->mappings[location->mapping].path)));
+    } else {
+        return;
     }
-    if (line->is_inlined)
-        buffer_puts(buffer, " [inlined]\n");
-    else
-        buffer_print(buffer, " +0x%" PRIx64 "\n", location->function_offset);
+    buffer_puts(buffer, line->is_inlined ? ", inlined)" : ")");
+}
+
+static void append_frame(struct buffer *buffer, const struct fgprof_profile *profile,
+                         const struct profile_frame *frame, bool has_addresses)
+{
+    const struct profile_location *location = frame->location;
+    has_addresses = has_addresses && !location->is_note && !location->is_kernel;
+    buffer_puts(buffer, "    ");
+    if (has_addresses)
+        buffer_print(buffer, "0x%" PRIx64 " ", location->address);
+    if (!frame->line) {
+        frame_append_unnamed(buffer, profile, location, true);
+    } else {
+        const struct profile_function *function = &profile->functions[frame->line->function];
+        name_append(buffer, strings_get(&profile->strings, function->name));
+        if (has_addresses && !frame->line->is_inlined)
+            buffer_print(buffer, "+0x%" PRIx64, location->function_offset);
+        if (!location->is_note)
+            append_place(buffer, profile, location, frame->line);
+    }
+    buffer_puts(buffer, "\n");
 }
 
 static void append_frames(struct buffer *buffer, const struct fgprof_profile *profile,
-                          const struct profile_stack *stack)
+                          const struct profile_stack *stack, bool has_addresses)
 {
     struct frame_walk walk = {0};
     struct profile_frame frame;
-    while (frame_next_from_leaf(profile, stack, &walk, &frame)) {
-        if (frame.line) {
-            append_line(buffer, profile, frame.location, frame.line);
-            continue;
-        }
-        frame_append_unnamed(buffer, profile, frame.location, true);
-        buffer_print(buffer, "\n\t0x%" PRIx64 "\n", frame.location->address);
-    }
+    while (frame_next_from_leaf(profile, stack, &walk, &frame))
+        append_frame(buffer, profile, &frame, has_addresses);
 }
 
 /* Like: thread 7 "worker" [futex] */
 static void append_thread(struct buffer *buffer, const struct fgprof_dump *dump,
-                          const struct dump_thread *thread)
+                          const struct dump_thread *thread, bool has_addresses)
 {
     buffer_print(buffer, "thread %d \"", thread->facts->tid);
     name_append(buffer, dump_thread_name(dump, thread));
     buffer_puts(buffer, "\" [");
-    dump_append_state(buffer, dump, thread);
+    dump_append_state(buffer, dump, thread, has_addresses);
     buffer_puts(buffer, "]");
 }
 
 static void put_thread(struct sink *sink, const struct fgprof_dump *dump,
-                       const struct dump_thread *thread)
+                       const struct dump_thread *thread, bool has_addresses)
 {
     struct buffer buffer = {0};
-    append_thread(&buffer, dump, thread);
+    append_thread(&buffer, dump, thread, has_addresses);
     buffer_puts(&buffer, ":\n");
-    append_frames(&buffer, dump->profile, &dump->profile->stacks[thread->sample->stack]);
+    append_frames(&buffer, dump->profile, &dump->profile->stacks[thread->sample->stack],
+                  has_addresses);
     size_t end = buffer.length;
     dump_append_birth(&buffer, dump, thread, "");
     buffer_puts(&buffer, buffer.length > end ? "\n\n" : "\n");
     sink_put(sink, &buffer);
 }
 
-void output_dump_text(const struct fgprof_dump *dump, struct sink *sink)
+static void put_threads(const struct fgprof_dump *dump, struct sink *sink, bool has_addresses)
 {
     dump_put_deadlocks(sink, dump, "");
     for (size_t i = 0; i < dump->thread_count && !sink->error; i++) {
@@ -87,8 +102,18 @@ void output_dump_text(const struct fgprof_dump *dump, struct sink *sink)
             sink_print(sink, "process %d: %zu thread%s\n\n", process_id, end - i,
                        end - i == 1 ? "" : "s");
         }
-        put_thread(sink, dump, &dump->threads[i]);
+        put_thread(sink, dump, &dump->threads[i], has_addresses);
     }
+}
+
+void output_dump_text(const struct fgprof_dump *dump, struct sink *sink)
+{
+    put_threads(dump, sink, false);
+}
+
+void output_dump_addresses(const struct fgprof_dump *dump, struct sink *sink)
+{
+    put_threads(dump, sink, true);
 }
 
 /* Threads with the same stack are neighbours in `members`. */
@@ -141,7 +166,7 @@ static void put_group(struct sink *sink, const struct fgprof_dump *dump,
     buffer_puts(&buffer, "\n");
     for (size_t i = 0; i < group->count && i < THREADS_NAMED_MAX; i++) {
         buffer_puts(&buffer, "# ");
-        append_thread(&buffer, dump, members[group->first + i]);
+        append_thread(&buffer, dump, members[group->first + i], false);
         dump_append_birth(&buffer, dump, members[group->first + i], ", ");
         buffer_puts(&buffer, "\n");
     }

@@ -119,7 +119,6 @@ static int set_up(void **state)
         .proc_fd = open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC),
         .stack_areas = &world->areas,
         .stack_limit = STACK_BYTES,
-        .wants_call = true,
         .leaves_stack = true,
     };
     assert_true(world->subject.proc_fd >= 0);

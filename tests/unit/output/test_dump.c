@@ -28,6 +28,12 @@ static fgprof_dump *make_dump(void)
                                                                 : i == 2 ? "read"
                                                                          : "");
     }
+    struct profile_wait wait = {.kind = make_string(profile, "mutex"),
+                                .resource = make_string(profile, "mutex g_lock"),
+                                .owner_process = PROFILE_NO_OWNER,
+                                .owner_stack = PROFILE_NO_STACK};
+    assert_int_equal(profile_add_wait(profile, &wait, &profile->samples[0].wait_plus_1), 0);
+    profile->samples[0].wait_plus_1++;
     for (int i = 0; i < 4; i++) {
         static const enum evidence evidence[] = {EVIDENCE_ASLEEP, EVIDENCE_GONE, EVIDENCE_STOPPED,
                                                  EVIDENCE_SAMPLED};
@@ -74,34 +80,52 @@ static void assert_dump(enum fgprof_dump_format format, const char *expected)
     fgprof_dump_free(dump);
 }
 
-#define LOCK_FRAMES "futex_wait\n\t/f.h:146 [inlined]\npthread_mutex_lock\n\t/m.c:93 +0x11\n"
+#define LOCK_FRAMES "    futex_wait (/f.h:146, inlined)\n    pthread_mutex_lock (/m.c:93)\n"
 
 static void test_text(void **state)
 {
     (void)state;
     assert_dump(FGPROF_DUMP_TEXT,
                 "deadlock: 2 threads wait for each other\n"
-                "\tthread 11 \"A\" waits for mutex 0x1000, held by 12 \"B\"\n"
+                "\tthread 11 \"A\" waits for mutex g_lock, held by 12 \"B\"\n"
                 "\tthread 12 \"B\" waits for mutex 0x2000, held by 11 \"A\"\n"
                 "\n"
                 "process 10: 4 threads\n"
                 "\n"
-                "thread 11 \"A\" [futex 0x1000, mutex, owner 12 \"B\"]:\n" LOCK_FRAMES
-                "a\n\t/src/a.c:12 +0x10\n"
+                "thread 11 \"A\" [futex, mutex g_lock, owner 12 \"B\"]:\n" LOCK_FRAMES
+                "    a (/src/a.c:12)\n"
                 "made by app/10 in make_a\n"
                 "\n"
-                "thread 12 \"B\" [futex 0x2000, mutex, owner 11 \"A\"]:\n" LOCK_FRAMES
-                "b\n\t/src/a.c:22 +0x20\n"
+                "thread 12 \"B\" [futex, mutex 0x2000, owner 11 \"A\"]:\n" LOCK_FRAMES
+                "    b (/src/a.c:22)\n"
                 "\n"
                 "thread 13 \"x\\x0a\"y\" [read fd 5 /tmp/\\x1b[2J\", other end in process 1234 "
                 "\"w\\x0a\", paused]:\n"
-                "[app]\n\t0x401999\n"
+                "    [app]\n"
                 "made by x\\x0a/10\n"
                 "\n"
                 "thread 14 \"z\" [running]:\n"
-                "[app]\n\t0x401999\n"
+                "    [app]\n"
                 "began in start\n"
                 "\n");
+}
+
+static void test_addresses(void **state)
+{
+    (void)state;
+    fgprof_dump *dump = make_dump();
+    int fd = file_of_text("");
+    assert_int_equal(fgprof_dump_write(dump, FGPROF_DUMP_ADDRESSES, fd), 0);
+    char *text = contents_of(fd, NULL);
+    assert_non_null(strstr(text, "thread 11 \"A\" [futex 0x1000, mutex g_lock, owner 12 \"B\"]:\n"
+                                 "    0x7f0000000111 futex_wait (/f.h:146, inlined)\n"
+                                 "    0x7f0000000111 pthread_mutex_lock+0x11 (/m.c:93)\n"
+                                 "    0x401010 a+0x10 (/src/a.c:12)\n"
+                                 "made by"));
+    assert_non_null(strstr(text, "    0x401999 [app]\n"));
+    free(text);
+    close(fd);
+    fgprof_dump_free(dump);
 }
 
 static void test_grouped(void **state)
@@ -111,7 +135,7 @@ static void test_grouped(void **state)
         FGPROF_DUMP_GROUPED,
         "thread profile: total 4\n"
         "# deadlock: 2 threads wait for each other\n"
-        "# \tthread 11 \"A\" waits for mutex 0x1000, held by 12 \"B\"\n"
+        "# \tthread 11 \"A\" waits for mutex g_lock, held by 12 \"B\"\n"
         "# \tthread 12 \"B\" waits for mutex 0x2000, held by 11 \"A\"\n"
         "\n"
         "2 @ 0x40199a\n"
@@ -121,13 +145,13 @@ static void test_grouped(void **state)
         "#\t0x401999\t[app]\n"
         "\n"
         "1 @ 0x7f0000000112 0x401011\n"
-        "# thread 11 \"A\" [futex 0x1000, mutex, owner 12 \"B\"], made by app/10 in make_a\n"
+        "# thread 11 \"A\" [futex, mutex g_lock, owner 12 \"B\"], made by app/10 in make_a\n"
         "#\t0x7f0000000111\tfutex_wait+0x11\t\t/f.h:146\n"
         "#\t0x7f0000000111\tpthread_mutex_lock+0x11\t/m.c:93\n"
         "#\t0x401010\ta+0x10\t\t\t/src/a.c:12\n"
         "\n"
         "1 @ 0x7f0000000112 0x401021\n"
-        "# thread 12 \"B\" [futex 0x2000, mutex, owner 11 \"A\"]\n"
+        "# thread 12 \"B\" [futex, mutex 0x2000, owner 11 \"A\"]\n"
         "#\t0x7f0000000111\tfutex_wait+0x11\t\t/f.h:146\n"
         "#\t0x7f0000000111\tpthread_mutex_lock+0x11\t/m.c:93\n"
         "#\t0x401020\tb+0x20\t\t\t/src/a.c:22\n"
@@ -149,7 +173,7 @@ static void test_json(void **state)
         "{\"pid\":10,\"tid\":11,\"name\":\"A\",\"state\":\"sleeping\",\"evidence\":\"asleep\","
         "\"syscall\":\"futex\","
         "\"futex\":\"0x1000\",\"lock\":\"mutex\",\"owner\":12,"
-        "\"resource\":\"mutex\",\"resource_name\":\"mutex 0x1000\",\"owner_process\":10,"
+        "\"resource\":\"mutex\",\"resource_name\":\"mutex g_lock\",\"owner_process\":10,"
         "\"deadlock\":1,\"made_by\":\"app/10\",\"made_in\":\"make_a\"," LOCK_JSON
         "{\"address\":\"0x401010\",\"module\":\"/opt/app\",\"function\":\"a\","
         "\"file\":\"/src/a.c\",\"line\":12,\"offset\":16}]},\n"
@@ -200,9 +224,8 @@ static void test_hostile_words(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_text),
-        cmocka_unit_test(test_grouped),
-        cmocka_unit_test(test_json),
+        cmocka_unit_test(test_text),          cmocka_unit_test(test_addresses),
+        cmocka_unit_test(test_grouped),       cmocka_unit_test(test_json),
         cmocka_unit_test(test_hostile_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
