@@ -49,7 +49,7 @@ _fgprof_c()
         --push-token-file --push-user-file --push-header-file --push-ca"
     local sampling="$threads $ticks $duration $names $write $shown --idle --no-idle --slow --debuginfod $heap -f --format
         -q --quiet --kind --blame"
-    local keeping="--wait --keep --keep-memory --trigger --cooldown --max-files $write"
+    local keeping="--wait --keep --keep-memory --trigger --after --cooldown --max-files $write"
     local word=$2 before=$3 command=${COMP_WORDS[1]-} options i
 
     if [[ $COMP_CWORD -eq 1 ]]; then
@@ -100,7 +100,7 @@ _fgprof_c()
         ;;
     --pgrep) COMPREPLY=($(compgen -W "$(_fgprof_c_names)" -- "$word")); return ;;
     -d | --duration | -F | --rate | --seed | --label | --slow | --max-depth | --max-pause | --thread | --tid | --heap-rate | \
-        --listen | --max-seconds | --keep | --keep-memory | --trigger | --cooldown | --max-files | \
+        --listen | --max-seconds | --keep | --keep-memory | --trigger | --after | --cooldown | --max-files | \
         --push-every | --push-kinds | --push-spool-size | --tag | --service) return ;;
     esac
     case $before in

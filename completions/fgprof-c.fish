@@ -100,6 +100,7 @@ $o "attach run top serve record dump" -l max-depth -x -d "Keep this many frames 
 $o "serve record" -s o -l output -x -a "(__fish_complete_directories)" -d "Write files to this directory"
 $o "serve record" -l keep -x -d "Forget what is older than this"
 $o "serve record" -l trigger -x -d "Write a file when this holds"
+$o "serve record" -l after -x -d "Time from a trigger to its file"
 $o "serve record" -l cooldown -x -d "At most one triggered file in this time"
 $o "serve record" -l max-files -x -d "Keep only the newest files"
 $o "serve record" -l wait -d "Wait for a process with the name, and for the next"

@@ -648,6 +648,12 @@ struct fgprof_span {
     const char *function;
     uint64_t begin_ns; /* since 1970 */
     uint64_t time_ns;
+    const char *resource; /* what it waited for there, such as "mutex g_lock"; NULL: nothing, or
+                             not known */
+    const char *owner;    /* the thread that held it, or the process, like "redis-server/123"; NULL:
+                             not known */
+    pid_t owner_tid;      /* 0: not known */
+    const char *owner_function; /* where that was, as `function`; NULL: not known */
 };
 
 /* A table of these rows, longest first. */

@@ -33,7 +33,7 @@ SIZED_ENDS_WITH(struct fgprof_function, state_ns);
 SIZED_ENDS_WITH(struct fgprof_activity, resource);
 SIZED_ENDS_WITH(struct fgprof_wait, time_ns);
 SIZED_ENDS_WITH(struct fgprof_span_query, last_ns);
-SIZED_ENDS_WITH(struct fgprof_span, time_ns);
+SIZED_ENDS_WITH(struct fgprof_span, owner_function);
 _Static_assert(FGPROF_STATE_COUNT <= FGPROF_STATES_MAX, "each state has its item");
 
 void fgprof_profile_summary(const fgprof_profile *profile, struct fgprof_summary *ret_summary,

@@ -96,6 +96,23 @@ static const char *place_name(struct places *places, uint32_t number)
     return NULL;
 }
 
+/* What it waited for, and the owner of that. */
+static void add_wait(struct search *search, const struct profile_sample *sample,
+                     struct fgprof_span *row)
+{
+    const struct fgprof_profile *profile = search->profile;
+    const struct profile_wait *wait = sample_wait(profile, sample);
+    if (!wait)
+        return;
+    row->resource = strings_get(&profile->strings, wait->resource);
+    if (wait->owner_process == PROFILE_NO_OWNER)
+        return;
+    row->owner = strings_get(&profile->strings, wait->owner_name);
+    row->owner_tid = (pid_t)wait->owner_tid;
+    if (wait->owner_stack != PROFILE_NO_STACK)
+        row->owner_function = place_name(&search->places, wait->owner_stack);
+}
+
 static int close_span(struct search *search, const struct profile_timeline *timeline,
                       struct open_span *span)
 {
@@ -108,7 +125,7 @@ static int close_span(struct search *search, const struct profile_timeline *time
     const struct profile_sample *sample = &profile->samples[span->sample];
     if (array_reserve(&search->rows, &search->capacity, search->count + 1))
         return -ENOMEM;
-    search->rows[search->count++] = (struct fgprof_span){
+    struct fgprof_span row = {
         .pid = sample->process < profile->process_count
                    ? (pid_t)profile->processes[sample->process].pid
                    : 0,
@@ -118,6 +135,8 @@ static int close_span(struct search *search, const struct profile_timeline *time
         .begin_ns = span->begin_ns,
         .time_ns = span->end_ns - span->begin_ns,
     };
+    add_wait(search, sample, &row);
+    search->rows[search->count++] = row;
     return 0;
 }
 

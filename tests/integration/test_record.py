@@ -163,6 +163,29 @@ def test_a_stall_is_in_the_file_that_it_caused(world):
         recorder.ends(1)
 
 
+def test_the_end_of_the_stall_is_in_the_file(world):
+    """It is written later than the trigger fires, and at once if sampling ends before."""
+    with stalling(world, "--trigger", STALL, "--after", "6s") as (target, recorder):
+        tell(target, "stall 5000")  # longer than it takes to be seen twice
+        path, reason = recorder.next_file()
+        assert re.fullmatch(r".* for ([\d.]+ s|\d+ ms) \(at sleep_until\)", reason), reason
+        assert longest_in(world, path, "in_stall") > 4900
+        recorder.ends(1)
+    for ending in "end", None:
+        with stalling(world, "--trigger", STALL, "--after", "50s") as (target, recorder):
+            tell(target, "stall 1000")
+            wait_for_polls(recorder)
+            assert not recorder.files()
+            if ending:
+                target.stdin.write(ending + "\n")
+                target.stdin.flush()
+            else:
+                recorder.sampler.send_signal(signal.SIGTERM)
+            path, _ = recorder.next_file()
+            assert longest_in(world, path, "in_stall") > 900
+            recorder.sampler.communicate(timeout=HANGS_S)
+
+
 def test_one_that_goes_on_is_told_once(world):
     with stalling(world, "--trigger", STALL, "--cooldown", "100ms") as (target, recorder):
         tell(target, "stall 5000")
@@ -183,8 +206,9 @@ def test_a_thread_that_is_blocked(world):
         wait_for_polls(recorder)
         tell(target, "lock 1000")
         path, reason = recorder.next_file()
-        assert reason.startswith('thread ^work blocked 200ms: thread "worker"/'), reason
-        assert "also" not in reason, reason
+        assert re.fullmatch(r'thread \^work blocked 200ms: thread "worker"/\d+ blocked for .* '
+                            r'\(at wait_for_lock\), waiting for mutex g_lock, which '
+                            rf'"fixture-stall"/{target.pid} holds \(at sleep_until\)', reason), reason
         assert longest_in(world, path, "wait_for_lock") >= 200
         recorder.ends(1)
 

@@ -19,6 +19,7 @@
 #define MAX_PAUSE_DEFAULT_PERCENT 2
 #define LISTEN_DEFAULT "127.0.0.1:6060" /* the port of Go's examples */
 #define SECONDS_MAX_DEFAULT 300
+#define AFTER_DEFAULT_NS 2000000000u
 #define COOLDOWN_DEFAULT_NS 60000000000u
 #define FILES_MAX_DEFAULT 20
 #define LONG_OPTION 256 /* getopt_long returns a letter, or this plus an index, or: */
@@ -259,8 +260,18 @@ static bool check_elapsed(const struct cli_options *options)
     return is_held || !options->shows_elapsed;
 }
 
+/* What a trigger has seen must still be kept when its file is written. */
+static bool check_after(struct cli_options *options, uint64_t kept_ns, const char *trigger)
+{
+    if (!options->has_after && options->after_ns > kept_ns)
+        options->after_ns = kept_ns;
+    return options->after_ns <= kept_ns ||
+           complain("trigger", trigger,
+                    "with --after it takes longer than is kept: give --keep a longer time");
+}
+
 /* Of commands that keep the last part of the time. */
-static bool check_keeping(const struct cli_options *options)
+static bool check_keeping(struct cli_options *options)
 {
     bool has_directory = strcmp(options->output, "-") != 0;
     uint64_t kept_ns = options->keep_ns ? options->keep_ns : KEEP_DEFAULT_NS;
@@ -270,10 +281,13 @@ static bool check_keeping(const struct cli_options *options)
     }
     for (size_t i = 0; i < options->trigger_count; i++) {
         const struct trigger *trigger = &options->triggers[i];
-        if (trigger_needs_ns(trigger) > kept_ns)
+        uint64_t needed_ns = trigger_needs_ns(trigger);
+        if (needed_ns > kept_ns)
             return complain("trigger", trigger->text,
                             "it takes longer than is kept: give --keep "
                             "a longer time");
+        if (!check_after(options, kept_ns - needed_ns, trigger->text))
+            return false;
     }
     return true;
 }
@@ -368,6 +382,7 @@ enum parse_result options_parse(int argc, char **argv, enum cli_command command,
         .listen = LISTEN_DEFAULT,
         .seconds_max = SECONDS_MAX_DEFAULT,
         .keep_ns = command == COMMAND_RECORD ? KEEP_DEFAULT_NS : 0,
+        .after_ns = AFTER_DEFAULT_NS,
         .cooldown_ns = COOLDOWN_DEFAULT_NS,
         .files_max = FILES_MAX_DEFAULT,
         .threads = command == COMMAND_TOP || command == COMMAND_SERVE ? FGPROF_THREADS_BY_ID

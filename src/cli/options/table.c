@@ -396,6 +396,17 @@ static bool set_trigger(struct cli_options *options, const char *value)
     return !err;
 }
 
+static bool set_after(struct cli_options *options, const char *value)
+{
+    options->has_after = true;
+    if (strcmp(value, "0") == 0 || strcmp(value, "0s") == 0) {
+        options->after_ns = 0;
+        return true;
+    }
+    return duration_parse(value, &options->after_ns) ||
+           complain("time", value, "give a time such as 2s, or 0");
+}
+
 static bool set_cooldown(struct cli_options *options, const char *value)
 {
     return duration_parse(value, &options->cooldown_ns) ||
@@ -537,6 +548,10 @@ const struct cli_option option_table[] = {
      "format of the files (default raw)", false},
     {"trigger", 0, "WHEN", SERVING, OPTIONS_OUTPUT, set_trigger, 0,
      "write a file when this holds: fgprof-c-record(1)", true},
+    {"after", 0, "TIME", SERVING, OPTIONS_OUTPUT, set_after, 0,
+     "time from a trigger to its file, so that the end of\n"
+     "what it saw is in it (default 2s)",
+     false},
     {"cooldown", 0, "TIME", SERVING, OPTIONS_OUTPUT, set_cooldown, 0,
      "at most one triggered file per TIME (60s)", false},
     {"max-files", 0, "N", SERVING, OPTIONS_OUTPUT, set_max_files, 0,

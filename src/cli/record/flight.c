@@ -264,11 +264,25 @@ static void judge_all(struct flight *flight, const struct evidence *evidence, bo
     }
 }
 
-/* Writes what is kept if a trigger fires. Under `judging`. */
+/* The file that a trigger has asked for was written, or not. Under `judging`. */
+static void note_written(struct flight *flight, int err)
+{
+    uint64_t cooldown_ns = flight->options->cooldown_ns, now_ns = monotonic_ns();
+    if (err && err != -ESRCH) {
+        complain_of_kept(err);
+        flight->due_ns = now_ns + (cooldown_ns < RETRY_NS ? cooldown_ns : RETRY_NS);
+        return;
+    }
+    flight->not_before_ns = now_ns + cooldown_ns;
+    free(flight->pending);
+    flight->pending = NULL;
+}
+
+/* Notes that a file is to be written if a trigger fires. Under `judging`. */
 static void judge(struct flight *flight, struct evidence *evidence)
 {
     size_t count = flight->options->trigger_count;
-    bool may_fire = monotonic_ns() >= flight->not_before_ns;
+    bool may_fire = !flight->pending && monotonic_ns() >= flight->not_before_ns;
     bool *fires = calloc(count + 1, sizeof *fires);
     char *reason = NULL;
     evidence->command = may_fire ? ask_shell : NULL;
@@ -276,17 +290,13 @@ static void judge(struct flight *flight, struct evidence *evidence)
     if (fires)
         judge_all(flight, evidence, fires, &reason);
     if (reason && may_fire) {
-        uint64_t cooldown_ns = flight->options->cooldown_ns;
-        int err = write_kept(flight, reason);
-        bool ok = !err;
-        if (err != -ESRCH)
-            complain_of_kept(err);
-        for (size_t i = 0; ok && i < count; i++) {
+        flight->pending = reason;
+        flight->due_ns = monotonic_ns() + flight->options->after_ns;
+        reason = NULL;
+        for (size_t i = 0; i < count; i++) {
             if (fires[i])
                 judge_tell(&flight->judges[i]);
         }
-        flight->not_before_ns =
-            monotonic_ns() + (ok || cooldown_ns < RETRY_NS ? cooldown_ns : RETRY_NS);
     }
     free(reason);
     free(fires);
@@ -305,6 +315,8 @@ static void note_recorder(struct flight *flight, unsigned long number, uint64_t 
     flight->rates = (struct evidence){0};
     fgprof_moment_free(flight->polled);
     flight->polled = NULL;
+    free(flight->pending);
+    flight->pending = NULL;
 }
 
 /* The part of the time that ends now and that the poll before has not seen, a bit more. */
@@ -378,23 +390,38 @@ static void poll_once(struct flight *flight)
         session_give_back(session);
     else
         poll_recorder(flight, recorder, at_ns);
+    if (flight->pending && monotonic_ns() >= flight->due_ns)
+        note_written(flight, write_kept(flight, flight->pending));
     pthread_mutex_unlock(&flight->judging);
+}
+
+/* Until the next poll, or until a file is due. */
+static int wait_ms(struct flight *flight)
+{
+    pthread_mutex_lock(&flight->judging);
+    uint64_t now_ns = monotonic_ns();
+    uint64_t due_ms = !flight->pending           ? POLL_MS
+                      : flight->due_ns <= now_ns ? 1
+                                                 : (flight->due_ns - now_ns) / 1000000 + 1;
+    pthread_mutex_unlock(&flight->judging);
+    return due_ms < POLL_MS ? (int)due_ms : POLL_MS;
 }
 
 static void *poll_all(void *context)
 {
     struct flight *flight = context;
     pthread_setname_np(pthread_self(), "fgprof-triggers");
-    while (!must_stop(flight, POLL_MS))
+    while (!must_stop(flight, wait_ms(flight)))
         poll_once(flight);
     return NULL;
 }
 
-/* The processes have ended: what has happened since the last poll is judged too. */
-static void on_end(struct session *session, const fgprof_profile *profile, void *context)
+/* Sampling has ended: nothing more is waited for. If the processes have ended, what has happened
+ * since the last poll is judged too. */
+static void on_end(struct session *session, fgprof_profile *profile, bool is_stopped, void *context)
 {
     struct flight *flight = context;
-    (void)session;
+    struct written_process process = sampled_process(session);
     pthread_mutex_lock(&flight->judging);
     uint64_t at_ns = note_session(flight);
     struct evidence evidence = flight->rates;
@@ -402,7 +429,10 @@ static void on_end(struct session *session, const fgprof_profile *profile, void 
     evidence.since_ns = unseen_ns(flight, at_ns);
     evidence.has_ended = true;
     flight->command_stop_fd = flight->stop_fd;
-    judge(flight, &evidence);
+    if (!is_stopped)
+        judge(flight, &evidence);
+    if (flight->pending)
+        note_written(flight, write_file(flight, profile, &process, flight->pending));
     flight->has_ended = true;
     pthread_mutex_unlock(&flight->judging);
 }
@@ -444,6 +474,7 @@ static void release(struct flight *flight)
     for (size_t i = 0; flight->judges && i < flight->options->trigger_count; i++)
         judge_free(&flight->judges[i]);
     free(flight->judges);
+    free(flight->pending);
     fgprof_moment_free(flight->polled);
     pthread_mutex_destroy(&flight->judging);
     pthread_mutex_destroy(&flight->writing);

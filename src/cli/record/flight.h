@@ -26,6 +26,8 @@ struct flight {
     struct evidence rates;   /* of the last poll */
     int command_stop_fd;     /* a command ends once this is readable */
     uint64_t not_before_ns;  /* CLOCK_MONOTONIC: when a trigger may fire again */
+    char *pending;           /* why a file is to be written; NULL: none is */
+    uint64_t due_ns;         /* CLOCK_MONOTONIC: when */
 };
 
 /* Begins. To be called before any other thread is there, and before session_run: it blocks SIGUSR1.

@@ -92,6 +92,14 @@ static void describe_span(FILE *to, const struct condition *condition,
     if (span->function &&
         (!condition->function || strcmp(span->function, condition->function) != 0))
         fprintf(to, " (at %s)", span->function);
+    if (!span->resource || !span->owner)
+        return;
+    fprintf(to, ", waiting for %s, which \"%s\"", span->resource, span->owner);
+    if (span->owner_tid)
+        fprintf(to, "/%d", (int)span->owner_tid);
+    fputs(" holds", to);
+    if (span->owner_function)
+        fprintf(to, " (at %s)", span->owner_function);
 }
 
 /* Those that were told are followed for as long as they go on; of the new ones the longest, which

@@ -245,8 +245,8 @@ static int run(struct session *session, fgprof_recorder *recorder)
         return err;
     fgprof_profile_summary(profile, &summary, sizeof summary);
     mark_ended(session);
-    if (session->ends && !summary.error && !must_stop(session))
-        session->ends(session, profile, session->ends_context);
+    if (session->ends && !summary.error)
+        session->ends(session, profile, must_stop(session), session->ends_context);
     fgprof_profile_free(profile);
     return summary.error;
 }

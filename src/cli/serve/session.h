@@ -15,8 +15,10 @@
 
 struct session;
 typedef void session_begins_fn(const struct session *session, void *context);
-/* The processes have ended by themselves: `profile` is of all that was kept. */
-typedef void session_ends_fn(struct session *session, const fgprof_profile *profile, void *context);
+/* Sampling has ended: `profile` is of all that was kept. `is_stopped`: the processes have not ended
+ * by themselves. */
+typedef void session_ends_fn(struct session *session, fgprof_profile *profile, bool is_stopped,
+                             void *context);
 
 struct pusher;
 
