@@ -83,6 +83,12 @@ static int append(struct labelled_stack *labelled, uint32_t label)
     return 0;
 }
 
+static bool is_wrapper(const struct labels *labels, uint32_t label)
+{
+    return label_has_role(labels, label, LABEL_WRAPPER) &&
+           !label_has_role(labels, label, LABEL_LOCK);
+}
+
 int labels_of_stack(struct labels *labels, const struct fgprof_profile *profile,
                     const struct profile_stack *stack, struct labelled_stack *labelled)
 {
@@ -90,16 +96,23 @@ int labels_of_stack(struct labels *labels, const struct fgprof_profile *profile,
     struct profile_frame frame;
     uint32_t label;
     int err = 0;
-    bool is_in_library = false;
+    bool is_in_library = false, was_left_out = false, is_started = false;
     labelled->depth = 0;
     while (!err && frame_next_from_root(profile, stack, &walk, &frame)) {
         bool was_in_library = is_in_library;
+        labelled->depth -= was_left_out;
         is_in_library = place_is_in_library(profile, frame.location, PLACE_C_LIBRARY);
         if (is_in_library && !was_in_library)
             labelled->library_call = labelled->depth;
         err = label_of_frame(labels, profile, &frame, &label);
         if (!err)
             err = append(labelled, label);
+        /* It stays only if it is the leaf. */
+        was_left_out =
+            !err &&
+            (is_wrapper(labels, label) ||
+             (!is_started && place_is_in_library(profile, frame.location, PLACE_CXX_LIBRARY)));
+        is_started = is_started || !(was_left_out || is_in_library);
     }
     if (!err && !stack->depth)
         err = label_add(labels, "[unknown]", &label) ? -ENOMEM : append(labelled, label);
@@ -196,28 +209,40 @@ static bool all_fit(const struct labels *labels, const uint32_t *path, size_t de
     return used <= CALL_TREE_PATH_COLUMNS;
 }
 
+size_t call_path_start(const struct labels *labels, const uint32_t *path, size_t depth)
+{
+    size_t first = 0;
+    while (first + 1 < depth && label_has_role(labels, path[first], LABEL_START))
+        first++;
+    return first;
+}
+
+void call_path_append(struct buffer *buffer, const struct labels *labels, const uint32_t *path,
+                      size_t depth, size_t kept)
+{
+    size_t last = all_fit(labels, path, depth) ? depth : last_that_fit(labels, path, depth);
+    for (size_t i = 0; i < depth; i++) {
+        bool is_left_out = i && i < depth - last && i != kept;
+        if (is_left_out && (i == 1 || i - 1 == kept))
+            buffer_puts(buffer, OMISSION);
+        if (is_left_out)
+            continue;
+        buffer_puts(buffer, i ? SEPARATOR : "");
+        name_append_short(buffer, label_text(labels, path[i]),
+                          i == kept ? CALL_TREE_PATH_COLUMNS : NAME_COLUMNS);
+    }
+}
+
 void call_tree_append_path(struct buffer *buffer, const struct call_tree *tree, uint32_t node,
                            const struct labels *labels)
 {
     uint32_t *path;
-    size_t depth, first = 0;
+    size_t depth;
     if (call_tree_path(tree, node, &path, &depth)) {
         buffer->error = -ENOMEM;
         return;
     }
-    while (first + 1 < depth && label_has_role(labels, path[first], LABEL_START))
-        first++;
-    size_t left = depth - first;
-    size_t last =
-        all_fit(labels, path + first, left) ? left : last_that_fit(labels, path + first, left);
-    for (size_t i = first; i < depth; i++) {
-        if (i > first && i < depth - last) {
-            if (i == first + 1)
-                buffer_puts(buffer, OMISSION);
-            continue;
-        }
-        buffer_puts(buffer, i > first ? SEPARATOR : "");
-        append_label(buffer, labels, path[i]);
-    }
+    size_t first = call_path_start(labels, path, depth);
+    call_path_append(buffer, labels, path + first, depth - first, CALL_PATH_NONE_KEPT);
     free(path);
 }

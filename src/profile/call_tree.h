@@ -42,7 +42,9 @@ static inline bool label_has_role(const struct labels *labels, uint32_t label, u
     return labels->roles[label] & roles;
 }
 
-/* Fills `labelled`, which starts zeroed and may be reused. Returns 0 or -ENOMEM. */
+/* Fills `labelled`, which starts zeroed and may be reused. Leaves out wrappers, and the C++
+ * library's functions before the first of the program, unless they are the leaf. Returns 0 or
+ * -ENOMEM. */
 int labels_of_stack(struct labels *labels, const struct fgprof_profile *profile,
                     const struct profile_stack *stack, struct labelled_stack *labelled);
 
@@ -68,6 +70,14 @@ void call_tree_free(struct call_tree *tree);
 /* The labels on the path to the node, root first. The caller frees them. Returns 0 or -ENOMEM. */
 int call_tree_path(const struct call_tree *tree, uint32_t node, uint32_t **ret_labels,
                    size_t *ret_depth);
+
+/* How many functions of the path start every thread: they come first, and are not shown. */
+size_t call_path_start(const struct labels *labels, const uint32_t *path, size_t depth);
+
+/* Appends a path, root first, as call_tree_append_path does. Number `kept` is shown in any case. */
+#define CALL_PATH_NONE_KEPT SIZE_MAX
+void call_path_append(struct buffer *buffer, const struct labels *labels, const uint32_t *path,
+                      size_t depth, size_t kept);
 
 /* Appends the path to the node, like "main > serve > ... > read", in at most CALL_TREE_PATH_COLUMNS
  * columns. Functions that start every thread are left out; long names and long paths lose their

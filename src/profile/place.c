@@ -49,6 +49,12 @@ static const char *const locks[] = {
 /* Prefixes of functions that call those for others. */
 static const char *const wrappers[] = {
     "__gthread",
+    "__invoke",
+    "_M_invoke",
+    "std::__invoke",
+    "std::thread::_Invoker",
+    "std::thread::_State_impl",
+    "std::_Function_handler",
     "std::mutex",
     "std::timed_mutex",
     "std::recursive_mutex",

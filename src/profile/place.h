@@ -10,7 +10,8 @@
 enum label_role {
     LABEL_START = 1,   /* starts a thread or a program, and is on all its stacks */
     LABEL_LOCK = 2,    /* waits for a lock */
-    LABEL_WRAPPER = 4, /* between a lock's user and the function that waits */
+    LABEL_WRAPPER = 4, /* between a lock's user and the function that waits, or between a thread's
+                          start and its function */
 };
 
 /* A sum of enum label_role, by the function's name. */

@@ -116,7 +116,7 @@ def test_a_lock_held_over_io_is_found(world):
     assert "in_add_record" in first and "in_write_journal" in first, first
     lock = report["findings"][0]
     assert lock["kind"] == "lock", report["findings"]
-    assert re.match(r"4 threads wait \d+\.\d+ s for a lock that in_add_record takes$", lock["text"])
+    assert re.match(r"4 threads wait \d+\.\d+ s for mutex \S+, which in_add_record takes$", lock["text"]), lock
     # The one that has it is found as what waits otherwise. On a busy machine it waits for the lock
     # as well, in line behind the others, and that is told in one with it.
     holder = next(finding for finding in report["findings"] if finding["function"] == "read")

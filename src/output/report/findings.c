@@ -1,5 +1,6 @@
 /* The findings: where time is lost, the most first, and what makes the recording poor. */
 #include "output/report/report.h"
+#include "wait/resource.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -157,6 +158,7 @@ static int find_saturated(struct report *report)
 struct lock_wait {
     uint32_t process, function, thread;
     uint32_t node; /* in the tree of waits */
+    uint32_t call; /* the label of what it waited in or for */
     uint64_t time_ns;
 };
 
@@ -200,8 +202,11 @@ static struct lock_wait *collect_lock_waits(const struct report *report, size_t 
         const struct report_use *use = &report->uses[i];
         if (use->is_lock)
             waits[count++] = (struct lock_wait){report->threads[use->thread].process,
-                                                lock_user(report, use->node), use->thread,
-                                                use->node, use->time_ns};
+                                                lock_user(report, use->node),
+                                                use->thread,
+                                                use->node,
+                                                use->call,
+                                                use->time_ns};
     }
     if (count)
         qsort(waits, count, sizeof *waits, compare_waits);
@@ -257,6 +262,22 @@ static void find_user_without_lock(const struct report *report, const struct loc
     }
 }
 
+/* "mutex g_lock, which ", or "a lock that " if it has no name. */
+static void append_lock(struct buffer *buffer, const struct report *report, uint32_t call)
+{
+    static const enum resource_kind kinds[] = {RESOURCE_MUTEX, RESOURCE_RWLOCK};
+    const char *name = label_text(&report->labels, call);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        const char *kind = resource_kind_name(kinds[i]);
+        if (strncmp(name, kind, strlen(kind)) != 0)
+            continue;
+        name_append_short(buffer, name, REPORT_FILE_COLUMNS);
+        buffer_puts(buffer, ", which ");
+        return;
+    }
+    buffer_puts(buffer, "a lock that ");
+}
+
 static int add_lock(struct report *report, const struct lock *lock, uint64_t *times)
 {
     struct finding finding = {
@@ -264,9 +285,10 @@ static int add_lock(struct report *report, const struct lock *lock, uint64_t *ti
     struct report_use most;
     const char *user = label_text(&report->labels, lock->longest->function);
     find_user_without_lock(report, lock, times, &most);
-    buffer_print(&finding.text, "%zu %s %.2f s for a lock that ", lock->threads,
+    buffer_print(&finding.text, "%zu %s %.2f s for ", lock->threads,
                  lock->threads == 1 ? "thread waits" : "threads wait",
                  report_seconds(lock->time_ns));
+    append_lock(&finding.text, report, lock->longest->call);
     name_append_short(&finding.text, user, REPORT_FILE_COLUMNS);
     buffer_puts(&finding.text, " takes");
     if (report->process_count > 1) {

@@ -2,9 +2,11 @@
  * were. */
 #include "output/report/report.h"
 #include "profile/kind.h"
+#include "wait/resource.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* A thread that held a resource while others waited for it. */
 struct holder {
@@ -72,6 +74,13 @@ static int count_place(struct search *search, uint32_t holder, bool is_owners, u
     return err;
 }
 
+/* A thread that others join holds nothing up. */
+static bool is_for_end(const struct fgprof_profile *profile, const struct profile_wait *wait)
+{
+    return strcmp(strings_get(&profile->strings, wait->kind),
+                  resource_kind_name(RESOURCE_THREAD)) == 0;
+}
+
 static int count_samples(struct search *search)
 {
     const struct fgprof_profile *profile = search->report->profile;
@@ -80,7 +89,8 @@ static int count_samples(struct search *search)
         const struct profile_sample *sample = &profile->samples[i];
         const struct profile_wait *wait = sample_wait(profile, sample);
         uint32_t holder;
-        if (!wait || wait->owner_process == PROFILE_NO_OWNER || !profile_keeps(profile, sample))
+        if (!wait || wait->owner_process == PROFILE_NO_OWNER || is_for_end(profile, wait) ||
+            !profile_keeps(profile, sample))
             continue;
         search->report->held_ns += sample->time_ns;
         err = count_holder(search, wait, sample->time_ns, &holder);

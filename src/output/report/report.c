@@ -30,7 +30,7 @@ struct making {
     struct report *report;
     uint32_t *thread_of;  /* by sample */
     uint32_t *lock_frame; /* by stack: the number of the frame, root first, or NO_LOCK */
-    uint32_t *wait_depth; /* by stack: its frames down to what the program waits in */
+    uint32_t *depth;      /* by stack: its frames down to the program's call of the C library */
     struct labelled_stack labelled;
 };
 
@@ -58,7 +58,7 @@ static uint32_t find_lock_frame(const struct labels *labels, const struct labell
     return found;
 }
 
-/* Stacks of waits are cut in the C library, as the rest depends on the library's version. */
+/* Stacks are cut in the C library, as the rest depends on the library's version. */
 static int look_at_stacks(struct making *making)
 {
     const struct fgprof_profile *profile = making->report->profile;
@@ -73,7 +73,7 @@ static int look_at_stacks(struct making *making)
         making->lock_frame[i] = find_lock_frame(labels, labelled);
         if (making->lock_frame[i] != NO_LOCK)
             last = making->lock_frame[i];
-        making->wait_depth[i] = (uint32_t)(last < labelled->depth ? last + 1 : labelled->depth);
+        making->depth[i] = (uint32_t)(last < labelled->depth ? last + 1 : labelled->depth);
     }
     return err;
 }
@@ -201,13 +201,12 @@ static int add_sample(struct making *making, const struct profile_sample *sample
                               &report->profile->stacks[sample->stack], labelled);
     if (!err)
         err = label_of_call(report, sample, &elapsed.call);
-    size_t depth = labelled->depth;
+    size_t depth = making->depth[sample->stack];
     use.activity = sample->state == THREAD_RUNNING    ? REPORT_RUNNING
                    : sample->state == THREAD_RUNNABLE ? REPORT_RUNNABLE
                    : idle                             ? REPORT_IDLE
                                                       : REPORT_WAITING;
     if (use.activity >= REPORT_WAITING && sample->state != THREAD_UNKNOWN) {
-        depth = making->wait_depth[sample->stack];
         use.is_lock = making->lock_frame[sample->stack] != NO_LOCK;
         use.call = elapsed.call;
     }
@@ -291,9 +290,9 @@ static int count_samples(struct report *report)
         .report = report,
         .thread_of = calloc(report->view->sample_count + 1, sizeof *making.thread_of),
         .lock_frame = calloc(report->profile->stack_count + 1, sizeof *making.lock_frame),
-        .wait_depth = calloc(report->profile->stack_count + 1, sizeof *making.wait_depth),
+        .depth = calloc(report->profile->stack_count + 1, sizeof *making.depth),
     };
-    int err = making.thread_of && making.lock_frame && making.wait_depth ? 0 : -ENOMEM;
+    int err = making.thread_of && making.lock_frame && making.depth ? 0 : -ENOMEM;
     if (!err)
         err = look_at_stacks(&making);
     if (!err)
@@ -302,7 +301,7 @@ static int count_samples(struct report *report)
         err = make_trees(&making);
     free(making.thread_of);
     free(making.lock_frame);
-    free(making.wait_depth);
+    free(making.depth);
     free(making.labelled.labels);
     return err;
 }

@@ -140,10 +140,9 @@ static void test_golden_text(void **state)
         "      0.40      9.40        1  work\n"
         "\n"
         "Waiting: 10.00 s of thread time\n"
-        "    SELF s   TOTAL s  THREADS  CALL                      PATH\n"
-        "      6.00      6.00        1  uninterruptible: fsync    work > save > fsync\n"
-        "      4.00      4.00        1  futex                     work > save > "
-        "__pthread_mutex_lock\n"
+        "    SELF s   TOTAL s  THREADS  CALL                      PATH, below work\n"
+        "      6.00      6.00        1  uninterruptible: fsync    save > fsync\n"
+        "      4.00      4.00        1  futex                     save > __pthread_mutex_lock\n"
         "\n"
         "Idle: 10.00 s of thread time\n"
         "    SELF s   TOTAL s  THREADS  NEVER WOKE  CALL                      PATH\n"
@@ -183,6 +182,86 @@ static void test_who_holds_it_up(void **state)
                "\"waiter_path\":\"lock\"}]");
 }
 
+/* A thread that is joined holds nothing up. */
+static void test_the_end_of_a_thread_is_no_lock(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    uint32_t waiting = place(profile, PROFILE_NO_MAPPING, "join");
+    process_of(profile, 10, "app");
+    make_wait(profile, waiting, NULL, 100);
+    profile->waits[0].kind = make_string(profile, "end of a thread");
+    assert_lacks(profile, "Who holds it up");
+}
+
+/* Waits are named, and what starts threads or is inside of libraries is not shown. */
+static void test_paths_are_of_the_program(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    uint32_t app = make_mapping(profile, 0x400000, "/srv/app", "aa");
+    uint32_t libc = make_mapping(profile, 0x7f0000000000, "/usr/lib/libc.so.6", "bb");
+    uint32_t cxx = make_mapping(profile, 0x7f1000000000, "/usr/lib/libstdc++.so.6.0.30", "cc");
+    uint32_t start = place(profile, libc, "start_thread");
+    uint32_t routine = make_location(profile, 0x7f1000000111, cxx, 0, NULL);
+    uint32_t invoke = place(profile, app, "std::__invoke_impl"), run = place(profile, app, "run");
+    uint32_t guard = place(profile, app, "std::lock_guard::lock_guard");
+    uint32_t lock = place(profile, libc, "pthread_mutex_lock");
+    uint32_t copy = place(profile, libc, "memcpy"), inner = place(profile, libc, "copy_loop");
+    struct spent waits = {"a", 1, THREAD_SLEEPING, "futex", 5000, false, 0};
+    struct spent runs = {"a", 1, THREAD_RUNNING, "", 5000, false, 0};
+    struct profile_wait wait = {.kind = make_string(profile, "mutex"),
+                                .resource = make_string(profile, "mutex g_lock"),
+                                .owner_process = PROFILE_NO_OWNER,
+                                .owner_stack = PROFILE_NO_STACK};
+    process_of(profile, 10, "app");
+    SPEND(profile, waits, lock, guard, run, invoke, routine, start);
+    SPEND(profile, runs, inner, copy, run, invoke, routine, start);
+    assert_int_equal(profile_add_wait(profile, &wait, &profile->samples[0].wait_plus_1), 0);
+    profile->samples[0].wait_plus_1++;
+    ASSERT_REPORT(profile, " 1 thread waits 5.00 s for mutex g_lock, which run takes\n");
+    ASSERT_REPORT(profile, "PATH\n      5.00      5.00        1  run > memcpy\n");
+    ASSERT_REPORT(profile, "  mutex g_lock              run > pthread_mutex_lock\n");
+}
+
+/* Paths that differ only in their middle, in the middle of a long name, or in how often a function
+ * calls itself. */
+static void test_no_two_rows_look_alike(void **state)
+{
+    enum { ROWS = 6, DEPTH = 14 };
+    static const char long_name[] = "a_name_that_is_as_long_as_templates";
+    struct fgprof_profile *profile = *state;
+    uint32_t locations[DEPTH], recursion = place(profile, PROFILE_NO_MAPPING, "recursive_function");
+    for (uint32_t row = 0; row < ROWS; row++) {
+        struct spent runs = {"a", 1, THREAD_RUNNING, "", 1000 - row * 10, false, 0};
+        for (size_t i = 0; i < DEPTH; i++) {
+            char name[160];
+            if (i == 7)
+                snprintf(name, sizeof name, "%s_%u_%s", row < 3 ? long_name : "middle", row,
+                         long_name);
+            else
+                snprintf(name, sizeof name, "function_number_%zu", i);
+            locations[i] = place(profile, PROFILE_NO_MAPPING, name);
+        }
+        spend(profile, &runs, locations, DEPTH);
+    }
+    for (size_t depth = 10; depth < 13; depth++) {
+        struct spent runs = {"a", 1, THREAD_RUNNING, "", 500 + depth, false, 0};
+        for (size_t i = 0; i < depth; i++)
+            locations[i] = recursion;
+        spend(profile, &runs, locations, depth);
+    }
+    char *text = written(profile, FGPROF_REPORT, NULL), *rest = strstr(text, "  PATH") + 1;
+    char *paths[ROWS + 3];
+    size_t count = 0;
+    strtok_r(rest, "\n", &rest);
+    for (char *row; count < ROWS + 3 && (row = strtok_r(NULL, "\n", &rest)); count++) {
+        paths[count] = row + strlen("      1.00      1.00        1");
+        for (size_t i = 0; i < count; i++)
+            assert_string_not_equal(paths[i], paths[count]);
+    }
+    assert_int_equal(count, ROWS + 3);
+    free(text);
+}
+
 /* Idle time is no thread's, and nothing that older recordings have. */
 static void test_where_time_went(void **state)
 {
@@ -212,7 +291,8 @@ static void test_where_time_went(void **state)
                "\"running_at_once_ns\":[20000000,10000000],\"on_cpu\":");
     uint32_t other;
     assert_int_equal(profile_add_process(profile, 11, "other", &other), 0);
-    ASSERT_REPORT(profile, "\nWhere time went: 7.56 s elapsed in 2 processes, 0.02 s of it idle;");
+    ASSERT_REPORT(
+        profile, "\nWhere time went: 7.56 s in all, of 2 processes in 10.00 s, 0.02 s of it idle;");
 }
 
 static void test_golden_json(void **state)
@@ -299,7 +379,7 @@ static void test_a_wait_for_a_lock_is_never_idle(void **state)
     process_of(profile, 77, "app");
     SPEND(profile, waits, lock, guard, user);
     ASSERT_REPORT(profile, "  1. 1 thread waits 10.00 s for a lock that update takes\n"
-                           "     update > std::lock_guard::lock_guard > ___pthread_mutex_lock\n");
+                           "     update > ___pthread_mutex_lock\n");
     ASSERT_REPORT(profile, "Next, which thread holds the lock, if the process still runs:\n"
                            "  fgprof-c dump -p 77\n");
     assert_lacks(profile, "Idle");
@@ -526,6 +606,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_golden_text, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_who_holds_it_up, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_the_end_of_a_thread_is_no_lock, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_paths_are_of_the_program, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_no_two_rows_look_alike, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_where_time_went, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_golden_json, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_nothing_sampled, set_up, tear_down),
