@@ -72,7 +72,7 @@ _fgprof_c()
     record) options="$processes $threads $ticks $names $keeping -f --format" ;;
     dump) options="$processes $threads $names $write --capture -g --group --addresses --json" ;;
     convert) options="$write $shown -f --format --kind --blame" ;;
-    diff) options="$write $shown -f --format -n --normalize" formats="folded html report" ;;
+    diff) options="$write $shown -f --format -n --normalize --no-normalize" formats="folded html report" ;;
     report) options="$write --json" ;;
     *) return ;;
     esac

@@ -851,10 +851,10 @@ FGPROF_API int fgprof_recording_version(const char *path, unsigned *ret_version)
  * blue what shrank. FGPROF_FOLDED: sorted lines "root;caller;leaf COUNT1 COUNT2" for flamegraph.pl,
  * as difffolded.pl writes them (brendangregg/FlameGraph). Each profile is filtered and folded by
  * its own settings. If `is_normalized`, the counts of `before` are scaled so that both have the
- * same total. FGPROF_REPORT and FGPROF_REPORT_JSON, of profiles of objects alone: what has grown
- * and shrunk the most. Errors: those of fgprof_profile_write, and -EINVAL for other formats, or if
- * one profile is of time and the other of objects, or they are of objects of two kinds, or for a
- * report if fgprof_profile_subtract can't take them. */
+ * same total. FGPROF_REPORT: what has grown and shrunk the most, in words; FGPROF_REPORT_JSON: the
+ * same of profiles of objects alone. Errors: those of fgprof_profile_write, and -EINVAL for other
+ * formats, or if one profile is of time and the other of objects, or they are of objects of two
+ * kinds, or for a report if fgprof_profile_subtract can't take them. */
 FGPROF_API int fgprof_profile_write_difference(const fgprof_profile *before,
                                                const fgprof_profile *after,
                                                enum fgprof_format format, bool is_normalized,

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#define ALIKE 0.02 /* of durations */
+
 struct two_profiles {
     fgprof_profile *before, *after;
 };
@@ -26,15 +28,27 @@ static bool fit(const struct cli_options *options, const struct two_profiles *pr
                 names[0], names[1]);
         return false;
     }
-    if (options->format == FGPROF_REPORT && !has_objects) {
-        fputs("fgprof-c: only differences of objects have a report: for time, give -f "
-              "folded or html\n",
-              stderr);
-        return false;
-    }
     /* Both kinds of heap profiles have the same values. */
     if (has_objects)
         fgprof_profile_set_kind(profiles->after, fgprof_profile_kind(profiles->before));
+    return true;
+}
+
+/* Times of recordings that took differently long can't be compared as they are. Says so. */
+static bool is_normalized(const struct cli_options *options, const struct two_profiles *profiles)
+{
+    struct fgprof_summary before, after;
+    if (options->is_normalized || options->is_not_normalized || is_of_objects(profiles->before))
+        return options->is_normalized;
+    fgprof_profile_summary(profiles->before, &before, sizeof before);
+    fgprof_profile_summary(profiles->after, &after, sizeof after);
+    double ratio = after.elapsed_ns ? (double)before.elapsed_ns / (double)after.elapsed_ns : 1;
+    if (ratio > 1 - ALIKE && ratio < 1 + ALIKE)
+        return false;
+    fprintf(stderr,
+            "fgprof-c: %.1f s are compared with %.1f s: normalized, with as many samples before as "
+            "after (--no-normalize: as they are)\n",
+            (double)before.elapsed_ns / 1e9, (double)after.elapsed_ns / 1e9);
     return true;
 }
 
@@ -47,7 +61,7 @@ static int compare(const struct cli_options *options, const int *inputs)
     if (profiles.after && fit(options, &profiles))
         status = convert_written(options, fgprof_profile_write_difference(
                                               profiles.before, profiles.after, options->format,
-                                              options->is_normalized, STDOUT_FILENO));
+                                              is_normalized(options, &profiles), STDOUT_FILENO));
     fgprof_profile_free(profiles.before);
     fgprof_profile_free(profiles.after);
     return status;

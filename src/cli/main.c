@@ -99,8 +99,9 @@ static const struct {
          "Exit status: 0 the file was written, 1 it was not, 2 bad command line.\n"},
     [COMMAND_DIFF] =
         {"diff BEFORE.fgprof AFTER.fgprof [options]",
-         "  fgprof-c diff -n before.fgprof after.fgprof -o diff.html  # a page\n"
-         "  fgprof-c diff -n before.fgprof after.fgprof | flamegraph.pl >diff.svg\n"
+         "  fgprof-c diff before.fgprof after.fgprof -o diff.html     # a page\n"
+         "  fgprof-c diff before.fgprof after.fgprof -f report        # in words\n"
+         "  fgprof-c diff before.fgprof after.fgprof | flamegraph.pl >diff.svg\n"
          "  fgprof-c diff --on-cpu before.fgprof after.fgprof -o diff.folded\n",
          "Writes how two recordings differ: as a page that shows what grew in red and what\n"
          "shrank in blue, or as stacks, each with its samples in BEFORE and in AFTER, for\n"

@@ -60,6 +60,8 @@ static void write_pair(const struct profile_pair *pair, enum fgprof_format forma
 {
     if (format == FGPROF_HTML)
         output_html_difference(pair, is_normalized, sink);
+    else if (format == FGPROF_REPORT)
+        output_report_difference(pair, is_normalized, sink);
     else
         output_folded_difference(pair, is_normalized, sink);
 }
@@ -90,9 +92,9 @@ int output_write_difference(const struct fgprof_profile *before, const struct fg
 {
     if (!can_compare(before, after))
         return -EINVAL;
-    if (format == FGPROF_REPORT || format == FGPROF_REPORT_JSON)
+    if ((format == FGPROF_REPORT && profile_is_of_objects(before)) || format == FGPROF_REPORT_JSON)
         return write_report(before, after, format, fd);
-    if (format != FGPROF_FOLDED && format != FGPROF_HTML)
+    if (format != FGPROF_FOLDED && format != FGPROF_HTML && format != FGPROF_REPORT)
         return -EINVAL;
     struct profile_pair pair = {.before = before, .after = after};
     struct sink *sink = malloc(sizeof *sink);

@@ -34,6 +34,8 @@ void output_text(const struct fgprof_profile *profile, const struct profile_view
 void output_folded_difference(const struct profile_pair *pair, bool is_normalized,
                               struct sink *sink);
 void output_html_difference(const struct profile_pair *pair, bool is_normalized, struct sink *sink);
+void output_report_difference(const struct profile_pair *pair, bool is_normalized,
+                              struct sink *sink);
 
 /* As fgprof_profile_write and fgprof_profile_write_difference. */
 int output_write(const struct fgprof_profile *profile, enum fgprof_format format, int fd);

@@ -75,18 +75,37 @@ def test_diff_has_both_counts(world):
     before, after = kept(world), kept(world, "short", "400ms")
     counts = [folded(converted(world, path)) for path in (before, after)]
     path = world.path("diff.folded")
-    for option in [], ["--normalize"]:
+    for option in ["--no-normalize"], ["--normalize"], []:
         done = world.fgprof("diff", before, after, "-o", path, *option)
-        assert done.returncode == 0 and not done.stdout and not done.stderr, done
+        assert done.returncode == 0 and not done.stdout, done
+        assert re.fullmatch("" if option else r"fgprof-c: [\d.]+ s are compared with [\d.]+ s: normalized, "
+                            r"with as many samples before as after \(--no-normalize: as they are\)\n",
+                            done.stderr), done
         seen = {}
         for line in open(path).read().splitlines():
             stack, one, two = re.fullmatch(r"(.*\S) (\d+) (\d+)", line).groups()
             seen[tuple(stack.split(";"))] = (int(one), int(two))
         assert list(seen) and set(seen) == set(counts[0]) | set(counts[1])
-        scale = sum(counts[1].values()) / sum(counts[0].values()) if option else 1
+        scale = sum(counts[1].values()) / sum(counts[0].values()) if option != ["--no-normalize"] else 1
         for stack, (one, two) in seen.items():
             assert abs(one - counts[0].get(stack, 0) * scale) <= 1, stack
             assert two == counts[1].get(stack, 0), stack
+
+
+def test_diff_in_words(world):
+    before, after = kept(world), kept(world, "short", "400ms")
+    text = world.fgprof("diff", before, after, "-f", "report", "--no-normalize").stdout
+    assert re.match(r"fgprof-c diff\n  before: [\d.]+ s, \S+, recorded by: fgprof-c .*\n  after:  0\.\d+ s, ", text), text
+    times = re.findall(r"^ +([\d.]+) +([\d.]+) +([+-][\d.]+)  ", text, re.M)
+    assert len(times) > 4 and all(abs(float(two) - float(one) - float(change)) < 0.03
+                                  for one, two, change in times), text
+    grown, shrunk = text.split("\nGrown", 1)[1].split("\nShrunk:\n", 1)
+    assert not re.search(r" -\d", grown) and not re.search(r" \+\d", shrunk), text
+    assert re.search(r"^ +[\d.]+ +[\d.]+ +-0\.\d+  mutex mutex +run > in_lock > pthread_mutex_lock$", shrunk, re.M), text
+    assert "\n  normalized: times before are multiplied by 0." in world.fgprof(
+        "diff", before, after, "-f", "report").stdout
+    alike = world.fgprof("diff", before, before, "-f", "report")
+    assert "\nGrown: nothing\n\nShrunk: nothing\n" in alike.stdout and not alike.stderr, alike
 
 
 def test_flamegraph_paints_a_diff(world):
@@ -95,7 +114,7 @@ def test_flamegraph_paints_a_diff(world):
     path = world.path("painted.folded")
     red, blue = r'fill="rgb\(255,(\d+),\1\)"', r'fill="rgb\((\d+),\1,255\)"'
     for pair, wanted, other in (((before, after), blue, red), ((after, before), red, blue)):
-        world.fgprof("diff", *pair, "-o", path)
+        world.fgprof("diff", *pair, "-o", path, "--no-normalize")
         svg = flame_graph(path)
         values = [[int(v) for v in re.findall(colour, svg) if int(v) < 255] for colour in (wanted, other)]
         assert len(values[0]) > len(values[1]), values
@@ -185,7 +204,7 @@ def test_command_line_of_convert_and_diff(world):
                             (["diff", "a"], "two recordings"), (["convert", "a", "-f", "svg"], "svg"),
                             (["convert", "a", "-o", "x.svg"], "x.svg"),
                             (["convert", "a", "-n"], "no option '-n'"),
-                            (["diff", "a", "b", "-f", "raw"], "folded or html"),
+                            (["diff", "a", "b", "-f", "raw"], "folded, html or report"),
                             (["convert", "a", "--normalize"], "normalize"),
                             (["diff", "a", "b", "--on-cpu", "--off-cpu"], "exclude")):
         done = world.fgprof(*arguments)

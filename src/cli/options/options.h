@@ -72,7 +72,7 @@ struct cli_options {
     bool has_native_frames;
     uint64_t debuginfod_limit_ns; /* 0: no server is asked */
     size_t max_depth;
-    bool is_normalized;
+    bool is_normalized, is_not_normalized; /* neither: if it is needed */
 
     enum fgprof_dump_format dump_format;
     enum fgprof_format format;

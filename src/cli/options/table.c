@@ -275,8 +275,7 @@ static bool set_format(struct cli_options *options, const char *value)
 static bool set_difference_format(struct cli_options *options, const char *value)
 {
     if (strcmp(value, "folded") != 0 && strcmp(value, "html") != 0 && strcmp(value, "report") != 0)
-        return complain("format of a difference", value,
-                        "give folded, html, or for objects report");
+        return complain("format of a difference", value, "give folded, html or report");
     return set_format(options, value);
 }
 
@@ -522,9 +521,11 @@ const struct cli_option option_table[] = {
     {"max-depth", 0, "N", LOOKING, OPTIONS_SHOWN, set_max_depth, 0,
      "keep the N frames nearest the leaf (default 1024)", false},
     {"normalize", 'n', NULL, BIT(DIFF), OPTIONS_SHOWN, NULL, FLAG(is_normalized),
-     "scale BEFORE to as many samples as AFTER, for\n"
-     "recordings of different lengths",
+     "scale BEFORE to as many samples as AFTER, as is done\n"
+     "if their durations differ",
      true},
+    {"no-normalize", 0, NULL, BIT(DIFF), OPTIONS_SHOWN, NULL, FLAG(is_not_normalized),
+     "leave the counts as they are", true},
     {"group", 'g', NULL, BIT(DUMP), OPTIONS_SHOWN, set_group, 0,
      "group threads with equal stacks, most threads first", true},
     {"addresses", 0, NULL, BIT(DUMP), OPTIONS_SHOWN, set_addresses, 0,

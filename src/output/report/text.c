@@ -1,11 +1,10 @@
 /* The report as text: at most 100 lines, without colours. */
+#include "output/report/paths.h"
 #include "output/report/report.h"
 #include "base/utf8.h"
 
 #include <inttypes.h>
 #include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define COMMAND_COLUMNS 100
 #define REASON_COLUMNS 200
@@ -115,126 +114,6 @@ static void append_holders(struct buffer *buffer, const struct report *report)
         buffer_print(buffer, "  and %zu more\n", report->holds_left_out);
 }
 
-/* The paths of a table's rows: without the functions that they have in common, but for the last of
- * these, and with those that tell two rows apart. */
-struct row_paths {
-    struct {
-        uint32_t *all, *labels; /* the latter is shown, and a part of the former */
-        size_t depth, kept;
-        struct buffer text;
-    } rows[REPORT_PATHS_MAX];
-    size_t count;
-    size_t common; /* how many functions at the root are left out */
-    int error;
-};
-
-static size_t common_depth(const uint32_t *one, size_t one_depth, const uint32_t *other,
-                           size_t other_depth)
-{
-    size_t depth = 0;
-    while (depth < one_depth && depth < other_depth && one[depth] == other[depth])
-        depth++;
-    return depth;
-}
-
-static void leave_out_common(struct row_paths *paths)
-{
-    size_t common = paths->count > 1 ? SIZE_MAX : 0;
-    for (size_t i = 0; i < paths->count && common; i++) {
-        size_t depth = common_depth(paths->rows[0].labels, paths->rows[0].depth,
-                                    paths->rows[i].labels, paths->rows[i].depth);
-        common = depth < common ? depth : common;
-    }
-    paths->common = common ? common - 1 : 0;
-    for (size_t i = 0; i < paths->count; i++) {
-        paths->rows[i].labels += paths->common;
-        paths->rows[i].depth -= paths->common;
-    }
-}
-
-static void write_row(const struct report *report, struct row_paths *paths, size_t row)
-{
-    struct buffer *text = &paths->rows[row].text;
-    text->length = 0;
-    call_path_append(text, &report->labels, paths->rows[row].labels, paths->rows[row].depth,
-                     paths->rows[row].kept);
-    paths->error = text->error ? text->error : paths->error;
-}
-
-/* Long paths lose their middle, which may be where two of them differ. */
-static void tell_apart(const struct report *report, struct row_paths *paths, size_t one,
-                       size_t other)
-{
-    if (strcmp(paths->rows[one].text.bytes, paths->rows[other].text.bytes) != 0)
-        return;
-    size_t differs = common_depth(paths->rows[one].labels, paths->rows[one].depth,
-                                  paths->rows[other].labels, paths->rows[other].depth);
-    paths->rows[other].kept = differs;
-    write_row(report, paths, other);
-    if (paths->rows[one].kept != CALL_PATH_NONE_KEPT)
-        return;
-    paths->rows[one].kept = differs;
-    write_row(report, paths, one);
-}
-
-/* Of a function that calls itself, only the depth differs. */
-static void add_depths(struct row_paths *paths)
-{
-    for (size_t i = 1; i < paths->count; i++) {
-        bool is_alike = false;
-        for (size_t j = 0; j < i; j++)
-            is_alike |= strcmp(paths->rows[i].text.bytes, paths->rows[j].text.bytes) == 0;
-        if (is_alike)
-            buffer_print(&paths->rows[i].text, " (%zu deep)", paths->rows[i].depth);
-        paths->error = paths->rows[i].text.error ? paths->rows[i].text.error : paths->error;
-    }
-}
-
-static void row_paths_make(struct row_paths *paths, const struct report *report,
-                           enum report_activity activity, size_t count)
-{
-    for (size_t i = 0; i < count && !paths->error; i++) {
-        paths->error =
-            call_tree_path(&report->trees[activity], report->paths[activity].rows[i].node,
-                           &paths->rows[i].all, &paths->rows[i].depth);
-        if (paths->error)
-            return;
-        size_t first = call_path_start(&report->labels, paths->rows[i].all, paths->rows[i].depth);
-        paths->rows[i].labels = paths->rows[i].all + first;
-        paths->rows[i].depth -= first;
-        paths->rows[i].kept = CALL_PATH_NONE_KEPT;
-        paths->count++;
-    }
-    leave_out_common(paths);
-    for (size_t i = 0; i < count && !paths->error; i++) {
-        write_row(report, paths, i);
-        for (size_t j = 0; j < i && !paths->error; j++)
-            tell_apart(report, paths, j, i);
-    }
-    if (!paths->error)
-        add_depths(paths);
-}
-
-static void row_paths_free(struct row_paths *paths)
-{
-    for (size_t i = 0; i < paths->count; i++) {
-        free(paths->rows[i].all);
-        buffer_free(&paths->rows[i].text);
-    }
-}
-
-static void append_path_title(struct buffer *buffer, const struct report *report,
-                              const struct row_paths *paths)
-{
-    buffer_puts(buffer, "PATH");
-    if (paths->common) {
-        buffer_puts(buffer, ", below ");
-        call_path_append(buffer, &report->labels, paths->rows[0].labels - paths->common,
-                         paths->common, CALL_PATH_NONE_KEPT);
-    }
-    buffer_puts(buffer, "\n");
-}
-
 /* The columns and a line for each path, and how many more there are. */
 static void append_paths(struct buffer *buffer, const struct report *report,
                          enum report_activity activity, size_t max)
@@ -251,10 +130,13 @@ static void append_paths(struct buffer *buffer, const struct report *report,
     if (has_calls)
         buffer_print(buffer, "%-*s", CALL_COLUMNS + 2,
                      activity == REPORT_ELAPSED ? "STATE OR CALL" : "CALL");
-    struct row_paths row_paths = {0};
-    row_paths_make(&row_paths, report, activity, shown);
+    uint32_t nodes[REPORT_PATHS_MAX];
+    struct row_paths row_paths;
+    for (size_t i = 0; i < shown; i++)
+        nodes[i] = paths->rows[i].node;
+    row_paths_make(&row_paths, tree, &report->labels, nodes, shown);
     buffer->error = row_paths.error ? row_paths.error : buffer->error;
-    append_path_title(buffer, report, &row_paths);
+    row_paths_append_title(buffer, &row_paths);
     for (size_t i = 0; i < shown && !row_paths.error; i++) {
         const struct report_path *row = &paths->rows[i];
         const struct call_node *node = &tree->nodes[row->node];
