@@ -55,7 +55,7 @@ static const struct {
          "Keys: s t n sort by self, total, name (again: last second or since the start);\n"
          "T lists threads, Enter shows the marked thread's functions, Esc those of all;\n"
          "W lists what threads wait for, how many do, and which thread has it; / filters;\n"
-         "x hides idle threads; i shows time on a CPU only; arrows, PgUp, PgDn, Home and\n"
+         "x shows idle threads; i shows time on a CPU only; arrows, PgUp, PgDn, Home and\n"
          "End scroll; space holds the view; r counts from now; w writes the profile to a\n"
          "file; h shows help; q quits.\n",
          "Exit status: 0 the view was shown, 1 it could not be, 2 bad command line.\n"},

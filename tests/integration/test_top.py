@@ -82,10 +82,12 @@ class Terminal:
 
 
 @contextlib.contextmanager
-def top(world, target, *arguments, **options):
+def top(world, target, *arguments, shows_idle=True, **options):
     """Starts `top` on this process, or on what the arguments name if there is none."""
     which = ["-p", target.pid] if target else []
     terminal = Terminal(world, "top", *which, *arguments, **options)
+    if shows_idle:
+        terminal.press("x")
     try:
         yield terminal
     finally:
@@ -226,9 +228,18 @@ def test_top_leaves_out_waiting_and_idle_threads(world):
         terminal.shows("in_sleep")
         terminal.press("x")
         terminal.shows("all threads except idle ones", "in_spin")
-        terminal.hides("in_sleep", "in_lock", "in_pipe")
+        terminal.hides("in_sleep", "in_pipe")
         terminal.press("x")
         terminal.shows("in_sleep")
+
+
+def test_top_opens_without_idle_threads(world):
+    """A thread that waits for a lock is not idle."""
+    with world.running("states", 60) as target, top(world, target, shows_idle=False) as terminal:
+        terminal.shows("all threads except idle ones", "in_spin", "in_lock")
+        terminal.hides("in_sleep", "in_pipe")
+        terminal.press("x")
+        terminal.shows("in_sleep", "in_pipe", "in_spin")
 
 
 def time_in_sleep(terminal):
@@ -345,7 +356,7 @@ def test_top_ends_when_its_terminal_is_gone(world):
 def test_top_leaves_the_terminal_alone_where_it_cannot_attach(world):
     class Nobody:
         pid = 4194304 + 1  # more than the highest possible id
-    with top(world, Nobody) as terminal:
+    with top(world, Nobody, shows_idle=False) as terminal:
         assert terminal.end() == 1
         assert not terminal.drawn
         assert b"process" in terminal.sampler.stderr.read()

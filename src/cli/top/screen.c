@@ -61,7 +61,7 @@ static const char *const help[] = {
     "T      switch between threads and functions",
     "W      what threads wait for, how many do, and which thread has it",
     "Enter  functions of the marked thread;  Esc  of all threads again",
-    "x      hide idle threads, which only sleep in one place; or show them",
+    "x      show idle threads, which only sleep in one place; or hide them",
     "i      functions: only time on a CPU, or all time",
     "r      count from now on      space  hold the view, or go on",
     "w      write the profile so far; the file's ending is the format:",
@@ -108,7 +108,7 @@ static void draw_foot(const struct top_screen *screen)
     } else if (*screen->message) {
         put_text(screen->message, COLS - 1);
     } else {
-        put_format("q quit  h help  s self  t total  / filter  T threads  W waits  x no idle"
+        put_format("q quit  h help  s self  t total  / filter  T threads  W waits  x idle"
                    "  w write");
     }
 }

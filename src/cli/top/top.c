@@ -456,7 +456,7 @@ static void name_target(const struct cli_options *options, char *name, size_t na
 int command_top(const struct cli_options *options)
 {
     char name[128] = "";
-    struct top top = {.screen = {.target = name}, .signal_fd = -1};
+    struct top top = {.screen = {.target = name, .choice.hides_idle = true}, .signal_fd = -1};
     bool was_shown = false;
     fgprof_recorder *recorder = NULL;
     fgprof_options *library = options_for_library(options);

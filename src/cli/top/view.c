@@ -117,6 +117,14 @@ static int count_waits(struct top_view *view)
     return 0;
 }
 
+/* As in reports, a thread that waits for a lock is never idle: it has something to do. */
+static bool waits_idly(const struct fgprof_activity *activity)
+{
+    return activity->state == FGPROF_STATE_WAITING &&
+           strncmp(activity->resource, "mutex", 5) != 0 &&
+           strncmp(activity->resource, "read-write lock", 15) != 0;
+}
+
 static int count_activities(struct top_view *view)
 {
     fgprof_activities *activities;
@@ -134,7 +142,7 @@ static int count_activities(struct top_view *view)
             if (view->activities[next].tid != activity->tid)
                 break;
         }
-        if (next > first + 1 || activity->state != FGPROF_STATE_WAITING)
+        if (next > first + 1 || !waits_idly(activity))
             view->busy_tids[view->busy_count++] = activity->tid;
     }
     return 0;

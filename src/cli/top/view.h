@@ -10,7 +10,7 @@
 struct top_choice {
     enum fgprof_kept kept;
     pid_t tid;       /* one thread's; 0: those of all threads */
-    bool hides_idle; /* leave out threads that only slept in one place */
+    bool hides_idle; /* leave out threads that only slept in one place, for no lock */
 };
 
 /* The profile so far, and its rows. */
