@@ -629,8 +629,9 @@ void output_firefox(const struct fgprof_profile *profile, const struct profile_v
         sink->error = -ENODATA;
         return;
     }
+    uint32_t *order = profile_timelines_idle_last(profile);
     firefox.leaves = calloc(profile->sample_count + 1, sizeof *firefox.leaves);
-    if (!firefox.leaves || strings_init(&firefox.strings) || add_stacks(&firefox))
+    if (!order || !firefox.leaves || strings_init(&firefox.strings) || add_stacks(&firefox))
         sink->error = -ENOMEM;
     json_begin(&json, NULL, '{');
     write_meta(profile, &json);
@@ -638,11 +639,12 @@ void output_firefox(const struct fgprof_profile *profile, const struct profile_v
     write_libraries(profile, &json);
     json_begin(&json, "threads", '[');
     for (size_t i = 0; i < profile->timeline_count && !sink->error; i++)
-        write_thread(&firefox, &profile->timelines[i], &json);
+        write_thread(&firefox, &profile->timelines[order[i]], &json);
     json_end(&json, ']');
     if (!sink->error)
         write_shared(&firefox, &json);
     json_end(&json, '}');
     sink_write(sink, "\n", 1);
     free_tables(&firefox);
+    free(order);
 }

@@ -211,10 +211,14 @@ static void write_timeline(const struct speedscope *speedscope,
 static void write_timelines(const struct speedscope *speedscope, struct json *json)
 {
     const struct fgprof_profile *profile = speedscope->profile;
+    uint32_t *order = profile_timelines_idle_last(profile);
+    if (!order)
+        json->sink->error = -ENOMEM;
     json_break_line(json);
     json_begin(json, "profiles", '[');
     for (size_t i = 0; i < profile->timeline_count && !json->sink->error; i++)
-        write_timeline(speedscope, &profile->timelines[i], json);
+        write_timeline(speedscope, &profile->timelines[order[i]], json);
+    free(order);
     if (!profile->timeline_count)
         write_timeline(speedscope, NULL, json);
     sink_write(json->sink, "\n", 1);

@@ -353,6 +353,11 @@ int profile_add_sample(struct fgprof_profile *profile, const struct profile_samp
 int profile_set_timelines(struct fgprof_profile *profile, const struct timeline *timeline,
                           const uint32_t *samples, const struct strings *strings);
 
+/* The numbers of the timelines: first those of threads that do more than wait for at least a tenth
+ * of their time, then the idle ones, each in their order. A wait for a lock is none of the latter,
+ * and time spent waiting for a CPU does not count. The caller frees them; NULL: no memory. */
+uint32_t *profile_timelines_idle_last(const struct fgprof_profile *profile);
+
 /* Once all locations have names: sets the mappings' has_* flags and the summary's
  * samples_unnamed. */
 void profile_finish(struct fgprof_profile *profile);

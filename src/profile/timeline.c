@@ -88,3 +88,34 @@ int profile_set_timelines(struct fgprof_profile *profile, const struct timeline 
     profile->has_timelines = true;
     return 0;
 }
+
+#define IDLE_SHARE_PERCENT 90 /* as in reports */
+
+static bool is_idle(const struct fgprof_profile *profile, const struct profile_timeline *timeline)
+{
+    double own_ns = 0, waiting_ns = 0;
+    for (size_t i = 0; i < timeline->run_count; i++) {
+        const struct profile_run *run = &profile->runs[timeline->first_run + i];
+        if (run->sample == PROFILE_NO_SAMPLE)
+            continue;
+        const struct profile_sample *sample = &profile->samples[run->sample];
+        const struct profile_wait *wait = sample_wait(profile, sample);
+        bool is_for_owner = wait && wait->owner_process != PROFILE_NO_OWNER;
+        own_ns += sample->state == THREAD_RUNNABLE ? 0 : (double)run->time_ns;
+        waiting_ns += sample->state == THREAD_SLEEPING && !is_for_owner ? (double)run->time_ns : 0;
+    }
+    return waiting_ns > 0 && 100 * waiting_ns >= IDLE_SHARE_PERCENT * own_ns;
+}
+
+uint32_t *profile_timelines_idle_last(const struct fgprof_profile *profile)
+{
+    uint32_t *numbers = calloc(profile->timeline_count + 1, sizeof *numbers);
+    size_t count = 0;
+    for (int idle = 0; idle < 2 && numbers; idle++) {
+        for (size_t i = 0; i < profile->timeline_count; i++) {
+            if (is_idle(profile, &profile->timelines[i]) == idle)
+                numbers[count++] = (uint32_t)i;
+        }
+    }
+    return numbers;
+}

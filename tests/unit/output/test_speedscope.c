@@ -122,6 +122,19 @@ static void test_lines_and_states(void **state)
                         "]}\n");
 }
 
+static void test_idle_threads_come_last(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    make_timelines(profile);
+    for (size_t i = 0; i < profile->sample_count; i++)
+        profile->samples[i].state = profile->samples[i].state == THREAD_RUNNING
+                                        ? THREAD_SLEEPING
+                                        : profile->samples[i].state;
+    char *text = written(profile, FGPROF_SPEEDSCOPE, NULL);
+    assert_true(strstr(text, "\"app/8 ") < strstr(text, "\"app/7\""));
+    free(text);
+}
+
 static void test_what_is_not_kept_is_a_gap(void **state)
 {
     struct fgprof_profile *profile = *state;
@@ -176,8 +189,11 @@ static void test_no_timeline_no_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_threads_in_the_order_of_time), TEST(test_lines_and_states),
-        TEST(test_what_is_not_kept_is_a_gap),    TEST(test_runs_are_joined),
+        TEST(test_threads_in_the_order_of_time),
+        TEST(test_lines_and_states),
+        TEST(test_idle_threads_come_last),
+        TEST(test_what_is_not_kept_is_a_gap),
+        TEST(test_runs_are_joined),
         TEST(test_no_timeline_no_file),
     };
     return cmocka_run_group_tests_name("output_speedscope", tests, NULL, NULL);
