@@ -161,6 +161,8 @@ def test_formats(world):
         kept = world.path("kept.fgprof")
         open(kept, "wb").write(body)
         report = world.fgprof("report", kept)
+        assert re.search(r"^  reason: the last [\d.]+ s: 10 s were asked for, and (there|the rest) is ",
+                         report.stdout, re.M), report.stdout
         assert report.returncode == 0 and "mutex g_first" in report.stdout, report
         # They have the order of time, of the seconds to come, too.
         assert world.fgprof("convert", kept, "-f", "speedscope").returncode == 0

@@ -165,12 +165,27 @@ static bool make(const struct request *request, struct answer *answer, const str
     return ok;
 }
 
+/* What is kept is cut only at some moments: there is more than was asked for, or less at the
+ * beginning. */
+static int say_how_long(const struct wanted *wanted, fgprof_profile *profile)
+{
+    struct fgprof_summary summary;
+    char text[128];
+    fgprof_profile_summary(profile, &summary, sizeof summary);
+    double given_s = (double)summary.elapsed_ns / 1e9, asked_s = (double)wanted->last_ns / 1e9;
+    snprintf(text, sizeof text, "the last %.2f s: %g s were asked for, and %s", given_s, asked_s,
+             given_s < asked_s ? "there is no more yet" : "the rest is kept with them");
+    return fgprof_profile_set_reason(profile, text);
+}
+
 static void write_profile(const struct request *request, struct answer *answer,
                           const struct wanted *wanted, fgprof_profile *profile)
 {
     const struct form *form = wanted->form;
     int err = fgprof_profile_set_command(profile, request->session->options->command_line);
     fgprof_profile_set_threads(profile, form->threads);
+    if (!err && wanted->last_ns)
+        err = say_how_long(wanted, profile);
     if (!err && request->session->is_for_one)
         err = fgprof_profile_leave_out(profile, "fgprof_http_handle");
     if (!err && !is_of_objects(wanted))
