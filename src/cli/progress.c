@@ -13,9 +13,50 @@ static bool is_shown(const struct cli_options *options)
     return !options->is_quiet && isatty(STDERR_FILENO);
 }
 
+#define NAMED_EVERY_NS 1000000000u
+
+/* Sums up the time on a CPU by the program's own functions. */
+static void find_busiest(const fgprof_activities *activities, struct progress *line)
+{
+    struct fgprof_activity row, other;
+    uint64_t most_ns = 0;
+    size_t count = fgprof_activities_count(activities);
+    for (size_t i = 0; i < count; i++) {
+        uint64_t sum_ns = 0;
+        fgprof_activities_get(activities, i, &row, sizeof row);
+        for (size_t j = 0; j < count && row.state == FGPROF_STATE_RUNNING && row.function; j++) {
+            fgprof_activities_get(activities, j, &other, sizeof other);
+            if (other.state == FGPROF_STATE_RUNNING && other.function &&
+                strcmp(other.function, row.function) == 0)
+                sum_ns += other.time_ns;
+        }
+        if (sum_ns <= most_ns)
+            continue;
+        most_ns = sum_ns;
+        snprintf(line->busiest, sizeof line->busiest, "%s", row.function);
+    }
+}
+
+static void name_busiest(const struct fgprof_progress *progress, struct progress *line)
+{
+    fgprof_profile *profile;
+    fgprof_activities *activities;
+    if (!line->recorder || progress->elapsed_ns - line->named_ns < NAMED_EVERY_NS)
+        return;
+    line->named_ns = progress->elapsed_ns;
+    if (fgprof_recorder_profile_so_far(line->recorder, &profile))
+        return;
+    if (fgprof_profile_activities(profile, &activities) == 0) {
+        find_busiest(activities, line);
+        fgprof_activities_free(activities);
+    }
+    fgprof_profile_free(profile);
+}
+
 static void show(const struct fgprof_progress *progress, void *context)
 {
-    const struct cli_options *options = context;
+    struct progress *line = context;
+    const struct cli_options *options = line->options;
     fprintf(stderr, CLEAR_LINE "%.1f s", (double)progress->elapsed_ns / 1e9);
     if (progress->duration_ns)
         fprintf(stderr, " of %.1f s", (double)progress->duration_ns / 1e9);
@@ -27,6 +68,11 @@ static void show(const struct fgprof_progress *progress, void *context)
             "  %" PRIu64 " threads  %" PRIu64 " samples  %" PRIu64 " stacks  %" PRIu64
             " ticks late",
             progress->threads, progress->samples, progress->stacks, progress->ticks_late);
+    name_busiest(progress, line);
+    if (*line->busiest) {
+        fputs("  busiest: ", stderr);
+        print_escaped(line->busiest);
+    }
     if (!progress->duration_ns && options->command == COMMAND_ATTACH)
         fputs("  Ctrl-C to finish", stderr);
     if (progress->deadlocks)
@@ -54,10 +100,10 @@ bool progress_enable_fetch(const struct cli_options *options, fgprof_options *li
     return !err;
 }
 
-void progress_enable(const struct cli_options *options, fgprof_options *library)
+void progress_enable(struct progress *progress, fgprof_options *library)
 {
-    if (is_shown(options))
-        fgprof_options_set_progress(library, show, (void *)(uintptr_t)options);
+    if (is_shown(progress->options))
+        fgprof_options_set_progress(library, show, progress);
 }
 
 void progress_clear(const struct cli_options *options)

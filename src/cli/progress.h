@@ -4,8 +4,17 @@
 
 #include "cli/options/options.h"
 
-/* Sets `library` to show progress if stderr is a terminal and the user has not given -q. */
-void progress_enable(const struct cli_options *options, fgprof_options *library);
+/* What the line is made of. */
+struct progress {
+    const struct cli_options *options;
+    fgprof_recorder *recorder; /* NULL: not made yet */
+    uint64_t named_ns;         /* when `busiest` was found, since the start */
+    char busiest[64];          /* the function with the most time on a CPU so far; "": none yet */
+};
+
+/* Sets `library` to show progress if stderr is a terminal and the user has not given -q.
+ * `progress`, whose options are set, must live as long as that. */
+void progress_enable(struct progress *progress, fgprof_options *library);
 
 /* Sets `library` to fetch debug information, with progress, if the user wants that. Returns false
  * if it can't be fetched, and prints the reason on stderr. */

@@ -252,6 +252,7 @@ int record_to_output(const struct cli_options *options, record_fn *record_to, in
 {
     int status = failed;
     struct output_file file = {.fd = -1};
+    struct progress progress = {.options = options};
     fgprof_recorder *recorder = NULL;
     fgprof_options *library = options_for_library(options);
     int err = open_output(options, &file);
@@ -259,9 +260,10 @@ int record_to_output(const struct cli_options *options, record_fn *record_to, in
         fprintf(stderr, "fgprof-c: out of memory\n");
     } else if (!err) {
         if (options->command != COMMAND_DUMP) /* a dump is one round */
-            progress_enable(options, library);
+            progress_enable(&progress, library);
         if (progress_enable_fetch(options, library))
             recorder = new_recorder(options, library);
+        progress.recorder = recorder;
         if (recorder)
             status = record_to(options, recorder, &file);
     }

@@ -281,6 +281,22 @@ def test_deadlocks_in_pprof(world):
     assert deadlocks(comments) == told, comments
 
 
+def test_the_busiest_function_is_on_the_progress_line(world):
+    terminal, side = os.openpty()
+    with world.running("states", 60) as target:
+        sampler = subprocess.Popen([world.program, "attach", "-p", str(target.pid), "-o", world.path("busy.folded")],
+                                   stdin=subprocess.DEVNULL, stderr=side)
+        os.close(side)
+        shown = b""
+        try:
+            while b"  busiest: in_spin  Ctrl-C to finish" not in shown:
+                shown += os.read(terminal, 4096)
+        finally:
+            sampler.terminate()
+            sampler.wait()
+            os.close(terminal)
+
+
 def test_a_deadlock_is_on_the_progress_line(world):
     terminal, side = os.openpty()
     with world.running("ring", 60, 2, 1) as target:
