@@ -480,7 +480,7 @@ def test_in_another_pid_namespace(world):
 
 def test_the_command_line_of_dump(world):
     for arguments, text in (((), "give its name or id, as in dump redis-server"), (("-p", "x"), "process id"),
-                            (("-p", "1", "--group", "--json"), "exclude"),
+                            (("-p", "1", "--group", "--json"), "combined"),
                             (("-p", "1", "--max-depth", "0"), "depth")):
         done = world.fgprof("dump", *arguments)
         assert done.returncode == 2 and text in done.stderr and not done.stdout, done.stderr

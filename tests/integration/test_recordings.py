@@ -206,7 +206,7 @@ def test_command_line_of_convert_and_diff(world):
                             (["convert", "a", "-n"], "no option '-n'"),
                             (["diff", "a", "b", "-f", "raw"], "folded, html or report"),
                             (["convert", "a", "--normalize"], "normalize"),
-                            (["diff", "a", "b", "--on-cpu", "--off-cpu"], "exclude")):
+                            (["diff", "a", "b", "--on-cpu", "--off-cpu"], "combined")):
         done = world.fgprof(*arguments)
         assert done.returncode == 2 and not done.stdout, (arguments, done)
         assert word in done.stderr, (arguments, done.stderr)
