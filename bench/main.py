@@ -30,7 +30,7 @@ import programs  # noqa: E402
 # Each is a module of bench/parts, with its TITLE, the TOOLS it runs beside fgprof-c, and report().
 PARTS = ["beside", "start", "pause", "wake", "threads", "churn", "unwind", "servers", "load",
          "cost", "names", "stacks", "steps", "page", "top", "truth", "corrections", "switches",
-         "owners", "labels", "heap", "growth", "serve", "record", "soak"]
+         "owners", "python", "labels", "heap", "growth", "serve", "record", "soak"]
 
 SEEDS = 1000000  # so many different ones; the one that is used is in the report
 
@@ -39,7 +39,7 @@ PACKAGES = {
     "gdb": "gdb", "eu-stack": "elfutils", "perf": "linux-perf",
     "offcputime": "libbpf-tools", "go": "golang-go",
     "redis-server": "redis-server", "redis-benchmark": "redis-tools",
-    "heaptrack": "heaptrack", "jeprof": "libjemalloc-dev", "valgrind": "valgrind", "node": "nodejs",
+    "heaptrack": "heaptrack", "python3": "python3", "jeprof": "libjemalloc-dev", "valgrind": "valgrind", "node": "nodejs",
     "nginx": "nginx-light", "wrk": "wrk",
     "postgres": "postgresql", "pgbench": "postgresql-contrib", "mariadbd": "mariadb-server",
 }
