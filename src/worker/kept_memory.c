@@ -76,7 +76,7 @@ static const struct {
     [KEPT_STRINGS] = {"strings", string_bytes, true},
     [KEPT_OBJECTS] = {"objects", object_bytes, true},
     [KEPT_LABELS] = {"labels", label_bytes, true},
-    [KEPT_RUNTIME_FRAMES] = {"runtime_frames", runtime_frame_bytes, true},
+    [KEPT_RUNTIME_FRAMES] = {"runtime_frames", runtime_frame_bytes, false},
     [KEPT_PROCESSES] = {"processes", process_bytes, true},
     [KEPT_MAPPINGS] = {"mappings", mapping_bytes, false},
     [KEPT_MODULES] = {"modules", module_bytes, false},

@@ -7,8 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of the program's code objects: when there are more, all are read anew. */
+/* Of the program's code objects, and of their tables of lines: when there are more, all are read
+ * anew. */
 #define CODES_MAX 16384u
+#define LINE_BYTES_MAX (16u << 20)
 
 /* ---- The interpreter ---- */
 
@@ -48,7 +50,7 @@ static void forget_codes(struct program_python *python)
 {
     for (size_t i = 0; i < python->code_count; i++)
         free(python->codes[i].lines);
-    python->code_count = 0;
+    python->code_count = python->line_bytes = 0;
     index_clear(&python->code_index, 0);
 }
 
@@ -58,8 +60,9 @@ static bool is_code_at(const void *owner, uint32_t item, const void *key)
     return python->codes[item].address == *(const uint64_t *)key;
 }
 
-static int read_code(const struct python_memory *memory, struct results *results,
-                     const struct python_code_head *head, struct known_code *known)
+static int read_code(struct program_python *python, const struct python_memory *memory,
+                     struct results *results, const struct python_code_head *head,
+                     struct known_code *known)
 {
     struct python_code code;
     int err = python_code_read(memory, head, &code);
@@ -73,6 +76,7 @@ static int read_code(const struct python_memory *memory, struct results *results
         return err;
     }
     free(known->lines);
+    python->line_bytes += code.line_bytes - known->line_bytes;
     known->head = *head;
     known->lines = code.lines;
     known->line_bytes = code.line_bytes;
@@ -86,7 +90,7 @@ static struct known_code *code_at(struct program_python *python, uint64_t addres
     uint32_t number = index_find(&python->code_index, hash, is_code_at, python, &address);
     if (number != INDEX_NONE)
         return &python->codes[number];
-    if (python->code_count >= CODES_MAX)
+    if (python->code_count >= CODES_MAX || python->line_bytes >= LINE_BYTES_MAX)
         forget_codes(python);
     if (array_reserve(&python->codes, &python->code_capacity, python->code_count + 1) ||
         index_add(&python->code_index, hash, (uint32_t)python->code_count))
@@ -114,7 +118,8 @@ static int name_frame(struct program_python *python, const struct python_memory 
     if (!known)
         return -ENOMEM;
     /* Another one may have been made where it was. */
-    int err = is_same_head(&known->head, &head) ? 0 : read_code(memory, results, &head, known);
+    int err =
+        is_same_head(&known->head, &head) ? 0 : read_code(python, memory, results, &head, known);
     if (err)
         return err;
     const struct python_code code = {

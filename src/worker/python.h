@@ -25,6 +25,7 @@ struct program_python {
     bool is_told;         /* the sampling thread was told of it */
     struct known_code *codes;
     size_t code_count, code_capacity;
+    size_t line_bytes; /* of all their tables of lines */
     struct index code_index;
 };
 

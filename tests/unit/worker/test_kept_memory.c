@@ -34,6 +34,12 @@ static void test_what_is_limited_is_what_is_shown(void **state)
     assert_int_equal(kept_bytes_limited(results, CHECKPOINT_BYTES), limited + added);
     assert_int_equal(array_reserve(&results->modules.items, &results->modules.capacity, 1), 0);
     assert_true(kept_bytes(results, CHECKPOINT_BYTES, KEPT_MODULES) > before[KEPT_MODULES]);
+    /* Nor can what does not go be limited: everything else would go for it. */
+    const struct runtime_frame frame = {.line = 1};
+    uint64_t address;
+    assert_int_equal(runtime_frames_add(&results->runtime_frames, &frame, &address), 0);
+    assert_true(kept_bytes(results, CHECKPOINT_BYTES, KEPT_RUNTIME_FRAMES) >
+                before[KEPT_RUNTIME_FRAMES]);
     assert_int_equal(kept_bytes_limited(results, CHECKPOINT_BYTES), limited + added);
 }
 
