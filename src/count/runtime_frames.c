@@ -49,7 +49,8 @@ const struct runtime_frame *runtime_frames_find(const struct runtime_frames *fra
                                                 uint64_t address)
 {
     uint64_t number = address - FIRST_ADDRESS;
-    return address >= FIRST_ADDRESS && number < frames->count ? &frames->items[number] : NULL;
+    return frames && address >= FIRST_ADDRESS && number < frames->count ? &frames->items[number]
+                                                                        : NULL;
 }
 
 size_t runtime_frames_bytes(const struct runtime_frames *frames)

@@ -30,7 +30,8 @@ int runtime_frames_text(struct runtime_frames *frames, const char *text, uint32_
 int runtime_frames_add(struct runtime_frames *frames, const struct runtime_frame *frame,
                        uint64_t *ret_address);
 
-/* The frame that the address stands for; NULL if it is an address of a process. */
+/* The frame that the address stands for; NULL if it is an address of a process. `frames` may be
+ * NULL: none. */
 const struct runtime_frame *runtime_frames_find(const struct runtime_frames *frames,
                                                 uint64_t address);
 

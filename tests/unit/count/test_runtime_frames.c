@@ -39,6 +39,7 @@ static void test_addresses_of_processes(void **state)
     assert_null(runtime_frames_find(&frames, 0x7fffffffffff));
     assert_null(runtime_frames_find(&frames, address + 1));
     assert_null(runtime_frames_find(&frames, UINT64_MAX));
+    assert_null(runtime_frames_find(NULL, address));
     runtime_frames_free(&frames);
 }
 
