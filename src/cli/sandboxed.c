@@ -128,29 +128,38 @@ static int open_once(struct result *result, const struct cli_options *options)
     return err;
 }
 
+/* A pipe that can't be read would fill, and its writer wait for ever: then nothing more is taken.
+ * Returns how many bytes were read; 0 at the end. */
+static size_t read_part(struct result *result, int from, char *part, size_t bytes)
+{
+    ssize_t got;
+    do
+        got = read(from, part, bytes);
+    while (got < 0 && errno == EINTR);
+    if (got < 0)
+        result->err = -errno;
+    return got < 0 ? 0 : (size_t)got;
+}
+
 /* Passes on what is in the child's pipe. Returns false at its end. */
 static bool take_output(struct result *result, const struct cli_options *options, int from)
 {
     char part[65536];
-    ssize_t got = read(from, part, sizeof part);
-    if (got < 0 && errno == EINTR)
-        return true;
-    if (got <= 0)
+    size_t got = read_part(result, from, part, sizeof part);
+    if (!got)
         return false;
     result->err = open_once(result, options);
     if (!result->err)
-        result->err = write_all(result->file.fd, part, (size_t)got);
+        result->err = write_all(result->file.fd, part, got);
     return !result->err;
 }
 
 static bool take_messages(struct result *result, int from)
 {
     char part[4096];
-    ssize_t got = read(from, part, sizeof part);
-    if (got < 0 && errno == EINTR)
-        return true;
-    if (got > 0 && result->messages.length < MESSAGES_BYTES_MAX)
-        buffer_write(&result->messages, part, (size_t)got);
+    size_t got = read_part(result, from, part, sizeof part);
+    if (got && result->messages.length < MESSAGES_BYTES_MAX)
+        buffer_write(&result->messages, part, got);
     return got > 0;
 }
 
