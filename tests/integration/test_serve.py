@@ -519,6 +519,15 @@ def test_the_page(world):
         try:
             browser.open(server.url)
             assert f"fixture-holders ({target.pid})" in browser.text("h1")
+            # The last minute is on it, and reloads itself with the view that was chosen.
+            minute = "document.getElementById('minute').contentWindow"
+            wait_for(lambda: browser.run(f"return !!{minute}.document.querySelector('#graph canvas')"),
+                     "the flame graph")
+            browser.run(f"{minute}.location.hash = 'search=lock'; {minute}.isOld = true")
+            wait_for(lambda: browser.run(f"return !{minute}.isOld && !!{minute}.document.querySelector("
+                                         "'#graph canvas')"), "the page anew")
+            assert browser.run(f"return {minute}.location.hash") == "#search=lock"
+            browser.run("document.getElementById('now').open = true")
             wait_for(lambda: "__GI___lll_lock_wait" in browser.text("#top") or "lock" in browser.text("#top"),
                      "the table")
             assert server.url in browser.text("#url") + "/"
