@@ -609,8 +609,8 @@ def test_a_dump_of_python(world):
     finally:
         target.kill()
         target.communicate()
-    assert len(threads) == 4 and all("_start" in functions(thread) or "clone" in functions(
-        thread)[-1] for thread in threads), threads
+    assert len(threads) == 4 and all(functions(thread)[-1].startswith(("__libc_start", "__clone"))
+                                     for thread in threads), threads
     texts = "\n".join(line.split("[", 1)[1] for line in said)
     assert re.search(r"^futex, semaphore \S+\]:$", texts, re.M), said
     assert re.search(rf"^recvfrom fd {fd} socket:\[\d+\] unix stream, "

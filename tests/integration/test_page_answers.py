@@ -129,7 +129,7 @@ def test_lock_that_is_held_in_the_third_second(world):
         held = [at for at in steps if "futex 100.0 %" in page.tip(at, worker)]
         assert 1.2 < held[-1] - held[0] + page.length() / 50 < 2.2 and held[0] > 1.5, held
         findings = texts(browser, "#findings li")
-        assert any("for a lock that wait_for_lock takes" in text for text in findings), findings
+        assert any("which wait_for_lock takes" in text for text in findings), findings
         page.drag(held[0] + 0.1, held[-1] - 0.1)
         found = page.functions()
         assert "wait_for_lock" in found and "at_work" not in found, found

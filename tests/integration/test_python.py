@@ -48,13 +48,8 @@ def dumped_stacks(text):
     """The same of a dump, of functions in Python files."""
     stacks = set()
     for thread in text.split("\nthread ")[1:]:
-        lines = thread.splitlines()[1:]
-        stack = []
-        for name, place in zip(lines[::2], lines[1::2]):
-            at = re.match(r"\t(.*\.py):(\d+) ", place)
-            if at:
-                stack.append((name.rsplit(".", 1)[-1], at[1], int(at[2])))
-        stacks.add(tuple(stack))
+        frames = re.findall(r"^ +(.*) \((.*\.py):(\d+)\)$", thread, re.M)
+        stacks.add(tuple((name.rsplit(".", 1)[-1], file, int(line)) for name, file, line in frames))
     return stacks
 
 

@@ -136,7 +136,7 @@ def test_it_is_killed_again_and_again(world):
     stderr = sampler.stderr.read()
     with open(world.path("out.folded")) as file:
         text = file.read()
-    assert sampler.returncode == 0 and len(killed) > 5, (sampler.returncode, killed, stderr)
+    assert sampler.returncode == 0 and len(killed) > 2, (sampler.returncode, killed, stderr)
     assert "could not be read" not in stderr and "not read" not in text, (stderr, text)
     assert float(re.search(r"([\d.]+) % cut", stderr)[1]) < 1, stderr
 
