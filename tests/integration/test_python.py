@@ -5,7 +5,8 @@ import re
 import shutil
 import subprocess
 
-from harness import HANGS_S, Missing, Skip, folded, has, need, ready, tool, users_build
+from harness import HANGS_S, Missing, Skip, folded, has, need, ready, tool, users_build, wait_for
+from test_serve import serving
 
 # Versions that can be read. The first is Debian 12's; the others are tried where they are.
 VERSIONS = ("3.11", "3.12", "3.13")
@@ -195,3 +196,16 @@ def test_the_gil_has_an_owner(world):
     holders = folded(world.fgprof("convert", kept, "--kind", "mutex", "-f", "folded").stdout)
     in_python = sum(count for stack, count in holders.items() if has(stack, "Thread.run", "work"))
     assert in_python > 0.5 * sum(holders.values()) > 0, holders
+
+
+def test_a_server_of_a_program_that_goes_on(world):
+    """A copy of what was counted so far has names, too, and so has what is kept."""
+    source = program(world, "sleepers")
+    with ready(interpreter("3.11"), source, world.path("stacks")) as target, \
+            serving(world, "-p", target.pid, "--keep", "60s") as server:
+        wait_for(lambda: "Server.handle" in server.text("/debug/fgprof?last=60s&format=folded"), "a sample")
+        for path in ("/debug/fgprof?last=60s&format=folded", "/debug/fgprof?seconds=1&format=folded",
+                     "/debug/fgprof?last=60s&format=folded"):
+            stacks = folded(server.text(path))
+            assert any(has(stack, "Server.serve", "Server.handle", "sleep") for stack in stacks), (path, stacks)
+        assert int(re.search(r'fgprof_kept_bytes\{kind="runtime_frames"\} (\d+)', server.text("/metrics"))[1]) > 0
