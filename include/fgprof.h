@@ -562,6 +562,8 @@ struct fgprof_function {
     uint64_t self_ns;                     /* in the function itself */
     uint64_t total_ns;                    /* in it and in all that it called */
     uint64_t state_ns[FGPROF_STATES_MAX]; /* total_ns, by what the thread was doing */
+    uint64_t own_ns; /* in it and in what the C or C++ library or the kernel did for it; all self_ns
+                        of these is some caller's own_ns, as in struct fgprof_activity */
 };
 
 /* The time of one thread in one state, system call and function, and for one resource. */

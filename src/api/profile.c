@@ -29,7 +29,7 @@ static void sized_copy(void *to, size_t to_bytes, const void *from, size_t from_
                    "no padding at the end of " #type)
 
 SIZED_ENDS_WITH(struct fgprof_summary, python_version);
-SIZED_ENDS_WITH(struct fgprof_function, state_ns);
+SIZED_ENDS_WITH(struct fgprof_function, own_ns);
 SIZED_ENDS_WITH(struct fgprof_activity, resource);
 SIZED_ENDS_WITH(struct fgprof_wait, time_ns);
 SIZED_ENDS_WITH(struct fgprof_span_query, last_ns);

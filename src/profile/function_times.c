@@ -80,13 +80,16 @@ static uint32_t function_at(const struct fgprof_profile *profile, const struct f
 
 /* `counted`: for each function, the last sample that it was counted for, + 1. */
 static void add_sample(const struct fgprof_profile *profile, const struct functions *functions,
-                       size_t sample_number, size_t *counted, struct fgprof_function *rows)
+                       struct places *places, size_t sample_number, size_t *counted,
+                       struct fgprof_function *rows)
 {
     const struct profile_sample *sample = &profile->samples[sample_number];
+    const struct profile_stack *stack = &profile->stacks[sample->stack];
     struct frame_walk walk = {0};
     struct profile_frame frame;
-    for (bool is_leaf = true;
-         frame_next_from_leaf(profile, &profile->stacks[sample->stack], &walk, &frame);
+    if (place_of_stack(places, stack, &frame) != PLACE_NONE)
+        rows[function_at(profile, functions, &frame)].own_ns += sample->time_ns;
+    for (bool is_leaf = true; frame_next_from_leaf(profile, stack, &walk, &frame);
          is_leaf = false) {
         uint32_t function = function_at(profile, functions, &frame);
         if (is_leaf)
@@ -118,16 +121,18 @@ int profile_functions(const struct fgprof_profile *profile, const pid_t *tids, s
     int err = functions_number(profile, &functions);
     if (err)
         return err;
+    struct places places;
+    err = places_init(&places, profile);
     size_t *counted = calloc(functions.count + 1, sizeof *counted);
     struct fgprof_function *rows = calloc(functions.count + 1, sizeof *rows);
-    if (counted && rows) {
+    if (!err && counted && rows) {
         for (size_t i = 0; i < functions.count; i++) {
             rows[i].name = name_of(profile, &functions.keys[i]);
             rows[i].module = strings_get(&profile->strings, functions.keys[i].module);
         }
         for (size_t i = 0; i < profile->sample_count; i++) {
             if (is_wanted(profile, &profile->samples[i], tids, tid_count))
-                add_sample(profile, &functions, i, counted, rows);
+                add_sample(profile, &functions, &places, i, counted, rows);
         }
         *ret_rows = rows;
         *ret_count = functions.count;
@@ -136,6 +141,7 @@ int profile_functions(const struct fgprof_profile *profile, const pid_t *tids, s
         err = -ENOMEM;
     }
     free(counted);
+    places_free(&places);
     functions_free(&functions);
     return err;
 }

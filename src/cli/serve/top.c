@@ -15,8 +15,8 @@
 static int compare(const void *a, const void *b)
 {
     const struct fgprof_function *left = a, *right = b;
-    if (left->self_ns != right->self_ns)
-        return left->self_ns > right->self_ns ? -1 : 1;
+    if (left->own_ns != right->own_ns)
+        return left->own_ns > right->own_ns ? -1 : 1;
     return (left->total_ns < right->total_ns) - (left->total_ns > right->total_ns);
 }
 
@@ -25,7 +25,7 @@ static void put_row(FILE *out, const struct fgprof_function *row, double all_ns)
     const char *slash = strrchr(row->module, '/');
     const char *module = slash ? slash + 1 : row->module;
     uint64_t running_ns = row->state_ns[FGPROF_STATE_RUNNING];
-    fprintf(out, "%7.1f %7.1f %7.1f  ", 100 * (double)row->self_ns / all_ns,
+    fprintf(out, "%7.1f %7.1f %7.1f  ", 100 * (double)row->own_ns / all_ns,
             100 * (double)row->total_ns / all_ns, 100 * (double)running_ns / all_ns);
     if (row->name) {
         put_escaped(out, row->name);
@@ -52,7 +52,7 @@ static int put_table(FILE *out, const fgprof_profile *profile, const fgprof_func
             "The last %.1f s, in percent of one thread all the time\n"
             "  SELF%%  TOTAL%%    RUN%%  FUNCTION\n",
             (double)summary.elapsed_ns / 1e9);
-    for (size_t i = 0; i < count && i < ROWS_MAX && rows[i].self_ns; i++)
+    for (size_t i = 0; i < count && i < ROWS_MAX && rows[i].own_ns; i++)
         put_row(out, &rows[i], (double)summary.elapsed_ns);
     free(rows);
     return 0;

@@ -163,11 +163,11 @@ static void put_function(const struct top_layout *layout, int y, size_t column, 
 static void draw_function(const struct top_screen *screen, const struct top_layout *layout, int y,
                           const struct top_function *row)
 {
-    put_number(layout, y, FUNCTION_SELF, 1, top_percent(screen, row->recent_self_ns));
+    put_number(layout, y, FUNCTION_SELF, 1, top_percent(screen, row->recent_own_ns));
     put_number(layout, y, FUNCTION_TOTAL, 1, top_percent(screen, row->recent_total_ns));
     if (go_to_cell(layout, y, FUNCTION_STATES))
         put_states(row->recent_state_ns, STATES_COLUMNS);
-    put_number(layout, y, FUNCTION_SELF_S, 2, (double)row->self_ns / 1e9);
+    put_number(layout, y, FUNCTION_SELF_S, 2, (double)row->own_ns / 1e9);
     put_number(layout, y, FUNCTION_TOTAL_S, 2, (double)row->total_ns / 1e9);
     put_function(layout, y, FUNCTION_NAME, row->name, row->module, "");
     put_cell(layout, y, FUNCTION_MODULE, basename(row->module));

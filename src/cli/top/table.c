@@ -37,10 +37,10 @@ static bool top_filter_matches(const struct top_filter *filter, const char *text
 static int compare_self(const void *a, const void *b)
 {
     const struct top_function *left = a, *right = b;
-    if (left->recent_self_ns != right->recent_self_ns)
-        return left->recent_self_ns < right->recent_self_ns ? 1 : -1;
-    if (left->self_ns != right->self_ns)
-        return left->self_ns < right->self_ns ? 1 : -1;
+    if (left->recent_own_ns != right->recent_own_ns)
+        return left->recent_own_ns < right->recent_own_ns ? 1 : -1;
+    if (left->own_ns != right->own_ns)
+        return left->own_ns < right->own_ns ? 1 : -1;
     return (left->recent_total_ns < right->recent_total_ns) -
            (left->recent_total_ns > right->recent_total_ns);
 }
@@ -48,7 +48,7 @@ static int compare_self(const void *a, const void *b)
 static int compare_self_since_start(const void *a, const void *b)
 {
     const struct top_function *left = a, *right = b;
-    return (left->self_ns < right->self_ns) - (left->self_ns > right->self_ns);
+    return (left->own_ns < right->own_ns) - (left->own_ns > right->own_ns);
 }
 
 static int compare_total(const void *a, const void *b)
@@ -125,9 +125,9 @@ int top_functions(const struct top_view *now, const struct top_view *before,
         struct top_function made = {
             .name = row->name,
             .module = row->module,
-            .recent_self_ns = more(row->self_ns, old->self_ns),
+            .recent_own_ns = more(row->own_ns, old->own_ns),
             .recent_total_ns = more(row->total_ns, old->total_ns),
-            .self_ns = more(row->self_ns, first->self_ns),
+            .own_ns = more(row->own_ns, first->own_ns),
             .total_ns = more(row->total_ns, first->total_ns),
         };
         for (size_t state = 0; state < FGPROF_STATE_COUNT; state++)

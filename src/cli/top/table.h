@@ -29,7 +29,7 @@ struct top_order {
 
 struct top_function {
     const char *name, *module;
-    uint64_t recent_self_ns, recent_total_ns, self_ns, total_ns;
+    uint64_t recent_own_ns, recent_total_ns, own_ns, total_ns;
     uint64_t recent_state_ns[FGPROF_STATE_COUNT]; /* recent_total_ns by state */
 };
 
