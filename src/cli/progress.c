@@ -1,8 +1,10 @@
 #include "cli/progress.h"
+#include "base/clock.h"
 #include "cli/escape.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -13,44 +15,56 @@ static bool is_shown(const struct cli_options *options)
     return !options->is_quiet && isatty(STDERR_FILENO);
 }
 
+/* A profile so far names all functions, which takes long for large programs. */
 #define NAMED_EVERY_NS 1000000000u
+#define NAMING_PART_OF_TIME 50
+
+static int compare_functions(const void *a, const void *b)
+{
+    const struct fgprof_activity *left = a, *right = b;
+    return strcmp(left->function, right->function);
+}
 
 /* Sums up the time on a CPU by the program's own functions. */
 static void find_busiest(const fgprof_activities *activities, struct progress *line)
 {
-    struct fgprof_activity row, other;
-    uint64_t most_ns = 0;
-    size_t count = fgprof_activities_count(activities);
+    size_t all = fgprof_activities_count(activities), count = 0;
+    struct fgprof_activity *rows = calloc(all + 1, sizeof *rows);
+    uint64_t sum_ns = 0, most_ns = 0;
+    for (size_t i = 0; rows && i < all; i++) {
+        struct fgprof_activity *row = &rows[count];
+        fgprof_activities_get(activities, i, row, sizeof *row);
+        count += row->state == FGPROF_STATE_RUNNING && row->function;
+    }
+    if (count)
+        qsort(rows, count, sizeof *rows, compare_functions);
     for (size_t i = 0; i < count; i++) {
-        uint64_t sum_ns = 0;
-        fgprof_activities_get(activities, i, &row, sizeof row);
-        for (size_t j = 0; j < count && row.state == FGPROF_STATE_RUNNING && row.function; j++) {
-            fgprof_activities_get(activities, j, &other, sizeof other);
-            if (other.state == FGPROF_STATE_RUNNING && other.function &&
-                strcmp(other.function, row.function) == 0)
-                sum_ns += other.time_ns;
-        }
+        bool is_same = i && compare_functions(&rows[i - 1], &rows[i]) == 0;
+        sum_ns = (is_same ? sum_ns : 0) + rows[i].time_ns;
         if (sum_ns <= most_ns)
             continue;
         most_ns = sum_ns;
-        snprintf(line->busiest, sizeof line->busiest, "%s", row.function);
+        snprintf(line->busiest, sizeof line->busiest, "%s", rows[i].function);
     }
+    free(rows);
 }
 
 static void name_busiest(const struct fgprof_progress *progress, struct progress *line)
 {
     fgprof_profile *profile;
     fgprof_activities *activities;
-    if (!line->recorder || progress->elapsed_ns - line->named_ns < NAMED_EVERY_NS)
+    uint64_t began_ns = monotonic_ns();
+    if (!line->recorder || progress->elapsed_ns < NAMED_EVERY_NS ||
+        !throttle_allows(&line->naming, began_ns, NAMED_EVERY_NS, NAMING_PART_OF_TIME))
         return;
-    line->named_ns = progress->elapsed_ns;
-    if (fgprof_recorder_profile_so_far(line->recorder, &profile))
-        return;
-    if (fgprof_profile_activities(profile, &activities) == 0) {
-        find_busiest(activities, line);
-        fgprof_activities_free(activities);
+    if (fgprof_recorder_profile_so_far(line->recorder, &profile) == 0) {
+        if (fgprof_profile_activities(profile, &activities) == 0) {
+            find_busiest(activities, line);
+            fgprof_activities_free(activities);
+        }
+        fgprof_profile_free(profile);
     }
-    fgprof_profile_free(profile);
+    line->naming = (struct throttle){began_ns, monotonic_ns() - began_ns};
 }
 
 static void show(const struct fgprof_progress *progress, void *context)

@@ -2,13 +2,14 @@
 #ifndef FGPROF_CLI_PROGRESS_H
 #define FGPROF_CLI_PROGRESS_H
 
+#include "base/throttle.h"
 #include "cli/options/options.h"
 
 /* What the line is made of. */
 struct progress {
     const struct cli_options *options;
     fgprof_recorder *recorder; /* NULL: not made yet */
-    uint64_t named_ns;         /* when `busiest` was found, since the start */
+    struct throttle naming;    /* of `busiest` */
     char busiest[64];          /* the function with the most time on a CPU so far; "": none yet */
 };
 
