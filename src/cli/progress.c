@@ -67,32 +67,49 @@ static void name_busiest(const struct fgprof_progress *progress, struct progress
     line->naming = (struct throttle){began_ns, monotonic_ns() - began_ns};
 }
 
-static void show(const struct fgprof_progress *progress, void *context)
+/* A line that is longer than the terminal is wide would be wrapped, and only its last part replaced
+ * by the next one. So the terminal is told to cut it (DECAWM), and to wrap again, in one write. */
+#define NO_WRAP "\033[?7l"
+#define WRAP "\033[?7h"
+
+static void put_counts(FILE *out, const struct fgprof_progress *progress,
+                       const struct progress *line)
 {
-    struct progress *line = context;
-    const struct cli_options *options = line->options;
-    fprintf(stderr, CLEAR_LINE "%.1f s", (double)progress->elapsed_ns / 1e9);
-    if (progress->duration_ns)
-        fprintf(stderr, " of %.1f s", (double)progress->duration_ns / 1e9);
-    if (options_are_of_objects(options)) {
-        fflush(stderr);
-        return;
-    }
-    fprintf(stderr,
+    fprintf(out,
             "  %" PRIu64 " threads  %" PRIu64 " samples  %" PRIu64 " stacks  %" PRIu64
             " ticks late",
             progress->threads, progress->samples, progress->stacks, progress->ticks_late);
-    name_busiest(progress, line);
     if (*line->busiest) {
-        fputs("  busiest: ", stderr);
-        print_escaped(line->busiest);
+        fputs("  busiest: ", out);
+        put_escaped(out, line->busiest);
     }
-    if (!progress->duration_ns && options->command == COMMAND_ATTACH)
-        fputs("  Ctrl-C to finish", stderr);
+    if (!progress->duration_ns && line->options->command == COMMAND_ATTACH)
+        fputs("  Ctrl-C to finish", out);
     if (progress->deadlocks)
-        fprintf(stderr, "  %" PRIu64 " %s", progress->deadlocks,
+        fprintf(out, "  %" PRIu64 " %s", progress->deadlocks,
                 progress->deadlocks == 1 ? "deadlock" : "deadlocks");
-    fflush(stderr);
+}
+
+static void show(const struct fgprof_progress *progress, void *context)
+{
+    struct progress *line = context;
+    char *text = NULL;
+    size_t bytes;
+    bool is_of_time = !options_are_of_objects(line->options);
+    if (is_of_time)
+        name_busiest(progress, line);
+    FILE *out = open_memstream(&text, &bytes);
+    if (!out)
+        return;
+    fprintf(out, CLEAR_LINE NO_WRAP "%.1f s", (double)progress->elapsed_ns / 1e9);
+    if (progress->duration_ns)
+        fprintf(out, " of %.1f s", (double)progress->duration_ns / 1e9);
+    if (is_of_time)
+        put_counts(out, progress, line);
+    fputs(WRAP, out);
+    if (fclose(out) == 0)
+        fputs(text, stderr);
+    free(text);
 }
 
 static void show_fetch(const char *path, double share, void *context)

@@ -18,6 +18,7 @@ class Screen:
         self.y = self.x = 0
         self.top, self.bottom = 0, rows - 1
         self.last = " "
+        self.wraps = True
 
     def lines(self):
         return ["".join(row).rstrip() for row in self.cells]
@@ -33,6 +34,8 @@ class Screen:
             if part.group(3):
                 if not part.group(1):
                     self.control(part.group(2).decode(), part.group(3).decode())
+                elif part.group(2) == b"7":
+                    self.wraps = part.group(3) == b"h"
             elif len(part.group()) == 1:
                 self.put(part.group().decode("latin-1"))
             elif part.group() == b"\x1bM":
@@ -46,9 +49,10 @@ class Screen:
         elif character == "\n":
             self.line_feed()
         elif character >= " ":
-            if self.x == self.columns:
+            if self.x == self.columns and self.wraps:
                 self.x = 0
                 self.line_feed()
+            self.x = min(self.x, self.columns - 1)
             self.cells[self.y][self.x] = self.last = character
             self.x += 1
         else:

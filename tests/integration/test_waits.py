@@ -6,6 +6,7 @@ import re
 import subprocess
 
 from harness import HANGS_S, folded, has, need, tool, users_build, wait_until_asleep
+from screen import Screen
 
 # How often a thread was seen waiting differs from its time by chance, and by the time that it waits
 # for a CPU once it may go on, which is another state.
@@ -295,6 +296,27 @@ def test_the_busiest_function_is_on_the_progress_line(world):
             sampler.terminate()
             sampler.wait()
             os.close(terminal)
+
+
+def test_the_progress_line_on_a_narrow_terminal(world):
+    """It is cut, so that the next one takes its place."""
+    terminal, side = os.openpty()
+    screen, drawn = Screen(8, 40), b""
+    with world.running("states", 60) as target:
+        sampler = subprocess.Popen([world.program, "attach", "-p", str(target.pid), "-o", world.path("busy.folded")],
+                                   stdin=subprocess.DEVNULL, stderr=side)
+        os.close(side)
+        try:
+            while drawn.count(b" threads  ") < 6 or b"Ctrl-C to finish" not in drawn:
+                data = os.read(terminal, 4096)
+                drawn += data
+                screen.feed(data)
+            lines = screen.lines()
+        finally:
+            sampler.terminate()
+            sampler.wait()
+            os.close(terminal)
+    assert " threads  " in lines[0] and not any(lines[1:]), lines
 
 
 def test_a_deadlock_is_on_the_progress_line(world):
