@@ -528,8 +528,7 @@ def test_the_page(world):
                                          "'#graph canvas')"), "the page anew")
             assert browser.run(f"return {minute}.location.hash") == "#search=lock"
             browser.run("document.getElementById('now').open = true")
-            wait_for(lambda: "__GI___lll_lock_wait" in browser.text("#top") or "lock" in browser.text("#top"),
-                     "the table")
+            wait_for(lambda: "take  [fixture-holders]" in browser.text("#top"), "the table")
             assert server.url in browser.text("#url") + "/"
             browser.run("document.querySelector('nav a').click()")
             wait_for(lambda: browser.run("return !!document.querySelector('#graph canvas')"), "the flame graph")
