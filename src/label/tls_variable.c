@@ -20,11 +20,6 @@ struct definition {
     uint64_t value; /* of the symbol */
 };
 
-static bool read_number(pid_t tid, uint64_t address, uint64_t *ret_number)
-{
-    return memory_read(tid, NULL, address, ret_number, sizeof *ret_number) == sizeof *ret_number;
-}
-
 /* Finds modules that define the symbol, in the order of their addresses, and returns how many. */
 static size_t find_definitions(const struct space *space, const char *name, unsigned char type,
                                struct definition *ret_definitions, size_t max)
@@ -67,10 +62,10 @@ static int find_bound(const struct space *space, pid_t tid, const struct definit
     struct definition linker;
     uint64_t row, bias;
     if (!find_definitions(space, "_r_debug", STT_OBJECT, &linker, 1) ||
-        !read_number(tid, linker.mapping->bias + linker.value + R_MAP_AT, &row))
+        !memory_read_word(tid, NULL, linker.mapping->bias + linker.value + R_MAP_AT, &row))
         return -EAGAIN;
     for (size_t i = 0; row && i < LIBRARIES_MAX; i++) {
-        if (!read_number(tid, row + L_ADDR_AT, &bias))
+        if (!memory_read_word(tid, NULL, row + L_ADDR_AT, &bias))
             return -EAGAIN;
         for (size_t j = 0; j < count; j++) {
             if (definitions[j].mapping->bias == bias) {
@@ -79,7 +74,7 @@ static int find_bound(const struct space *space, pid_t tid, const struct definit
                 return 0;
             }
         }
-        if (!read_number(tid, row + L_NEXT_AT, &row))
+        if (!memory_read_word(tid, NULL, row + L_NEXT_AT, &row))
             return -EAGAIN;
     }
     return row ? -EAGAIN : -ENOENT;
@@ -100,8 +95,8 @@ static int find_in_library(const struct space *space, pid_t tid,
     int err = find_bound(space, tid, definitions, count, &bound, &row);
     if (err)
         return err;
-    if (!read_number(tid, row + offset_at, &l_tls_offset) ||
-        !read_number(tid, row + number_at, &number) || !number)
+    if (!memory_read_word(tid, NULL, row + offset_at, &l_tls_offset) ||
+        !memory_read_word(tid, NULL, row + number_at, &number) || !number)
         return -EAGAIN;
     int64_t value = (int64_t)bound->value;
     if (tls_offset_of_library(l_tls_offset, &offset))

@@ -17,8 +17,7 @@
 
 static bool read_number(const struct context_thread *thread, uint64_t address, uint64_t *ret_number)
 {
-    return memory_read(thread->tid, thread->areas, address, ret_number, sizeof *ret_number) ==
-           sizeof *ret_number;
+    return memory_read_word(thread->tid, thread->areas, address, ret_number);
 }
 
 /* Sets *ret_variable to the variable's address, or to 0 if the thread has none yet: its block of a

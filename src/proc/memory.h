@@ -5,6 +5,7 @@
 
 #include "proc/stack_areas.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -20,6 +21,13 @@ size_t memory_read(pid_t tid, const struct stack_areas *areas, uint64_t address,
 /* The same for what is mapped of a file that was itself read at that place just before: waits for
  * pages to be read from it. */
 size_t memory_read_of_file(pid_t tid, uint64_t address, void *buffer, size_t bytes);
+
+/* Reads a word. Returns whether it could be read. */
+static inline bool memory_read_word(pid_t tid, const struct stack_areas *areas, uint64_t address,
+                                    uint64_t *ret_word)
+{
+    return memory_read(tid, areas, address, ret_word, sizeof *ret_word) == sizeof *ret_word;
+}
 
 /* A piece of the target's memory, and where it goes. */
 struct memory_range {

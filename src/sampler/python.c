@@ -39,13 +39,12 @@ int python_update(struct sampled_process *process)
     return err;
 }
 
-bool python_begin(struct sampled_process *process, const struct python_place *place)
+void python_begin(struct sampled_process *process, const struct python_place *place)
 {
     process->python.place = *place;
     process->python.listing = (struct throttle){0};
     /* Memory that is short now may be there at the next tick. */
     python_update(process);
-    return true;
 }
 
 struct python_thread python_of(const struct sampled_process *process, const struct thread *thread)

@@ -4,8 +4,8 @@
 
 #include "sampler/process.h"
 
-/* The worker has found an interpreter: threads that sleep on are looked at again. Returns true. */
-bool python_begin(struct sampled_process *process, const struct python_place *place);
+/* The worker has found an interpreter: threads that sleep on are looked at again. */
+void python_begin(struct sampled_process *process, const struct python_place *place);
 
 /* Lists its threads again, if it has any and the last listing is some time ago. Returns 0 or
  * -ENOMEM. */

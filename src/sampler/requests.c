@@ -52,7 +52,9 @@ static bool serve_other(struct sampler *sampler, struct request *request)
         take_context(process, request);
         return true;
     case REQUEST_PYTHON:
-        return process ? python_begin(process, &request->python) : 0;
+        if (process)
+            python_begin(process, &request->python);
+        return true;
     case REQUEST_HURRY:
         if (process)
             process->is_in_a_hurry = true;

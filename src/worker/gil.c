@@ -57,8 +57,7 @@ static uint32_t holder_of(const struct gil *gil, const struct observation *obser
     if (!copy_before(observation, gil->address + LAST_HOLDER_AT, &state, sizeof state) ||
         !copy_before(observation, gil->address + LOCKED_AT, &is_locked, sizeof is_locked) ||
         is_locked != 1 ||
-        memory_read(observation->tid, NULL, state + gil->native_id, &native_id, sizeof native_id) !=
-            sizeof native_id)
+        !memory_read_word(observation->tid, NULL, state + gil->native_id, &native_id))
         return 0;
     return (uint32_t)native_id;
 }

@@ -37,10 +37,8 @@ static uint64_t find_gil(const struct python *python, pid_t tid, const struct st
     if (layout->runtime_gil != PYTHON_NOWHERE)
         return python->runtime + layout->runtime_gil;
     uint64_t main_at = python->runtime + layout->runtime_interpreters + sizeof interpreter;
-    bool was_read =
-        memory_read(tid, areas, main_at, &interpreter, sizeof interpreter) == sizeof interpreter &&
-        memory_read(tid, areas, interpreter + layout->interpreter_gil, &gil, sizeof gil) ==
-            sizeof gil;
+    bool was_read = memory_read_word(tid, areas, main_at, &interpreter) &&
+                    memory_read_word(tid, areas, interpreter + layout->interpreter_gil, &gil);
     return was_read ? gil : 0;
 }
 

@@ -7,7 +7,6 @@
  * (Python/pystate.c, _PyThreadState_PushFrame); only those of generators do not. So each read takes
  * as much from below as there probably is of use. */
 #define WINDOW_BYTES 2048u
-#define FIELD_BYTES 8u
 
 struct window {
     pid_t tid;

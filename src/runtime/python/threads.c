@@ -10,12 +10,6 @@
 #define THREADS_MAX 65536
 #define INTERPRETERS_MAX 256
 
-static bool read_word(pid_t tid, const struct stack_areas *areas, uint64_t address,
-                      uint64_t *ret_word)
-{
-    return memory_read(tid, areas, address, ret_word, sizeof *ret_word) == sizeof *ret_word;
-}
-
 static int add(struct python_threads *threads, uint64_t native_id, uint64_t state)
 {
     /* 0: the thread was made, and has not begun yet. */
@@ -40,18 +34,19 @@ int python_threads_read(struct python_threads *threads, const struct python_plac
     uint64_t interpreter, state, native_id;
     int err = 0;
     threads->count = 0;
-    if (!read_word(tid, areas, place->runtime + layout->runtime_interpreters, &interpreter))
+    if (!memory_read_word(tid, areas, place->runtime + layout->runtime_interpreters, &interpreter))
         return 0;
     for (size_t i = 0; interpreter && i < INTERPRETERS_MAX; i++) {
-        if (!read_word(tid, areas, interpreter + layout->interpreter_threads, &state))
+        if (!memory_read_word(tid, areas, interpreter + layout->interpreter_threads, &state))
             break;
         while (state && threads->count < THREADS_MAX && !err &&
-               read_word(tid, areas, state + layout->thread_native_id, &native_id)) {
+               memory_read_word(tid, areas, state + layout->thread_native_id, &native_id)) {
             err = add(threads, native_id, state);
-            if (!read_word(tid, areas, state + layout->thread_next, &state))
+            if (!memory_read_word(tid, areas, state + layout->thread_next, &state))
                 break;
         }
-        if (err || !read_word(tid, areas, interpreter + layout->interpreter_next, &interpreter))
+        if (err ||
+            !memory_read_word(tid, areas, interpreter + layout->interpreter_next, &interpreter))
             break;
     }
     if (threads->count)
