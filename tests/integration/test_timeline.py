@@ -242,6 +242,15 @@ def test_firefox_has_the_runs_of_the_timeline(world):
     assert sum(cpu_ms for thread in threads.values() for *_, cpu_ms in firefox_runs(document, thread)) > 0
 
 
+def test_firefox_has_idle_threads_last(world):
+    path = world.path("idle.firefox.json.gz")
+    with world.running("states", 30) as target:
+        assert world.fgprof("attach", "-p", target.pid, "-d", "1s", "-o", path).returncode == 0
+    threads, _ = firefox_threads(path)
+    # The main thread began first, and waits for the others.
+    assert len(threads) == 5 and next(iter(threads)) == "spinning", list(threads)
+
+
 def test_firefox_shows_waits_and_owners(world):
     path = world.path("waits.firefox.json.gz")
     with world.running("holders", 30) as target:
