@@ -57,7 +57,7 @@ struct past_departure {
      * NULL: none. `has_futex_before`: what is before the futex is known, too. */
     const unsigned char *futex;
     bool has_futex_before;
-    /* Of a thread of Python: struct switch_frame each, not aligned; see switch_format.h. */
+    /* The frames of a Python thread: struct switch_frame each, not aligned; see switch_format.h. */
     const unsigned char *frames;
     size_t frame_count;
     uint32_t frames_state;

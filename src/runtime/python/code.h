@@ -8,7 +8,7 @@
 #include <sys/types.h>
 
 #define PYTHON_TEXT_BYTES 512u /* longer names are cut */
-/* Of a longer table, the lines behind that are not known. */
+/* Lines beyond the limit of a longer table are not known. */
 #define PYTHON_LINES_BYTES_MAX (64u << 10)
 
 /* What of a code object is compared, to know it again: another one may be made in its place. */
