@@ -56,6 +56,17 @@ static enum outcome stay(const struct record_source *own, const struct subject *
     return is_woken ? OUTCOME_WOKEN : OUTCOME_UNMOVED;
 }
 
+/* A lock's owner lets go some time before its waiter is awake. */
+static void take_futex(const struct record_source *own, const struct slot_view *view,
+                       struct observation *observation)
+{
+    unsigned char futex[SWITCH_FUTEX_BYTES];
+    bool has_before;
+    if (observation->wait.call.kind == CALL_FUTEX &&
+        switch_record_read_futex(own->record, view, futex, &has_before))
+        call_note_futex(&observation->wait.call, futex, has_before, &observation->wait.memory);
+}
+
 /* Returns 0 or -ENOMEM. */
 static int read_details(const struct record_source *own, const struct subject *subject,
                         struct watch *watch, const struct slot_view *view,
@@ -65,6 +76,7 @@ static int read_details(const struct record_source *own, const struct subject *s
     int err = sleep_details_read(subject, &place, watch, observation);
     if (!err)
         sleep_details_read_preemptions(&place, watch, observation);
+    take_futex(own, view, observation);
     if (err || switch_record_is_unmoved(own->record, view))
         return err;
     sleep_details_drop(subject, observation);

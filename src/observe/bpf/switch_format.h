@@ -78,6 +78,10 @@ struct switch_slot {
     __u32 wants_other; /* also keep the stack that the thread has left */
     struct switch_python python;
     struct switch_departure departure;
+    /* Of a thread that waits for a futex, as it was when the thread left: all of `futex`, or the
+     * last SWITCH_FUTEX_BYTES_FROM; 0: none. */
+    __u32 futex_bytes, unused;
+    unsigned char futex[SWITCH_FUTEX_BYTES];
 };
 
 /* 0 is of threads without a slot. */
@@ -94,8 +98,7 @@ struct switch_message {
     __u32 stack_bytes; /* that follow: what was at the stack pointer */
     __u32 other_bytes; /* of the other stack, at SWITCH_OTHER_OFFSET of what follows */
     __u64 other_address;
-    __u32 futex_bytes;   /* of a thread that waits for a futex, as it was when it left: all of
-                            `futex`, or the last SWITCH_FUTEX_BYTES_FROM; 0: none */
+    __u32 futex_bytes;   /* as in struct switch_slot */
     __u32 has_one_stack; /* the other stack was wanted, but frame pointers lead to none */
     __u32 frames_state;  /* enum switch_frames_state */
     __u32 frame_count;   /* at SWITCH_OTHER_OFFSET of what follows */

@@ -363,41 +363,48 @@ static __always_inline bool is_before_tick(__u64 out_ns)
     return is_soon || !is_later;
 }
 
-/* A lock's owner is in its memory only while a thread waits for it. */
-static __always_inline void copy_futex(struct switch_message *message,
-                                       const struct switch_departure *departure)
+/* A lock's owner is in its memory only until it lets go, and the thread that waits is awake some
+ * time after that. */
+static __always_inline void copy_futex(struct switch_slot *slot)
 {
+    const struct switch_departure *departure = &slot->departure;
     __u64 address = departure->words[WORD_FIRST_ARGUMENT];
     if (!departure->state || departure->words[WORD_CALL] != FUTEX_CALL)
         return;
-    if (!bpf_probe_read_user(message->futex, SWITCH_FUTEX_BYTES,
+    if (!bpf_probe_read_user(slot->futex, SWITCH_FUTEX_BYTES,
                              (const void *)(address - SWITCH_FUTEX_BYTES_BEFORE)))
-        message->futex_bytes = SWITCH_FUTEX_BYTES;
-    else if (!bpf_probe_read_user(message->futex + SWITCH_FUTEX_BYTES_BEFORE,
-                                  SWITCH_FUTEX_BYTES_FROM, (const void *)address))
-        message->futex_bytes = SWITCH_FUTEX_BYTES_FROM;
+        slot->futex_bytes = SWITCH_FUTEX_BYTES;
+    else if (!bpf_probe_read_user(slot->futex + SWITCH_FUTEX_BYTES_BEFORE, SWITCH_FUTEX_BYTES_FROM,
+                                  (const void *)address))
+        slot->futex_bytes = SWITCH_FUTEX_BYTES_FROM;
 }
 
 /* A thread that leaves long before the next tick is mostly back by then. If it sleeps on, it hardly
  * wakes just between the tick and the look; and then it leaves so seldom that this was not soon
  * after its last copy. */
+static __always_inline bool is_to_keep(const struct thread_with_stack *thread, __u64 out_ns)
+{
+    return !stack_window_ns || out_ns - thread->copied_ns >= stack_pause_ns ||
+           is_before_tick(out_ns);
+}
+
 static __always_inline void keep_stack(struct thread_with_stack *thread,
                                        const struct switch_slot *slot)
 {
-    __u64 out_ns = slot->departure.out_ns;
-    thread->message.stack_bytes = thread->message.other_bytes = thread->message.futex_bytes = 0;
-    thread->message.has_one_stack = 0;
-    thread->message.frames_state = SWITCH_FRAMES_NONE;
-    thread->message.frame_count = 0;
-    if (stack_window_ns && out_ns - thread->copied_ns < stack_pause_ns && !is_before_tick(out_ns))
-        return;
-    thread->copied_ns = out_ns;
+    thread->copied_ns = slot->departure.out_ns;
     if (slot->python.state)
         copy_python(thread, slot);
     else if (slot->wants_other)
         copy_other(thread, &slot->departure);
     copy_stack(thread, slot);
-    copy_futex(&thread->message, &slot->departure);
+}
+
+static __always_inline void forget_stack(struct switch_message *message)
+{
+    message->stack_bytes = message->other_bytes = 0;
+    message->has_one_stack = 0;
+    message->frames_state = SWITCH_FRAMES_NONE;
+    message->frame_count = 0;
 }
 
 /* Threads of the kernel, and those that only work for a process there, have no user registers. */
@@ -442,6 +449,7 @@ static __always_inline void depart(struct task_struct *task, __u32 process_id, _
     if (!slot)
         return;
     struct switch_departure *departure = &slot->departure;
+    bool keeps = stack_bytes && is_to_keep(with_stack_of(thread), now_ns);
     step_sequence(&slot->sequence, 1);
     departure->number++;
     departure->out_ns = now_ns;
@@ -450,8 +458,13 @@ static __always_inline void depart(struct task_struct *task, __u32 process_id, _
     departure->process_id = process_id;
     departure->state = state;
     read_words(departure->words, (const struct pt_regs *)bpf_task_pt_regs(task));
+    slot->futex_bytes = 0;
+    if (keeps)
+        copy_futex(slot);
     step_sequence(&slot->sequence, 1);
     if (stack_bytes)
+        forget_stack(&with_stack_of(thread)->message);
+    if (keeps)
         keep_stack(with_stack_of(thread), slot);
 }
 
@@ -485,6 +498,9 @@ static __always_inline void fill_message(struct switch_message *message,
     message->slot = thread->slot;
     message->generation = thread->generation;
     message->departure = slot->departure;
+    message->futex_bytes = slot->futex_bytes;
+    if (slot->futex_bytes)
+        __builtin_memcpy(message->futex, slot->futex, sizeof message->futex);
 }
 
 static __always_inline void send_alone(const struct thread *thread, const struct switch_slot *slot,
@@ -498,12 +514,7 @@ static __always_inline void send_alone(const struct thread *thread, const struct
     fill_message(message, thread, slot);
     message->first_tick = first;
     message->last_tick = last;
-    message->stack_bytes = 0;
-    message->other_bytes = 0;
-    message->has_one_stack = 0;
-    message->futex_bytes = 0;
-    message->frames_state = SWITCH_FRAMES_NONE;
-    message->frame_count = 0;
+    forget_stack(message);
     bpf_ringbuf_submit(message, BPF_RB_NO_WAKEUP);
 }
 

@@ -426,6 +426,16 @@ bool switch_record_is_unmoved(const struct switch_record *record, const struct s
            __atomic_load_n(&slot->generation, __ATOMIC_ACQUIRE) == view->generation;
 }
 
+bool switch_record_read_futex(const struct switch_record *record, const struct slot_view *view,
+                              unsigned char ret_futex[SWITCH_FUTEX_BYTES], bool *ret_has_before)
+{
+    const struct switch_slot *slot = &record->slots[view->slot];
+    uint32_t bytes = slot->futex_bytes;
+    memcpy(ret_futex, (const void *)slot->futex, SWITCH_FUTEX_BYTES);
+    *ret_has_before = bytes == SWITCH_FUTEX_BYTES;
+    return bytes && switch_record_is_unmoved(record, view);
+}
+
 void switch_record_acknowledge(struct switch_record *record, const struct slot_view *view,
                                uint64_t tick)
 {

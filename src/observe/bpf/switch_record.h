@@ -28,7 +28,7 @@
 
 struct switch_options {
     uint32_t threads_max; /* that have a slot at a time, at most SWITCH_SLOTS_MAX; 0: the default.
-                             Each takes 232 bytes (aarch64: 360) from the beginning */
+                             Each takes 464 bytes (aarch64: 592) from the beginning */
     uint32_t stack_bytes; /* to copy at each departure, at most SWITCH_STACK_BYTES_MAX, unless
                              switch_record_want_stack says otherwise; 0: none. A thread that has
                              moved takes two pages then */
@@ -80,6 +80,12 @@ int switch_record_read(struct switch_record *record, pid_t tid, struct slot_view
 /* Whether the thread has neither left a CPU nor got one since it was read: if it was off its CPU,
  * its memory did not change meanwhile. */
 bool switch_record_is_unmoved(const struct switch_record *record, const struct slot_view *view);
+
+/* Reads the memory of the futex that the thread waits for as it was when it left, from
+ * SWITCH_FUTEX_BYTES_BEFORE before it on. *ret_has_before: what is before the futex is known, too.
+ * Returns false if nothing is known: departures without a copied stack have none. */
+bool switch_record_read_futex(const struct switch_record *record, const struct slot_view *view,
+                              unsigned char ret_futex[SWITCH_FUTEX_BYTES], bool *ret_has_before);
 
 /* No message is wanted for this tick and those before it, for the departure that was read. (One may
  * still come, if the thread moves at this moment.) */

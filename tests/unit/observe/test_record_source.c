@@ -24,6 +24,7 @@ static struct {
     uint64_t acknowledged_tick;
     unsigned acknowledged;
     size_t wanted_bytes;
+    const unsigned char *futex; /* NULL: none is known */
 } record;
 
 int __wrap_switch_record_read(struct switch_record *own, pid_t tid, struct slot_view *ret_view);
@@ -34,6 +35,21 @@ void __wrap_switch_record_want_python(const struct switch_record *own, uint32_t 
                                       uint32_t generation, const struct python_thread *thread);
 void __wrap_switch_record_want_stack(const struct switch_record *own, uint32_t slot,
                                      uint32_t generation, size_t bytes, bool wants_other);
+
+bool __wrap_switch_record_read_futex(const struct switch_record *own, const struct slot_view *view,
+                                     unsigned char ret_futex[SWITCH_FUTEX_BYTES],
+                                     bool *ret_has_before);
+
+bool __wrap_switch_record_read_futex(const struct switch_record *own, const struct slot_view *view,
+                                     unsigned char ret_futex[SWITCH_FUTEX_BYTES],
+                                     bool *ret_has_before)
+{
+    (void)own, (void)view;
+    if (record.futex)
+        memcpy(ret_futex, record.futex, SWITCH_FUTEX_BYTES);
+    *ret_has_before = true;
+    return record.futex;
+}
 
 int __wrap_switch_record_read(struct switch_record *own, pid_t tid, struct slot_view *ret_view)
 {
@@ -177,6 +193,25 @@ static void test_a_sleeper_is_copied(void **state)
     assert_int_equal(record.acknowledged, 1);
     assert_int_equal(record.acknowledged_tick, TICK);
     assert_int_equal(record.wanted_bytes, RECORD_STACK_BYTES_MIN);
+}
+
+/* The owner has let go since the tick. */
+static void test_a_futex_is_known_as_it_was_at_the_tick(void **state)
+{
+    struct world *world = *state;
+    uint32_t words[FUTEX_WORDS], *now = (uint32_t *)(sleepers_stack + 512);
+    for (unsigned i = 0; i < FUTEX_WORDS; i++)
+        words[i] = i * 3;
+    record.departure.syscall_number = SYS_futex;
+    record.departure.registers.call_arguments[0] = (uintptr_t)now;
+    record.departure.registers.call_arguments[1] = FUTEX_WAIT;
+    assert_int_equal(observe(world), OUTCOME_OBSERVED);
+    assert_int_equal(world->seen.wait.memory.words[FUTEX_WORDS_BEFORE], *now);
+    record.departure.out_ns++;
+    record.futex = (const unsigned char *)words;
+    assert_int_equal(observe(world), OUTCOME_OBSERVED);
+    assert_true(world->seen.wait.has_call);
+    assert_memory_equal(world->seen.wait.memory.words, words, sizeof words);
 }
 
 static void test_what_the_record_does_not_know_is_refused(void **state)
@@ -554,6 +589,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_a_sleeper_is_copied, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_futex_is_known_as_it_was_at_the_tick, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(test_what_the_record_does_not_know_is_refused, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_another_process, set_up, tear_down),

@@ -524,6 +524,39 @@ static void test_a_wait_for_a_futex_is_told_with_its_memory(void **state)
     teardown(&world);
 }
 
+/* Reads what is known of the futex that the child waits for, while it still does. */
+static bool read_futex(const struct world *world, unsigned char futex[SWITCH_FUTEX_BYTES])
+{
+    uint64_t until_ns = monotonic_ns() + HANGS_NS;
+    struct slot_view view;
+    bool has_before;
+    do {
+        assert_true(monotonic_ns() < until_ns);
+        if (switch_record_read(world->record, world->pid, &view))
+            return false;
+    } while (view.departure.syscall_number != SYS_futex);
+    shared->memory[FUTEX_OFFSET - 8]++; /* as by an owner that lets go */
+    return switch_record_read_futex(world->record, &view, futex, &has_before) && has_before;
+}
+
+static void test_the_memory_of_a_futex_is_known_before_its_wait_is_over(void **state)
+{
+    (void)state;
+    const struct switch_options options = {.stack_bytes = 512};
+    struct world world = setup_followed(&options, wait_for_futexes);
+    unsigned char before[SWITCH_FUTEX_BYTES], futex[SWITCH_FUTEX_BYTES];
+    uint64_t until_ns = monotonic_ns() + HANGS_NS;
+    bool has_read = false;
+    while (!has_read) {
+        assert_true(monotonic_ns() < until_ns);
+        memcpy(before, shared->memory + FUTEX_OFFSET - SWITCH_FUTEX_BYTES_BEFORE, sizeof before);
+        let_child(&world, 1);
+        has_read = read_futex(&world, futex);
+    }
+    assert_memory_equal(futex, before, sizeof before);
+    teardown(&world);
+}
+
 static void check_stack_bytes(const struct world *world, unsigned argument, uint64_t tick,
                               size_t bytes)
 {
@@ -1138,6 +1171,7 @@ int main(void)
         cmocka_unit_test(test_a_stack_is_copied_up_to_its_end),
         cmocka_unit_test(test_stacks_are_copied_if_no_tick_is_known),
         cmocka_unit_test(test_a_wait_for_a_futex_is_told_with_its_memory),
+        cmocka_unit_test(test_the_memory_of_a_futex_is_known_before_its_wait_is_over),
         cmocka_unit_test(test_one_message_for_several_ticks),
         cmocka_unit_test(test_a_sleep_without_a_tick_is_not_told),
         cmocka_unit_test(test_an_acknowledged_tick_is_not_told),
