@@ -3,7 +3,7 @@
 #include <string.h>
 
 static bool find_in(Elf *elf, Elf_Scn *scn, const GElf_Shdr *header, const char *name,
-                    unsigned char type, uint64_t *ret_value)
+                    unsigned char type, struct dynamic_symbol *ret_symbol)
 {
     Elf_Data *data = elf_getdata(scn, NULL);
     size_t count = data && header->sh_entsize ? data->d_size / header->sh_entsize : 0;
@@ -15,14 +15,14 @@ static bool find_in(Elf *elf, Elf_Scn *scn, const GElf_Shdr *header, const char 
         const char *found = bounded_elf_string(elf, header->sh_link, symbol.st_name);
         if (!found || strcmp(found, name) != 0)
             continue;
-        *ret_value = symbol.st_value;
+        *ret_symbol = (struct dynamic_symbol){symbol.st_value, symbol.st_size};
         return true;
     }
     return false;
 }
 
 bool dynamic_symbol_find(struct module *module, const char *name, unsigned char type,
-                         uint64_t *ret_value)
+                         struct dynamic_symbol *ret_symbol)
 {
     Elf *elf = module_open_elf(module);
     uint64_t bytes_left = module->image.bytes;
@@ -34,7 +34,7 @@ bool dynamic_symbol_find(struct module *module, const char *name, unsigned char 
         while (!is_found && (scn = elf_nextscn(elf, scn))) {
             if (gelf_getshdr(scn, &header) && header.sh_type == tables[i] &&
                 bounded_elf_take_bytes(&bytes_left, header.sh_size))
-                is_found = find_in(elf, scn, &header, name, type, ret_value);
+                is_found = find_in(elf, scn, &header, name, type, ret_symbol);
         }
     }
     elf_end(elf);

@@ -4,10 +4,13 @@
 
 #include "elf/module.h"
 
+struct dynamic_symbol {
+    uint64_t value, bytes;
+};
+
 /* Finds the symbol of that name and type (STT_TLS ...) in .dynsym or else, as a static
- * executable need not have that, in .symtab. *ret_value is its value. Returns false if there is
- * none. */
+ * executable need not have that, in .symtab. Returns false if there is none. */
 bool dynamic_symbol_find(struct module *module, const char *name, unsigned char type,
-                         uint64_t *ret_value);
+                         struct dynamic_symbol *ret_symbol);
 
 #endif

@@ -33,8 +33,9 @@ static size_t find_definitions(const struct space *space, const char *name, unsi
             (type == STT_TLS && !module->tls.bytes))
             continue;
         last = module;
-        if (dynamic_symbol_find(module, name, type, &ret_definitions[count].value))
-            ret_definitions[count++].mapping = mapping;
+        struct dynamic_symbol symbol;
+        if (dynamic_symbol_find(module, name, type, &symbol))
+            ret_definitions[count++] = (struct definition){mapping, symbol.value};
     }
     return count;
 }

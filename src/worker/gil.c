@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* struct _gil_runtime_state (Include/internal/pycore_gil.h), of 3.11 to 3.13: interval,
+/* struct _gil_runtime_state (Include/internal/pycore_gil.h), of 3.11 to 3.15: interval,
  * last_holder, locked, switch_number, and the condition variable that threads wait for the lock by.
  */
 #define LAST_HOLDER_AT 8u

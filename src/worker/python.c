@@ -1,6 +1,7 @@
 #include "worker/python.h"
 #include "base/array.h"
 #include "runtime/python/merge.h"
+#include "unwind/moved_part.h"
 #include "unwind/rule_tables.h"
 
 #include <errno.h>
@@ -141,7 +142,9 @@ static enum native_kind kind_of(const struct program_python *python, struct unwi
         return NATIVE_OTHER;
     uint64_t function = rule_tables_function(unwinder_rules(unwinder), python->python.module,
                                              address - mapping->bias);
-    return function == python->python.evaluation ? NATIVE_EVALUATION : NATIVE_INTERPRETER;
+    bool evaluates =
+        function && (function == python->python.evaluation.value || function == python->moved_part);
+    return evaluates ? NATIVE_EVALUATION : NATIVE_INTERPRETER;
 }
 
 /* Merges the named frames into the stack, of whose frames `kinds` has the kinds. *ret_fits: they
@@ -205,6 +208,10 @@ int program_python_take(struct program_python *python, const struct python_means
     bool evaluates = false, fits = false;
     if (!python->is_told || !stack->depth)
         return 0;
+    if (!python->has_looked_for_part)
+        python->moved_part = moved_part_find(unwinder_rules(means->unwinder), python->python.module,
+                                             &python->python.evaluation);
+    python->has_looked_for_part = true;
     enum native_kind *kinds = malloc(stack->depth * sizeof *kinds);
     int err = kinds ? 0 : -ENOMEM;
     for (size_t i = 0; i < stack->depth && !err; i++) {

@@ -9,7 +9,7 @@ from harness import HANGS_S, Missing, Skip, folded, has, need, ready, tool, user
 from test_serve import serving
 
 # Versions that can be read. The first is Debian 12's; the others are tried where they are.
-VERSIONS = ("3.11", "3.12", "3.13")
+VERSIONS = ("3.11", "3.12", "3.13", "3.14", "3.15")
 EVALUATION = "_PyEval_EvalFrameDefault"
 
 
@@ -24,7 +24,8 @@ def interpreter(version):
                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=HANGS_S)
     if done.returncode:
         raise Skip(f"python{version} does not run")
-    return done.stdout.strip()
+    found = done.stdout.strip()
+    return found if os.path.exists(found) else path  # with a root of its own: scripts/runtimes
 
 
 def program(world, name):
@@ -92,6 +93,14 @@ def test_sleepers_3_13(world):
     check_sleepers(world, "3.13")
 
 
+def test_sleepers_3_14(world):
+    check_sleepers(world, "3.14")
+
+
+def test_sleepers_3_15(world):
+    check_sleepers(world, "3.15")
+
+
 def chain_times(target):
     target.stdin.write("\n")
     target.stdin.flush()
@@ -131,6 +140,16 @@ def test_chains_are_not_mixed_3_12(world):
 @users_build
 def test_chains_are_not_mixed_3_13(world):
     check_chains(world, "3.13")
+
+
+@users_build
+def test_chains_are_not_mixed_3_14(world):
+    check_chains(world, "3.14")
+
+
+@users_build
+def test_chains_are_not_mixed_3_15(world):
+    check_chains(world, "3.15")
 
 
 @users_build

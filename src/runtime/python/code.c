@@ -32,7 +32,7 @@ bool python_code_read_head(const struct python_memory *memory, uint64_t address,
 
 /* ---- Text ---- */
 
-/* PyASCIIObject.state: interned (2 bits; 3.12 has 3 values, as 3.11 has), kind (3), compact, ascii
+/* PyASCIIObject.state: interned (2 bits), kind (3), compact, ascii
  * (Include/cpython/unicodeobject.h). */
 #define STATE_KIND(state) ((state) >> 2 & 7)
 #define STATE_IS_COMPACT (1u << 5)

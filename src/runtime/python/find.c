@@ -10,10 +10,10 @@
 /* PY_VERSION_HEX, which Python has in a constant since 3.11 (Include/pyversion.h, Py_Version). */
 static uint32_t version_of(struct module *module)
 {
-    uint64_t address;
+    struct dynamic_symbol symbol;
     unsigned long version;
-    if (!dynamic_symbol_find(module, "Py_Version", STT_OBJECT, &address) ||
-        !module_read(module, address, &version, sizeof version))
+    if (!dynamic_symbol_find(module, "Py_Version", STT_OBJECT, &symbol) ||
+        !module_read(module, symbol.value, &version, sizeof version))
         return 0;
     return (uint32_t)version;
 }
@@ -46,14 +46,15 @@ static uint64_t find_gil(const struct python *python, pid_t tid, const struct st
 static bool look_into(struct module *module, uint64_t bias, pid_t tid,
                       const struct stack_areas *areas, struct python *python)
 {
-    if (!dynamic_symbol_find(module, "_PyRuntime", STT_OBJECT, &python->runtime) ||
+    struct dynamic_symbol runtime, type;
+    if (!dynamic_symbol_find(module, "_PyRuntime", STT_OBJECT, &runtime) ||
         !dynamic_symbol_find(module, "_PyEval_EvalFrameDefault", STT_FUNC, &python->evaluation))
         return false;
     python->module = module;
-    python->runtime += bias;
+    python->runtime = runtime.value + bias;
     python->version = version_of(module);
-    if (dynamic_symbol_find(module, "PyCode_Type", STT_OBJECT, &python->code_type))
-        python->code_type += bias;
+    if (dynamic_symbol_find(module, "PyCode_Type", STT_OBJECT, &type))
+        python->code_type = type.value + bias;
     python->is_known = learn_layout(python, tid, areas);
     if (python->is_known)
         python->gil = find_gil(python, tid, areas);

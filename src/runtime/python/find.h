@@ -2,6 +2,7 @@
 #ifndef FGPROF_RUNTIME_PYTHON_FIND_H
 #define FGPROF_RUNTIME_PYTHON_FIND_H
 
+#include "elf/dynamic_symbol.h"
 #include "mapping/space.h"
 #include "proc/stack_areas.h"
 #include "runtime/python/layout.h"
@@ -11,10 +12,10 @@ struct python {
     uint32_t version;      /* PY_VERSION_HEX; 0: older than 3.11 */
     bool is_known;         /* its layout is: */
     struct python_layout layout;
-    uint64_t runtime;    /* the address of _PyRuntime */
-    uint64_t gil;        /* of the main interpreter's lock; 0: not known */
-    uint64_t code_type;  /* of PyCode_Type; 0: not known */
-    uint64_t evaluation; /* the module's own address of _PyEval_EvalFrameDefault */
+    uint64_t runtime;                 /* the address of _PyRuntime */
+    uint64_t gil;                     /* of the main interpreter's lock; 0: not known */
+    uint64_t code_type;               /* of PyCode_Type; 0: not known */
+    struct dynamic_symbol evaluation; /* the module's own _PyEval_EvalFrameDefault */
 };
 
 /* Looks through the modules of the space. `tid` is a live thread of the process. A process may have

@@ -98,7 +98,7 @@ void python_frames_add(struct python_frames *frames, const struct python_layout 
         frames->is_cut = true;
     else if (!is_of_loop)
         frames->items[frames->count++] =
-            (struct python_frame){seen->code, seen->instruction, seen->is_entry};
+            (struct python_frame){seen->code & ~PYTHON_TAG_BITS, seen->instruction, seen->is_entry};
 }
 
 void python_frames_read(const struct python_thread *thread, pid_t tid,

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
+/* ---- Before 3.13 ---- */
+
 /* As gdb shows it of builds with debug information:
  *     gdb -batch -ex 'ptype /o PyCodeObject' libpython3.11.so
  * It is the same in all releases of a minor version, and with and without --with-pydebug. */
@@ -79,85 +81,91 @@ const struct python_layout *python_layout_of(uint32_t version)
     return NULL;
 }
 
-/* The members of _Py_DebugOffsets, each a uint64_t, by their number. */
-enum {
-    VERSION = 1,
-    FREE_THREADED = 2,
-    INTERPRETERS_HEAD = 5,
-    INTERPRETER_NEXT = 8,
-    THREADS_HEAD = 9,
-    CEVAL_GIL = 14,
-    THREAD_NEXT = 21,
-    CURRENT_FRAME = 23,
-    NATIVE_THREAD_ID = 25,
-    FRAME_PREVIOUS = 29,
-    FRAME_EXECUTABLE = 30,
-    FRAME_INSTR_PTR = 31,
-    FRAME_OWNER = 33,
-    CODE_FILENAME = 35,
-    CODE_QUALNAME = 37,
-    CODE_LINETABLE = 38,
-    CODE_FIRSTLINENO = 39,
-    CODE_ADAPTIVE = 43,
-    OBJECT_TYPE = 45,
-    BYTES_SIZE = 65,
-    BYTES_SVAL = 66,
-    UNICODE_STATE = 68,
-    UNICODE_LENGTH = 69,
-    ASCII_OBJECT_SIZE = 70,
-    OFFSETS_USED
+/* ---- From 3.13 on ---- */
+
+/* The members of _Py_DebugOffsets, each a uint64_t. These have the same places in all versions: */
+enum { VERSION = 1, FREE_THREADED = 2, INTERPRETERS_HEAD = 5, INTERPRETER_NEXT = 8, THREADS_HEAD };
+
+/* By their number; what is in one group of members stays in its order. */
+static const struct told {
+    uint32_t minor_version; /* PY_VERSION_HEX >> 16 */
+    uint8_t ceval_gil;
+    uint8_t thread_next, current_frame, native_thread_id;
+    uint8_t frame_previous, frame_executable, frame_instr_ptr, frame_owner;
+    uint8_t code_filename, code_qualname, code_linetable, code_firstlineno, code_adaptive;
+    uint8_t object_type;
+    uint8_t bytes_size, bytes_sval;
+    uint8_t unicode_state, unicode_length, asciiobject_size;
+} told[] = {
+    {0x030d, 14, 21, 23, 25, 29, 30, 31, 33, 35, 37, 38, 39, 43, 45, 65, 66, 68, 69, 70},
+    {0x030e, 15, 24, 26, 28, 32, 33, 34, 36, 40, 42, 43, 44, 48, 51, 75, 76, 78, 79, 80},
+    {0x030f, 15, 24, 26, 31, 40, 41, 42, 44, 48, 50, 51, 52, 56, 59, 87, 88, 90, 91, 92},
 };
 
-#define KNOWN_VERSION 0x030du
+static const struct told *told_by(uint64_t version)
+{
+    for (size_t i = 0; i < sizeof told / sizeof *told; i++) {
+        if (version >> 16 == told[i].minor_version)
+            return &told[i];
+    }
+    return NULL;
+}
+
 /* PyCompactUnicodeObject has utf8_length and utf8 behind what PyASCIIObject has
  * (Include/cpython/unicodeobject.h). */
 #define COMPACT_MORE_BYTES 16
 #define OFFSET_MAX 0x7fffu
 
-static uint16_t offset(uint64_t word, bool *is_bad)
+struct words {
+    uint64_t items[PYTHON_OFFSETS_BYTES / sizeof(uint64_t)];
+    bool has_bad;
+};
+
+static uint16_t offset(struct words *words, uint8_t number)
 {
-    *is_bad = *is_bad || word > OFFSET_MAX;
+    uint64_t word = words->items[number];
+    words->has_bad = words->has_bad || word > OFFSET_MAX;
     return (uint16_t)word;
 }
 
 int python_layout_read(const void *offsets, size_t bytes, struct python_layout *ret_layout)
 {
-    uint64_t words[OFFSETS_USED];
-    if (bytes < sizeof words)
+    struct words words = {0};
+    memcpy(words.items, offsets, bytes < sizeof words.items ? bytes : sizeof words.items);
+    if (memcmp(words.items, "xdebugpy", 8) != 0)
         return -EBADMSG;
-    memcpy(words, offsets, sizeof words);
-    if (memcmp(words, "xdebugpy", 8) != 0)
-        return -EBADMSG;
-    if (words[VERSION] >> 16 != KNOWN_VERSION || words[FREE_THREADED])
+    const struct told *at = told_by(words.items[VERSION]);
+    if (!at || words.items[FREE_THREADED])
         return -ENOTSUP;
-    bool is_bad = false;
+    if (bytes < (at->asciiobject_size + 1u) * sizeof *words.items)
+        return -EBADMSG;
     *ret_layout = (struct python_layout){
-        .runtime_interpreters = offset(words[INTERPRETERS_HEAD], &is_bad),
+        .runtime_interpreters = offset(&words, INTERPRETERS_HEAD),
         .runtime_gil = PYTHON_NOWHERE,
-        .interpreter_gil = offset(words[CEVAL_GIL], &is_bad),
-        .interpreter_next = offset(words[INTERPRETER_NEXT], &is_bad),
-        .interpreter_threads = offset(words[THREADS_HEAD], &is_bad),
-        .thread_next = offset(words[THREAD_NEXT], &is_bad),
-        .thread_native_id = offset(words[NATIVE_THREAD_ID], &is_bad),
-        .thread_frame = offset(words[CURRENT_FRAME], &is_bad),
+        .interpreter_gil = offset(&words, at->ceval_gil),
+        .interpreter_next = offset(&words, INTERPRETER_NEXT),
+        .interpreter_threads = offset(&words, THREADS_HEAD),
+        .thread_next = offset(&words, at->thread_next),
+        .thread_native_id = offset(&words, at->native_thread_id),
+        .thread_frame = offset(&words, at->current_frame),
         .noted_frame = PYTHON_NOWHERE,
-        .frame_code = offset(words[FRAME_EXECUTABLE], &is_bad),
-        .frame_previous = offset(words[FRAME_PREVIOUS], &is_bad),
-        .frame_instruction = offset(words[FRAME_INSTR_PTR], &is_bad),
-        .frame_owner = offset(words[FRAME_OWNER], &is_bad),
+        .frame_code = offset(&words, at->frame_executable),
+        .frame_previous = offset(&words, at->frame_previous),
+        .frame_instruction = offset(&words, at->frame_instr_ptr),
+        .frame_owner = offset(&words, at->frame_owner),
         .frame_is_entry = PYTHON_NOWHERE,
-        .object_type = offset(words[OBJECT_TYPE], &is_bad),
-        .code_filename = offset(words[CODE_FILENAME], &is_bad),
-        .code_qualname = offset(words[CODE_QUALNAME], &is_bad),
-        .code_first_line = offset(words[CODE_FIRSTLINENO], &is_bad),
-        .code_lines = offset(words[CODE_LINETABLE], &is_bad),
-        .code_instructions = offset(words[CODE_ADAPTIVE], &is_bad),
-        .text_length = offset(words[UNICODE_LENGTH], &is_bad),
-        .text_state = offset(words[UNICODE_STATE], &is_bad),
-        .ascii_text = offset(words[ASCII_OBJECT_SIZE], &is_bad),
-        .other_text = offset(words[ASCII_OBJECT_SIZE] + COMPACT_MORE_BYTES, &is_bad),
-        .bytes_length = offset(words[BYTES_SIZE], &is_bad),
-        .bytes_data = offset(words[BYTES_SVAL], &is_bad),
+        .object_type = offset(&words, at->object_type),
+        .code_filename = offset(&words, at->code_filename),
+        .code_qualname = offset(&words, at->code_qualname),
+        .code_first_line = offset(&words, at->code_firstlineno),
+        .code_lines = offset(&words, at->code_linetable),
+        .code_instructions = offset(&words, at->code_adaptive),
+        .text_length = offset(&words, at->unicode_length),
+        .text_state = offset(&words, at->unicode_state),
+        .ascii_text = offset(&words, at->asciiobject_size),
+        .bytes_length = offset(&words, at->bytes_size),
+        .bytes_data = offset(&words, at->bytes_sval),
     };
-    return is_bad ? -EBADMSG : 0;
+    ret_layout->other_text = ret_layout->ascii_text + COMPACT_MORE_BYTES;
+    return words.has_bad ? -EBADMSG : 0;
 }

@@ -35,7 +35,12 @@ struct python_layout {
     uint16_t text_length, text_state, ascii_text, other_text, bytes_length, bytes_data;
 };
 
-#define PYTHON_OWNED_BY_C 3 /* FRAME_OWNED_BY_CSTACK, pycore_frame.h of 3.12 and 3.13 */
+/* FRAME_OWNED_BY_CSTACK of 3.12 and 3.13 (pycore_frame.h), FRAME_OWNED_BY_INTERPRETER from 3.14 on
+ * (pycore_interpframe_structs.h). */
+#define PYTHON_OWNED_BY_C 3
+/* From 3.14 on a frame refers to its code object by an address with tags in these bits
+ * (pycore_stackref.h). Objects are aligned to more than that. */
+#define PYTHON_TAG_BITS 3ull
 
 /* Of PY_VERSION_HEX; NULL if the table does not have it. */
 const struct python_layout *python_layout_of(uint32_t version);
@@ -43,8 +48,8 @@ const struct python_layout *python_layout_of(uint32_t version);
 /* The longest that _Py_DebugOffsets is, of the versions that are known. */
 #define PYTHON_OFFSETS_BYTES 1024u
 
-/* Reads the layout that an interpreter of 3.13 tells: `offsets` is what is at `_PyRuntime`. Returns
- * 0, -ENOTSUP if it is of a version or a build that is not known, or -EBADMSG. */
+/* Reads the layout that an interpreter of 3.13 to 3.15 tells: `offsets` is what is at `_PyRuntime`.
+ * Returns 0, -ENOTSUP if it is of a version or a build that is not known, or -EBADMSG. */
 int python_layout_read(const void *offsets, size_t bytes, struct python_layout *ret_layout);
 
 #endif

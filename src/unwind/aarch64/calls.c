@@ -16,6 +16,22 @@ enum call_kind call_before(const uint8_t before[CALL_BYTES_MAX], uint64_t return
     return (instruction & 0xfffffc1fu) == 0xd63f0000u ? CALL_INDIRECT : CALL_NONE;
 }
 
+/* B (000101 imm26) and B.cond (01010100 imm19 0 cond). */
+bool jump_is_at(const uint8_t code[JUMP_BYTES], uint64_t address, uint64_t *ret_target)
+{
+    uint32_t instruction;
+    int64_t words;
+    memcpy(&instruction, code, sizeof instruction);
+    if ((instruction & 0xfc000000u) == 0x14000000u)
+        words = (int64_t)((uint64_t)instruction << 38) >> 38;
+    else if ((instruction & 0xff000010u) == 0x54000000u)
+        words = (int64_t)((uint64_t)instruction << 40) >> 45;
+    else
+        return false;
+    *ret_target = address + (uint64_t)words * 4;
+    return address % 4 == 0;
+}
+
 /* svc #0 */
 unsigned system_call_before(const uint8_t before[SYSTEM_CALL_BYTES_MAX])
 {

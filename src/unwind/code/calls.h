@@ -1,4 +1,4 @@
-/* Recognises calls in machine code. The build compiles one of x86_64/calls.c
+/* Recognises calls and jumps in machine code. The build compiles one of x86_64/calls.c
  * and aarch64/calls.c. */
 #ifndef FGPROF_UNWIND_CODE_CALLS_H
 #define FGPROF_UNWIND_CODE_CALLS_H
@@ -17,6 +17,12 @@ enum call_kind {
 /* Whether the bytes before `return_address` are a call. *ret_target is set for a direct one. */
 enum call_kind call_before(const uint8_t before[CALL_BYTES_MAX], uint64_t return_address,
                            uint64_t *ret_target);
+
+#define JUMP_BYTES 6 /* how much of the code is looked at */
+
+/* Whether a jump with its target in the instruction begins here, one that reaches other functions.
+ */
+bool jump_is_at(const uint8_t code[JUMP_BYTES], uint64_t address, uint64_t *ret_target);
 
 #define SYSTEM_CALL_BYTES_MAX 4
 

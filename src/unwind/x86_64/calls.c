@@ -1,4 +1,4 @@
-/* Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, CALL: E8 with a 32-bit
+/* Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2. CALL: E8 with a 32-bit
  * displacement, and FF /2 with every form of operand. */
 #include "unwind/code/calls.h"
 
@@ -35,6 +35,19 @@ enum call_kind call_before(const uint8_t before[CALL_BYTES_MAX], uint64_t return
             return CALL_INDIRECT;
     }
     return CALL_NONE;
+}
+
+/* JMP rel32 (E9) and Jcc rel32 (0F 80 to 0F 8F). */
+bool jump_is_at(const uint8_t code[JUMP_BYTES], uint64_t address, uint64_t *ret_target)
+{
+    bool is_conditional = code[0] == 0x0f && (code[1] & 0xf0) == 0x80;
+    size_t opcode_bytes = is_conditional ? 2 : 1;
+    int32_t displacement;
+    if (!is_conditional && code[0] != 0xe9)
+        return false;
+    memcpy(&displacement, code + opcode_bytes, sizeof displacement);
+    *ret_target = address + opcode_bytes + sizeof displacement + (uint64_t)(int64_t)displacement;
+    return true;
 }
 
 /* syscall */

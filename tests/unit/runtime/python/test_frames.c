@@ -98,6 +98,18 @@ static void test_3_12_has_a_frame_for_each_call_of_the_loop(void **state)
     end();
 }
 
+static void test_3_14_refers_to_code_with_tags(void **state)
+{
+    (void)state;
+    begin(0x030c01f0);
+    set_frame(0, 0x1000 | 1, SIZE_MAX, 0, false);
+    set_first(0);
+    read_frames();
+    assert_int_equal(frames.count, 1);
+    assert_int_equal(frames.items[0].code, 0x1000);
+    end();
+}
+
 static void test_no_frame(void **state)
 {
     (void)state;
@@ -170,6 +182,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_3_11_marks_entries),
         cmocka_unit_test(test_3_12_has_a_frame_for_each_call_of_the_loop),
+        cmocka_unit_test(test_3_14_refers_to_code_with_tags),
         cmocka_unit_test(test_no_frame),
         cmocka_unit_test(test_a_circle),
         cmocka_unit_test(test_a_circle_of_the_loops_own_frames),

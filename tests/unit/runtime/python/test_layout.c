@@ -28,7 +28,7 @@ static const uint64_t offsets_3_13[] = {
     0x1e50,
     0x130,
     0,
-    0x8,
+    8,
     0x10,
     0x48,
     0x98,
@@ -36,7 +36,7 @@ static const uint64_t offsets_3_13[] = {
     0xe8,
     0x20,
     0x50,
-    0x8,
+    8,
     0,
     0x38,
     0x48,
@@ -52,7 +52,7 @@ static const uint64_t offsets_3_13[] = {
     0x68,
     0xc8,
     0x10,
-    0x8,
+    8,
     0x1a0,
     0x18,
     0x58,
@@ -82,6 +82,218 @@ static const uint64_t offsets_3_13[] = {
     0xc8,
 };
 
+/* The same of Debian's 3.14.10 and 3.15.2. */
+static const uint64_t offsets_3_14[] = {
+    0x7970677562656478,
+    0x30e0af0,
+    0,
+    0x4d4c8,
+    0x310,
+    0x328,
+    0x37248,
+    0x1c70,
+    0x1c68,
+    0x1cb0,
+    0x1cc0,
+    0x1cf0,
+    0x1e08,
+    0x1df8,
+    0x1e00,
+    0x10,
+    0x1e68,
+    0,
+    0x1e78,
+    0x1e70,
+    0x1f38,
+    0,
+    0x340,
+    0,
+    8,
+    0x10,
+    0x48,
+    0x98,
+    0xa0,
+    0xe8,
+    0x20,
+    0x58,
+    8,
+    0,
+    0x38,
+    0x50,
+    0x4a,
+    0x40,
+    0,
+    0xd8,
+    0x70,
+    0x78,
+    0x80,
+    0x88,
+    0x44,
+    0x34,
+    0x60,
+    0x68,
+    0xd0,
+    0,
+    0x10,
+    8,
+    0x1a0,
+    0x18,
+    0x58,
+    0xa8,
+    0x28,
+    0x20,
+    0x10,
+    0x28,
+    0x18,
+    0x10,
+    0xc8,
+    0x18,
+    0x28,
+    0x20,
+    0x30,
+    0x20,
+    0x28,
+    0x18,
+    0x10,
+    0x20,
+    0x10,
+    0x18,
+    0x28,
+    0x10,
+    0x20,
+    0x40,
+    0x20,
+    0x10,
+    0x28,
+    0x108,
+    0xc0,
+    0xa0,
+    0x18,
+    0x48,
+    0x43,
+    0,
+    8,
+    0x18,
+    0x130,
+    0x1f8c,
+    0,
+    4,
+    0x200,
+};
+static const uint64_t offsets_3_15[] = {
+    0x7970677562656478,
+    0x30f02f0,
+    0,
+    0x549c8,
+    0x390,
+    0x3a8,
+    0x373c0,
+    0x1c68,
+    0x1c60,
+    0x1ca8,
+    0x1cb8,
+    0x1ce8,
+    0x1da8,
+    0x1d98,
+    0x1da0,
+    0x10,
+    0x1e38,
+    0,
+    0x1e48,
+    0x1e40,
+    0x1f08,
+    0,
+    0x378,
+    0,
+    8,
+    0x10,
+    0x48,
+    0x50,
+    0x58,
+    0x60,
+    0xb0,
+    0xb8,
+    0x100,
+    0x20,
+    0x24,
+    0x28,
+    0x88,
+    0x120,
+    0,
+    0x58,
+    8,
+    0,
+    0x38,
+    0x50,
+    0x4a,
+    0x40,
+    0,
+    0xd8,
+    0x70,
+    0x78,
+    0x80,
+    0x88,
+    0x44,
+    0x34,
+    0x60,
+    0x68,
+    0xd0,
+    0,
+    0x10,
+    8,
+    0x1a8,
+    0x18,
+    0x58,
+    0xa8,
+    0x20,
+    0x120,
+    0x3b0,
+    0x378,
+    0x28,
+    0x20,
+    0x10,
+    0x28,
+    0x18,
+    0x10,
+    0xc8,
+    0x18,
+    0x28,
+    0x20,
+    0x30,
+    0x20,
+    0x28,
+    0x18,
+    0x10,
+    0x20,
+    0x10,
+    0x18,
+    0x28,
+    0x10,
+    0x20,
+    0x40,
+    0x20,
+    0x10,
+    0x28,
+    0x38,
+    0xb0,
+    0x70,
+    0x78,
+    0x460,
+    0x68,
+    0xa0,
+    0x18,
+    0x48,
+    0x43,
+    0,
+    8,
+    0x18,
+    0x158,
+    0x1f5c,
+    0,
+    4,
+    0x200,
+};
+
 static void test_what_an_interpreter_tells(void **state)
 {
     (void)state;
@@ -109,6 +321,29 @@ static void test_what_an_interpreter_tells(void **state)
     assert_int_equal(layout.bytes_data, 0x20);
 }
 
+static void test_what_3_14_and_3_15_tell(void **state)
+{
+    (void)state;
+    struct python_layout layout;
+    assert_int_equal(python_layout_read(offsets_3_14, sizeof offsets_3_14, &layout), 0);
+    assert_int_equal(layout.interpreter_threads, 0x1cb0);
+    assert_int_equal(layout.thread_native_id, 0xa0);
+    assert_int_equal(layout.frame_instruction, 0x38);
+    assert_int_equal(layout.frame_owner, 0x4a);
+    assert_int_equal(layout.code_lines, 0x88);
+    assert_int_equal(layout.code_instructions, 0xd0);
+    assert_int_equal(layout.other_text, 0x38);
+    assert_int_equal(python_layout_read(offsets_3_15, sizeof offsets_3_15, &layout), 0);
+    assert_int_equal(layout.interpreter_threads, 0x1ca8);
+    assert_int_equal(layout.thread_frame, 0x48);
+    assert_int_equal(layout.thread_native_id, 0xb8);
+    assert_int_equal(layout.frame_owner, 0x4a);
+    assert_int_equal(layout.code_qualname, 0x80);
+    assert_int_equal(layout.text_state, 0x20);
+    assert_int_equal(layout.bytes_data, 0x20);
+    assert_int_equal(python_layout_read(offsets_3_15, 92 * 8, &layout), -EBADMSG);
+}
+
 static void test_what_is_not_believed(void **state)
 {
     (void)state;
@@ -122,7 +357,7 @@ static void test_what_is_not_believed(void **state)
     offsets[31] = 1ull << 40; /* where a frame has its instruction */
     assert_int_equal(python_layout_read(offsets, sizeof offsets, &layout), -EBADMSG);
     memcpy(offsets, offsets_3_13, sizeof offsets);
-    offsets[1] = 0x30e00f0; /* 3.14, whose frames refer to their code in another way */
+    offsets[1] = 0x31000f0; /* 3.16 */
     assert_int_equal(python_layout_read(offsets, sizeof offsets, &layout), -ENOTSUP);
     memcpy(offsets, offsets_3_13, sizeof offsets);
     offsets[2] = 1; /* without a GIL */
@@ -145,6 +380,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_an_interpreter_tells),
+        cmocka_unit_test(test_what_3_14_and_3_15_tell),
         cmocka_unit_test(test_what_is_not_believed),
         cmocka_unit_test(test_versions_of_the_table),
     };

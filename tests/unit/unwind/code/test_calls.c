@@ -55,6 +55,21 @@ static void test_no_calls(void **state)
     assert_int_equal(KIND(&target, 0xff, 0x25, 1, 2, 3, 4), CALL_NONE); /* jmp *x(%rip) */
 }
 
+static void test_jumps(void **state)
+{
+    (void)state;
+    static const uint8_t jmp[JUMP_BYTES] = {0xe9, 0x10},
+                         je[JUMP_BYTES] = {0x0f, 0x84, 0xf0, 0xff, 0xff, 0xff};
+    static const uint8_t call[JUMP_BYTES] = {0xe8, 0x10}, set[JUMP_BYTES] = {0x0f, 0x94, 0xc0};
+    uint64_t target = 0;
+    assert_true(jump_is_at(jmp, 0x401000, &target));
+    assert_int_equal(target, 0x401000 + 5 + 0x10);
+    assert_true(jump_is_at(je, 0x401000, &target));
+    assert_int_equal(target, 0x401000 + 6 - 0x10);
+    assert_false(jump_is_at(call, 0x401000, &target));
+    assert_false(jump_is_at(set, 0x401000, &target));
+}
+
 static void test_system_calls(void **state)
 {
     (void)state;
@@ -104,9 +119,13 @@ static void test_returns(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_returns),        cmocka_unit_test(test_direct_calls),
-        cmocka_unit_test(test_indirect_calls), cmocka_unit_test(test_no_calls),
-        cmocka_unit_test(test_system_calls),   cmocka_unit_test(test_calls_that_make_threads),
+        cmocka_unit_test(test_returns),
+        cmocka_unit_test(test_direct_calls),
+        cmocka_unit_test(test_indirect_calls),
+        cmocka_unit_test(test_no_calls),
+        cmocka_unit_test(test_jumps),
+        cmocka_unit_test(test_system_calls),
+        cmocka_unit_test(test_calls_that_make_threads),
         cmocka_unit_test(test_stubs),
     };
     return cmocka_run_group_tests_name("calls", tests, NULL, NULL);

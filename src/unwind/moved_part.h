@@ -1,0 +1,14 @@
+/* Parts of functions that lie elsewhere. */
+#ifndef FGPROF_UNWIND_MOVED_PART_H
+#define FGPROF_UNWIND_MOVED_PART_H
+
+#include "elf/dynamic_symbol.h"
+#include "unwind/rule_tables.h"
+
+/* Finds the part of a function of the module that the compiler moved, as it does with what seldom
+ * runs (name.cold). Such a part has an entry of its own in the unwind tables. Returns the module's
+ * own address of where it begins; 0: there is none. */
+uint64_t moved_part_find(struct rule_tables *tables, struct module *module,
+                         const struct dynamic_symbol *function);
+
+#endif

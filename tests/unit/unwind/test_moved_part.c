@@ -1,0 +1,78 @@
+/* The parts of this program's own functions that lie elsewhere, as compilers put them. */
+#include "own_module.h"
+#include "unit.h"
+#include "unwind/moved_part.h"
+
+#ifdef __x86_64__
+#define BEGIN "push %rbp\n .cfi_def_cfa_offset 16\n"
+#define JUMP_IF(label) "je " label "\n"
+#define JUMP(label) "jmp " label "\n"
+#define END "pop %rbp\n .cfi_def_cfa_offset 8\n"
+#define RETURN "ret\n"
+#else
+#define BEGIN "stp x29, x30, [sp, #-16]!\n .cfi_def_cfa_offset 16\n"
+#define JUMP_IF(label) "b.eq " label "\n"
+#define JUMP(label) "b " label "\n"
+#define END "ldp x29, x30, [sp], #16\n .cfi_def_cfa_offset 0\n"
+#define RETURN "ret\n"
+#endif
+#define FUNCTION(name) ".type " name ", %function\n" name ":\n .cfi_startproc\n"
+#define END_OF(name) ".cfi_endproc\n .size " name ", . - " name "\n"
+
+__asm__(
+    ".pushsection .text.moved_part_test, \"ax\", %progbits\n" FUNCTION("split") BEGIN JUMP_IF(
+        "split_part") "split_back:\n" END RETURN END_OF("split") FUNCTION("whole")
+        BEGIN JUMP_IF("1f") "nop\n 1:" END JUMP("split") END_OF(
+            "whole") ".popsection\n"
+                     ".pushsection .text.moved_part_test_elsewhere, \"ax\", %progbits\n" FUNCTION(
+                         "split_part") ".cfi_def_cfa_offset 16\n nop\n" JUMP("split_back")
+                         END_OF("split_part") ".popsection\n");
+
+static struct dynamic_symbol symbol(const char *name)
+{
+    struct dynamic_symbol found;
+    assert_true(dynamic_symbol_find(&module, name, STT_FUNC, &found));
+    return found;
+}
+
+static uint64_t find(const char *name)
+{
+    struct rule_tables tables = {0};
+    const struct dynamic_symbol function = symbol(name);
+    uint64_t part = moved_part_find(&tables, &module, &function);
+    rule_tables_free(&tables);
+    return part;
+}
+
+static void test_a_part_is_found(void **state)
+{
+    (void)state;
+    assert_int_equal(find("split"), symbol("split_part").value);
+}
+
+/* It jumps to another function at its end. */
+static void test_a_call_at_the_end_is_no_part(void **state)
+{
+    (void)state;
+    assert_int_equal(find("whole"), 0);
+}
+
+static void test_what_is_no_function(void **state)
+{
+    (void)state;
+    struct rule_tables tables = {0};
+    assert_int_equal(moved_part_find(&tables, &module, &(struct dynamic_symbol){0, 4096}), 0);
+    assert_int_equal(
+        moved_part_find(&tables, &module, &(struct dynamic_symbol){UINT64_MAX - 7, UINT64_MAX}), 0);
+    rule_tables_free(&tables);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_part_is_found),
+        cmocka_unit_test(test_a_call_at_the_end_is_no_part),
+        cmocka_unit_test(test_what_is_no_function),
+    };
+    return cmocka_run_group_tests(tests, open_own_module, close_own_module);
+}
