@@ -25,8 +25,8 @@ struct perf_source {
     enum perf_scope scope;
     struct events events; /* one a CPU, or one a thread */
     struct filter filter;
-    bool has_filter;
-    unsigned chain_limit; /* the most addresses in a kernel chain; 0: samples have none */
+    bool has_filter, has_next; /* perf_source_set_next: the filter goes on with a program */
+    unsigned chain_limit;      /* the most addresses in a kernel chain; 0: samples have none */
     uint64_t periods_set;
     int refusal; /* a negative errno: why a thread's event could not be opened, the last time */
     uint64_t refused_ns;
@@ -104,6 +104,7 @@ static void set_filter(struct perf_source *kernel, bool has_filter)
     if (kernel->has_filter && !has_filter)
         filter_close(&kernel->filter);
     kernel->has_filter = has_filter;
+    kernel->has_next = false;
     kernel->events.filter = has_filter ? &kernel->filter : NULL;
 }
 
@@ -379,6 +380,19 @@ int perf_source_refusal(const struct source *source, pid_t process_id, pid_t tid
         return kernel->follow_refusal;
     bool needs_none = kernel->scope == PERF_SCOPE_CPUS || has_thread(kernel, tid);
     return needs_none ? 0 : kernel->refusal;
+}
+
+int perf_source_set_next(struct source *source, int program_fd)
+{
+    struct perf_source *kernel = perf_source_of(source);
+    int err = kernel->has_filter ? filter_set_next(&kernel->filter, program_fd) : -ENOTSUP;
+    kernel->has_next = !err && program_fd >= 0;
+    return err;
+}
+
+bool perf_source_has_next(const struct source *source)
+{
+    return perf_source_of(source)->has_next;
 }
 
 uint64_t perf_source_lost(const struct source *source)

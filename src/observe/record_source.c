@@ -169,10 +169,10 @@ static void copy_top(const struct past_departure *past, struct snapshot *snapsho
         snapshot->kernel_stack[0] = '\0';
 }
 
-static void copy_frames(const struct past_departure *past, const struct subject *subject,
-                        struct snapshot *snapshot)
+void record_source_read_frames(const struct past_departure *past,
+                               const struct python_layout *layout, struct snapshot *snapshot)
 {
-    if (past->frames_state == SWITCH_FRAMES_NONE || !subject->python.layout)
+    if (past->frames_state == SWITCH_FRAMES_NONE || !layout)
         return;
     struct python_frames *frames = snapshot_python(snapshot);
     if (!frames)
@@ -185,7 +185,7 @@ static void copy_frames(const struct past_departure *past, const struct subject 
                                                .instruction = frame.instruction,
                                                .owner = (uint8_t)frame.owner,
                                                .is_entry = frame.is_entry != 0};
-        python_frames_add(frames, subject->python.layout, &seen);
+        python_frames_add(frames, layout, &seen);
     }
     if (past->frames_state == SWITCH_FRAMES_UNREADABLE)
         frames->state = PYTHON_FRAMES_UNREADABLE;
@@ -234,7 +234,7 @@ void record_source_read_past(const struct past_departure *past, const struct sub
     struct snapshot *snapshot = observation->snapshot;
     const struct stack_place other = record_source_other_stack(past, subject);
     copy_top(past, snapshot);
-    copy_frames(past, subject, snapshot);
+    record_source_read_frames(past, subject->python.layout, snapshot);
     snapshot_copy_rest(snapshot, subject->tid, subject->stack_areas, subject->stack_limit, &other);
     observation->evidence =
         departure->state == THREAD_RUNNABLE ? EVIDENCE_WAITING : EVIDENCE_ASLEEP;

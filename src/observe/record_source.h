@@ -30,6 +30,10 @@ void record_source_want_stack(struct switch_record *record, uint32_t slot, uint3
 struct stack_place record_source_other_stack(const struct past_departure *past,
                                              const struct subject *subject);
 
+/* Fills in what the message has of Python frames, if it has any. */
+void record_source_read_frames(const struct past_departure *past,
+                               const struct python_layout *layout, struct snapshot *snapshot);
+
 /* Fills in the thread's state, its call, registers and stacks as they were at a departure that is
  * over. The snapshot must have room for the stacks wanted. What the record does not have of them is
  * read now. The thread has moved since, but only for as long as we are late, and what it returns to

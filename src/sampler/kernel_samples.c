@@ -1,9 +1,11 @@
 #include "sampler/kernel_samples.h"
 #include "sampler/python.h"
 #include "base/clock.h"
+#include "observe/bpf/switch_record.h"
 #include "proc/kallsyms.h"
 #include "sampler/otel_context.h"
 #include "sampler/listing.h"
+#include "sampler/off_cpu_samples.h"
 #include "sampler/place.h"
 #include "sampler/subject.h"
 #include "sampler/tell.h"
@@ -72,6 +74,16 @@ static int follow_all(struct sampler *sampler)
     return err;
 }
 
+/* Samples have the Python frames of threads once there is a record. */
+static void join_record(struct kernel_samples *kernel, const struct switch_record *record)
+{
+    if (kernel->has_joined_record || !record)
+        return;
+    /* If it fails, threads of Python are stopped. */
+    perf_source_set_next(kernel->source, switch_record_sample_program(record));
+    kernel->has_joined_record = true;
+}
+
 int kernel_samples_begin(struct sampler *sampler)
 {
     struct kernel_samples *kernel = &sampler->kernel;
@@ -89,13 +101,23 @@ int kernel_samples_begin(struct sampler *sampler)
     return follow_all(sampler);
 }
 
+/* Whether samples have the Python frames of the thread, which are not on the stack that the kernel
+ * copies. */
+static bool has_python(struct sampler *sampler, const struct thread *thread)
+{
+    struct source *source = sampler->kernel.source;
+    return source && perf_source_has_next(source) && sampler->off_cpu.record &&
+           !thread->kernel.lacks_python &&
+           switch_record_has_python(sampler->off_cpu.record, thread->tid);
+}
+
 static bool may_sample(struct sampler *sampler, const struct sampled_process *process,
                        const struct thread *thread)
 {
     struct source *source = sampler->kernel.source;
     const struct subject subject = subject_of(sampler, process, thread);
-    /* Its Python frames are not on the stack that the kernel copies. */
-    if (subject.python.layout && sampler->options->capture != CAPTURE_KERNEL)
+    if (subject.python.layout && sampler->options->capture != CAPTURE_KERNEL &&
+        !has_python(sampler, thread))
         return false;
     return source && source->observe(source, &subject, NULL) == OUTCOME_PENDING;
 }
@@ -209,6 +231,20 @@ static void note(struct sampler *sampler, struct thread *thread)
         kernel->wanted_stack_limit = thread->wants.stack_limit;
 }
 
+/* Frames that the record was short of room for are missing once; a stack that is too deep for it is
+ * so again. */
+static int read_python(struct sampler *sampler, struct sampled_process *process,
+                       struct thread *thread, const struct observation *observation)
+{
+    struct snapshot *snapshot = observation->snapshot;
+    if (!python_of(process, thread).layout || !sampler->off_cpu.record)
+        return 0;
+    int err = off_cpu_samples_take(sampler);
+    if (!err && !python_take_copy(process, thread, observation->sampled.at_ns, snapshot))
+        thread->kernel.lacks_python = snapshot->python && snapshot->python->is_cut;
+    return err;
+}
+
 /* Sends the sample, or gives it up, and returns true; false if it may find its place later. */
 static bool place(struct sampler *sampler, struct observation *observation, bool is_last_try,
                   int *ret_err)
@@ -226,6 +262,11 @@ static bool place(struct sampler *sampler, struct observation *observation, bool
     }
     snapshot_end_stack(observation->snapshot, &process->areas);
     note(sampler, thread);
+    *ret_err = read_python(sampler, process, thread, observation);
+    if (*ret_err) {
+        snapshots_give(channel_snapshots(sampler->channel), observation->snapshot, false);
+        return true;
+    }
     otel_context_read_sampled(sampler, process, thread, observation);
     listing_read_begin(sampler, process, thread);
     *ret_err = tell_sampled(sampler, process, thread, observation);
@@ -276,6 +317,7 @@ int kernel_samples_take(struct sampler *sampler, bool is_listed)
     enum outcome outcome;
     if (!kernel->source)
         return 0;
+    join_record(kernel, sampler->off_cpu.record);
     int err = retry_held(sampler, is_listed);
     while (!err && kernel->source->collect(kernel->source, &observation, &outcome)) {
         bool has_room = kernel->held_count < KERNEL_SAMPLES_HELD;
@@ -295,5 +337,5 @@ void kernel_samples_end(struct sampler *sampler)
     if (kernel->source)
         kernel->source->free(kernel->source);
     kernel->source = NULL;
-    kernel->was_begun = false;
+    kernel->was_begun = kernel->has_joined_record = false;
 }

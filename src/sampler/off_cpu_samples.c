@@ -2,10 +2,10 @@
 #include "base/background_thread.h"
 #include "observe/record_source.h"
 #include "proc/procfs.h"
-#include "sampler/kernel_samples.h"
 #include "sampler/listing.h"
 #include "sampler/movement.h"
 #include "sampler/place.h"
+#include "sampler/python.h"
 #include "sampler/subject.h"
 #include "sampler/tell.h"
 
@@ -319,11 +319,19 @@ static int tell_new(struct sampler *sampler, struct sampled_process *process, st
     return off_cpu_samples_tell(sampler, process, thread, observation, ticks);
 }
 
+static int take_sampled(struct sampler *sampler, const struct past_departure *past)
+{
+    struct sampled_process *process = sampler_process(sampler, past->departure.process_id);
+    return process ? python_keep_copy(process, past) : 0;
+}
+
 /* Takes a departure that was over before we looked, as a look at the last tick that it spans. */
 static int take(void *argument, const struct past_departure *past)
 {
     struct sampler *sampler = argument;
     const struct departure *departure = &past->departure;
+    if (!departure->number)
+        return take_sampled(sampler, past);
     struct observation observation = {
         .record.departed_ns = departure->out_ns,
         .record.woken_ns = departure->runnable_ns,

@@ -58,6 +58,10 @@ struct sampled_python {
     struct python_place place;
     struct python_threads threads;
     struct throttle listing;
+    /* Frames that the kernel's side copied while it sampled, until the samples are read: the last
+     * ones, the oldest at next_copy. NULL: there were none. */
+    struct python_copy *copies;
+    size_t next_copy;
 };
 
 struct sampled_process {

@@ -1,5 +1,10 @@
 #include "sampler/python.h"
 #include "base/clock.h"
+#include "observe/record_source.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* How often the interpreter's threads are listed, at most. */
 #define LISTED_EACH_NS 100000000u
@@ -55,8 +60,66 @@ struct python_thread python_of(const struct sampled_process *process, const stru
                  : (struct python_thread){0};
 }
 
+/* ---- Of samples ---- */
+
+/* More than come between two rounds, unless very many CPUs run the process's threads. */
+#define COPIES 32u
+/* The frames are copied just before the sample gets its time. A thread's samples are further apart
+ * than this. */
+#define APART_NS_MAX 200000u
+
+struct python_copy {
+    pid_t tid;
+    uint64_t at_ns;
+    uint32_t state; /* enum switch_frames_state */
+    uint32_t count;
+    struct switch_frame frames[SWITCH_FRAMES_MAX];
+};
+
+int python_keep_copy(struct sampled_process *process, const struct past_departure *past)
+{
+    struct sampled_python *python = &process->python;
+    if (past->frame_count > SWITCH_FRAMES_MAX)
+        return 0;
+    if (!python->copies && !(python->copies = calloc(COPIES, sizeof *python->copies)))
+        return -ENOMEM;
+    struct python_copy *copy = &python->copies[python->next_copy++ % COPIES];
+    *copy = (struct python_copy){.tid = past->departure.tid,
+                                 .at_ns = past->departure.out_ns,
+                                 .state = past->frames_state,
+                                 .count = (uint32_t)past->frame_count};
+    memcpy(copy->frames, past->frames, past->frame_count * sizeof *copy->frames);
+    return 0;
+}
+
+static const struct python_copy *find_copy(const struct sampled_python *python, pid_t tid,
+                                           uint64_t at_ns)
+{
+    for (size_t i = 0; python->copies && i < COPIES; i++) {
+        const struct python_copy *copy = &python->copies[i];
+        uint64_t apart_ns = at_ns > copy->at_ns ? at_ns - copy->at_ns : copy->at_ns - at_ns;
+        if (copy->tid == tid && apart_ns <= APART_NS_MAX)
+            return copy;
+    }
+    return NULL;
+}
+
+bool python_take_copy(struct sampled_process *process, const struct thread *thread, uint64_t at_ns,
+                      struct snapshot *snapshot)
+{
+    const struct python_copy *copy = find_copy(&process->python, thread->tid, at_ns);
+    if (!copy)
+        return false;
+    const struct past_departure past = {.frames = (const unsigned char *)copy->frames,
+                                        .frame_count = copy->count,
+                                        .frames_state = copy->state};
+    record_source_read_frames(&past, &process->python.place.layout, snapshot);
+    return copy->state == SWITCH_FRAMES_WHOLE;
+}
+
 void python_forget(struct sampled_python *python)
 {
+    free(python->copies);
     python_threads_free(&python->threads);
     *python = (struct sampled_python){0};
 }

@@ -2,6 +2,8 @@
 #ifndef FGPROF_SAMPLER_PYTHON_H
 #define FGPROF_SAMPLER_PYTHON_H
 
+#include "observe/bpf/departure.h"
+#include "observe/snapshot.h"
 #include "sampler/process.h"
 
 /* The worker has found an interpreter: threads that sleep on are looked at again. */
@@ -13,6 +15,15 @@ int python_update(struct sampled_process *process);
 
 /* How to read a thread's frames; layout NULL: it is not known to run Python. */
 struct python_thread python_of(const struct sampled_process *process, const struct thread *thread);
+
+/* Keeps what the record's message has of a thread's Python frames, when it was sampled, for its
+ * sample. Returns 0 or -ENOMEM. */
+int python_keep_copy(struct sampled_process *process, const struct past_departure *past);
+
+/* Fills in the Python frames of a sample that was taken at that time. Returns whether they are all
+ * there. */
+bool python_take_copy(struct sampled_process *process, const struct thread *thread, uint64_t at_ns,
+                      struct snapshot *snapshot);
 
 /* The program has ended. */
 void python_forget(struct sampled_python *python);

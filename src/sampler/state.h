@@ -39,6 +39,7 @@ struct command {
 struct kernel_samples {
     struct source *source;                        /* NULL: threads that run are stopped instead */
     bool was_begun;                               /* the source was opened, or refused */
+    bool has_joined_record;                       /* see kernel_samples_take */
     bool is_awaited;                              /* a dump waits for a thread's sample */
     struct observation held[KERNEL_SAMPLES_HELD]; /* of threads that are not known yet */
     size_t held_count;

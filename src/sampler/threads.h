@@ -88,6 +88,8 @@ struct thread_kernel {
     uint64_t running_ns;         /* its running time when last observed running, */
     uint64_t sampled_running_ns; /* and at the last such look before which it was sampled */
     uint64_t awaited_ns;         /* since when a dump waits for its sample; 0: it does not */
+    bool lacks_python; /* a sample of it had not all its Python frames: from then on it is stopped
+                        */
 };
 
 /* waiting.c: whether it waits much for a CPU, and whether it has an event for its switches. */

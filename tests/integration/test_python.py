@@ -6,6 +6,7 @@ import shutil
 import subprocess
 
 from harness import HANGS_S, Missing, Skip, folded, has, need, ready, tool, users_build, wait_for
+from test_capture import need_record
 from test_serve import serving
 
 # Versions that can be read. The first is Debian 12's; the others are tried where they are.
@@ -155,6 +156,21 @@ def test_chains_are_not_mixed_3_15(world):
 @users_build
 def test_chains_of_threads_that_are_stopped(world):
     check_chains(world, "3.11", "--capture=ptrace")
+
+
+@users_build
+def test_running_threads_are_not_stopped_for_their_frames(world):
+    """Where the record is permitted, they are copied when the kernel samples."""
+    need_record(world)
+    with ready(interpreter("3.11"), program(world, "chains"), stdin=subprocess.PIPE) as target:
+        done = world.attach(target, "--on-cpu", "--capture=record", duration="4s")
+    sampled = re.search(r"by the kernel while running: (\d+) samples", done.stderr)
+    paused = re.search(r"paused (\d+) times", done.stderr)
+    # Those of which the record has nothing yet are stopped.
+    assert int(sampled[1]) > 20 and (not paused or int(paused[1]) <= 4), done.stderr
+    stacks = folded(done.stdout)
+    in_python = sum(count for stack, count in stacks.items() if "work" in stack)
+    assert in_python > 0.95 * sum(stacks.values()), stacks
 
 
 def test_other_readers(world):

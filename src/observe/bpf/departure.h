@@ -44,7 +44,8 @@ void departure_registers(const __u64 words[SWITCH_WORDS], struct registers *ret_
 
 /* A departure that spans ticks, and was over before anybody looked. */
 struct past_departure {
-    struct departure departure;
+    struct departure departure; /* number 0: it is none, but the thread ran at out_ns, when it was
+                                   sampled; only its Python frames are known */
     uint64_t first_tick, last_tick; /* that it spans, of those published lately */
     uint32_t slot, generation;      /* as in struct slot_view */
     const unsigned char *stack;     /* what was at the stack pointer then */

@@ -34,6 +34,14 @@ struct {
     __type(value, struct passed_faults);
 } passed SEC(".maps");
 
+/* What filter_by_process goes on with, if anything. */
+struct {
+    __uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, uint32_t);
+    __type(value, uint32_t);
+} next SEC(".maps");
+
 /* ---- The programs ---- */
 
 /* struct bpf_perf_event_data of linux/bpf_perf_event.h: it begins with all user registers. */
@@ -86,7 +94,10 @@ static __always_inline void pay(volatile struct page_choice *choice)
 SEC("perf_event")
 int filter_by_process(void *context)
 {
-    return process_set_has(&followed, current_ids().tgid);
+    if (!process_set_has(&followed, current_ids().tgid))
+        return 0;
+    bpf_tail_call(context, &next, 0);
+    return 1;
 }
 
 SEC("perf_event")

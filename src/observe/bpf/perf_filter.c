@@ -140,6 +140,14 @@ int filter_apply(const struct filter *filter, int event_fd)
     return ioctl(event_fd, PERF_EVENT_IOC_SET_BPF, fd) ? -errno : 0;
 }
 
+int filter_set_next(const struct filter *filter, int program_fd)
+{
+    uint32_t zero = 0, fd = (uint32_t)program_fd;
+    int map_fd = bpf_map__fd(filter->programs->maps.next);
+    return program_fd < 0 ? bpf_map_delete_elem(map_fd, &zero)
+                          : bpf_map_update_elem(map_fd, &zero, &fd, BPF_ANY);
+}
+
 /* ---- Processes ---- */
 
 /* The process's id as the programs see it. */

@@ -46,6 +46,11 @@ bool filter_find_fault(const struct filter *filter, int cpu, uint64_t address, u
 /* Applies the filter to an event. Returns 0 or a negative errno. */
 int filter_apply(const struct filter *filter, int event_fd);
 
+/* Runs this program of type BPF_PROG_TYPE_PERF_EVENT for each sample that passes filter_open's
+ * filter; -1: none. What it returns says whether the sample is kept. Returns 0 or a negative errno.
+ */
+int filter_set_next(const struct filter *filter, int program_fd);
+
 /* Lets samples of this process pass, or no longer. In a PID namespace other than the first, a
  * process of another one can't be told from others there are: once one is added, they all pass.
  * Returns 0, or -EINVAL if there can be no such process. */

@@ -90,7 +90,8 @@ static inline __u32 switch_generation_after(__u32 generation)
     return generation + 1 ? generation + 1 : 1;
 }
 
-/* A departure that was over before the reader came. */
+/* A departure that was over before the reader came. Or, where its number is 0, the Python frames of
+ * a thread that was sampled while it ran, at out_ns. */
 struct switch_message {
     __u64 first_tick, last_tick; /* of those published and not acknowledged, the first and last that
                                     the thread was off its CPU for */

@@ -96,6 +96,15 @@ struct {
     __type(value, struct thread_with_stack);
 } stacks SEC(".maps");
 
+/* A CPU's room to copy the frames of a thread that is sampled. It may be interrupted while its own
+ * storage is written. */
+struct {
+    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct thread_with_stack);
+} samples SEC(".maps");
+
 /* The map that is not used does not exist, so the compiler must not load both and then choose. */
 static __always_inline struct thread *thread_of(struct task_struct *task, __u64 flags)
 {
@@ -572,6 +581,31 @@ int on_switch(__u64 *ctx)
     if (comes)
         come_back(next, now_ns);
     return 0;
+}
+
+/* Called by perf_filter.bpf.c for a sample of a followed process: copies the Python frames of the
+ * thread that runs. */
+SEC("perf_event")
+int on_sample(void *ctx)
+{
+    __u32 zero = 0;
+    struct thread *thread = thread_of(bpf_get_current_task_btf(), 0);
+    const struct switch_slot *slot = thread ? slot_of(thread) : NULL;
+    struct thread_with_stack *copy = bpf_map_lookup_elem(&samples, &zero);
+    (void)ctx;
+    if (!slot || !copy || !slot->python.state)
+        return 1;
+    struct switch_message *message = &copy->message;
+    forget_stack(message);
+    fill_message(message, thread, slot);
+    message->first_tick = message->last_tick = 0;
+    message->departure.number = 0;
+    message->departure.out_ns = bpf_ktime_get_ns();
+    copy_python(copy, slot);
+    if (bpf_ringbuf_output(&messages, message, sizeof *message + SWITCH_STACK_BYTES_MAX,
+                           BPF_RB_NO_WAKEUP))
+        count(&failures.ring);
+    return 1;
 }
 
 SEC("tp_btf/sched_wakeup")

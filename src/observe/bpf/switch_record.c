@@ -486,6 +486,17 @@ void switch_record_want_python(const struct switch_record *record, uint32_t slot
     __atomic_store_n(&python->state, state, __ATOMIC_RELEASE);
 }
 
+bool switch_record_has_python(struct switch_record *record, pid_t tid)
+{
+    uint32_t slot = find_slot(record, tid);
+    return slot != NO_SLOT && __atomic_load_n(&record->slots[slot].python.state, __ATOMIC_RELAXED);
+}
+
+int switch_record_sample_program(const struct switch_record *record)
+{
+    return bpf_program__fd(record->programs->progs.on_sample);
+}
+
 _Static_assert(SWITCH_NO_FIELD == PYTHON_NOWHERE &&
                    SWITCH_FRAMES_MAX * sizeof(struct switch_frame) <= SWITCH_OTHER_BYTES,
                "what the program on switches takes over");

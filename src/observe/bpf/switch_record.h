@@ -102,6 +102,13 @@ void switch_record_want_python(const struct switch_record *record, uint32_t slot
 void switch_record_want_stack(const struct switch_record *record, uint32_t slot,
                               uint32_t generation, size_t bytes, bool wants_other);
 
+/* Whether the program for samples, below, copies the thread's Python frames. */
+bool switch_record_has_python(struct switch_record *record, pid_t tid);
+
+/* A program for filter_set_next: at each sample of a thread of Python it sends a message. Valid
+ * while the record is. */
+int switch_record_sample_program(const struct switch_record *record);
+
 /* Takes the messages out, oldest first. `take` returns 0, or a negative errno to stop behind this
  * message, which is then returned. What it is given is valid until it returns. Returns how many
  * there were, or a negative errno. */

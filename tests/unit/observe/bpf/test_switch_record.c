@@ -2,8 +2,10 @@
  * BPF programs. What each child does is judged by ptrace, and by its memory. */
 #include "unit.h"
 #include "base/clock.h"
+#include "observe/bpf/perf_filter.h"
 #include "observe/bpf/process_set.h"
 #include "observe/bpf/switch_record.h"
+#include "observe/events.h"
 
 #include <alloca.h>
 #include <errno.h>
@@ -173,6 +175,19 @@ static void sleep_with_memory(int fd)
 {
     *(volatile unsigned char *)shared->memory = 0;
     sleep_often(fd);
+}
+
+/* It leaves its CPU now and then. */
+static void compute_and_rest(int fd)
+{
+    static const struct timespec moment = {0, 1000};
+    (void)fd;
+    *(volatile unsigned char *)shared->memory = 0; /* the page is in its page table now */
+    atomic_store(&shared->ready, 1);
+    for (volatile unsigned i = 0;; i++) {
+        if (i % 10000000 == 0)
+            nanosleep(&moment, NULL);
+    }
 }
 
 #define FUTEX_OFFSET 256u
@@ -733,6 +748,68 @@ static void test_frames_of_python(void **state)
     teardown(&world);
 }
 
+static void begin_samples(struct filter *filter, struct events *events)
+{
+    *events = (struct events){
+        .attr = {.type = PERF_TYPE_SOFTWARE,
+                 .config = PERF_COUNT_SW_CPU_CLOCK,
+                 .sample_period = MS,
+                 .sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME,
+                 .disabled = 1},
+        .ring_bytes = 1u << 18,
+        .ring_bytes_min = 1u << 14,
+        .filter = filter,
+    };
+    assert_int_equal(filter_open(filter), 0);
+    assert_int_equal(events_update_cpus(events), 0);
+}
+
+/* While it runs, its frames come from where it is sampled. */
+static void test_frames_of_python_at_samples(void **state)
+{
+    (void)state;
+    const struct switch_options options = {.stack_bytes = SWITCH_STACK_BYTES_MAX};
+    struct world world = setup_followed(&options, compute_and_rest);
+    struct filter filter;
+    struct events events;
+    struct slot_view view;
+    struct taken taken = {0};
+    await_count(&shared->ready, 1);
+    put_python(world.pid);
+    const struct python_thread thread = {&small_layout, (uintptr_t)shared->memory, world.pid};
+    begin_samples(&filter, &events);
+    assert_int_equal(events_follow(&events, world.pid), 0);
+    assert_int_equal(filter_set_next(&filter, switch_record_sample_program(world.record)), 0);
+    uint64_t until_ns = monotonic_ns() + HANGS_NS;
+    while (switch_record_read(world.record, world.pid, &view))
+        assert_true(monotonic_ns() < until_ns);
+    assert_false(switch_record_has_python(world.record, world.pid));
+    assert_int_equal(drain(&world).count, 0);
+    switch_record_want_python(world.record, view.slot, view.generation, &thread);
+    assert_true(switch_record_has_python(world.record, world.pid));
+    uint64_t from_ns = monotonic_ns();
+    while (!taken.count) {
+        assert_true(monotonic_ns() < until_ns);
+        taken = drain(&world);
+    }
+    const struct switch_frame truth[] = {{0x1000, 0x1004, 0, 0}, {0x2000, 0x2008, 3, 1}};
+    assert_int_equal(taken.last.departure.number, 0);
+    assert_int_equal(taken.last.departure.tid, world.pid);
+    assert_int_equal(taken.last.departure.process_id, world.pid);
+    assert_true(taken.last.departure.out_ns > from_ns - MS);
+    assert_int_equal(taken.last.frames_state, SWITCH_FRAMES_WHOLE);
+    assert_int_equal(taken.last.frame_count, 2);
+    assert_memory_equal(taken.frames, truth, sizeof truth);
+    assert_int_equal(filter_set_next(&filter, -1), 0);
+    rest();
+    drain(&world);
+    rest();
+    assert_int_equal(drain(&world).count, 0);
+    events_free(&events);
+    filter_close(&filter);
+    teardown(&world);
+}
+
 /* Memory behind the end can't be read, nor is it needed. */
 static void test_a_stack_is_copied_up_to_its_end(void **state)
 {
@@ -1168,6 +1245,7 @@ int main(void)
         cmocka_unit_test(test_the_reader_says_how_much_of_a_stack_it_wants),
         cmocka_unit_test(test_the_stack_that_a_thread_has_left),
         cmocka_unit_test(test_frames_of_python),
+        cmocka_unit_test(test_frames_of_python_at_samples),
         cmocka_unit_test(test_a_stack_is_copied_up_to_its_end),
         cmocka_unit_test(test_stacks_are_copied_if_no_tick_is_known),
         cmocka_unit_test(test_a_wait_for_a_futex_is_told_with_its_memory),

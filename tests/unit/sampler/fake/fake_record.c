@@ -25,6 +25,11 @@ void __wrap_switch_record_want_stack(const struct switch_record *record, uint32_
                                      uint32_t generation, size_t bytes, bool wants_other);
 int __wrap_switch_record_drain(struct switch_record *record, switch_take_fn *take, void *argument);
 struct switch_counters __wrap_switch_record_counters(const struct switch_record *record);
+int __wrap_switch_record_sample_program(const struct switch_record *record);
+bool __wrap_switch_record_read_futex(const struct switch_record *record,
+                                     const struct slot_view *view,
+                                     unsigned char ret_futex[SWITCH_FUTEX_BYTES],
+                                     bool *ret_has_before);
 
 struct departure *fake_departs(struct fake_thread *thread, enum thread_state state, uint64_t out_ns,
                                uint64_t runnable_ns, uint64_t in_ns)
@@ -202,12 +207,28 @@ int __wrap_switch_record_drain(struct switch_record *record, switch_take_fn *tak
         const struct departure *departure = &thread->departures[thread->departures_told++];
         struct past_departure past = {
             .departure = *departure, .stack = stack, .stack_bytes = sizeof stack};
+        past.departure.number = thread->departures_told;
         if (!thread->process->is_recorded || !find_ticks(thread, departure, &past))
             continue;
         err = take(argument, &past);
         count++;
     }
     return err ? err : count;
+}
+
+bool __wrap_switch_record_read_futex(const struct switch_record *record,
+                                     const struct slot_view *view,
+                                     unsigned char ret_futex[SWITCH_FUTEX_BYTES],
+                                     bool *ret_has_before)
+{
+    (void)record, (void)view, (void)ret_futex, (void)ret_has_before;
+    return false;
+}
+
+int __wrap_switch_record_sample_program(const struct switch_record *record)
+{
+    (void)record;
+    return -1;
 }
 
 struct switch_counters __wrap_switch_record_counters(const struct switch_record *record)

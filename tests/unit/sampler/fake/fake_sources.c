@@ -228,6 +228,7 @@ uint64_t __wrap_perf_source_exec_ns(const struct source *source, pid_t process_i
 int __wrap_perf_source_adjust(struct source *source, size_t stack_limit);
 int __wrap_perf_source_refusal(const struct source *source, pid_t process_id, pid_t tid);
 uint64_t __wrap_perf_source_lost(const struct source *source);
+int __wrap_perf_source_set_next(struct source *source, int program_fd);
 
 static bool has_event(pid_t process_id, pid_t tid)
 {
@@ -339,6 +340,13 @@ int __wrap_perf_source_refusal(const struct source *source, pid_t process_id, pi
 {
     (void)source;
     return has_event(process_id, tid) ? 0 : -EMFILE;
+}
+
+/* The world runs no Python. */
+int __wrap_perf_source_set_next(struct source *source, int program_fd)
+{
+    (void)source, (void)program_fd;
+    return -ENOTSUP;
 }
 
 uint64_t __wrap_perf_source_lost(const struct source *source)

@@ -1,0 +1,111 @@
+/* The Python frames of samples: kept when the record tells of them, until the sample is read. */
+#include "unit.h"
+#include "sampler/python.h"
+
+#include <string.h>
+
+#define AT_NS 1000000000u
+#define NEAR_NS 30000u
+#define FAR_NS 5000000u
+
+static const struct python_layout layout = {.frame_is_entry = 25};
+static struct sampled_process process;
+static struct snapshot snapshot;
+
+static int set_up(void **state)
+{
+    (void)state;
+    process = (struct sampled_process){.python.place = {.runtime = 1, .layout = layout}};
+    snapshot = (struct snapshot){0};
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    snapshot_clear(&snapshot);
+    python_forget(&process.python);
+    return 0;
+}
+
+static void keep(pid_t tid, uint64_t at_ns, uint64_t code, size_t count)
+{
+    static struct switch_frame frames[SWITCH_FRAMES_MAX];
+    for (size_t i = 0; i < count; i++)
+        frames[i] = (struct switch_frame){code + 16 * i, code + 16 * i + 2, 0, i + 1 == count};
+    const struct past_departure past = {
+        .departure = {.tid = tid, .out_ns = at_ns},
+        .frames = (const unsigned char *)frames,
+        .frame_count = count,
+        .frames_state = count == SWITCH_FRAMES_MAX ? SWITCH_FRAMES_CUT : SWITCH_FRAMES_WHOLE,
+    };
+    assert_int_equal(python_keep_copy(&process, &past), 0);
+}
+
+static bool take(pid_t tid, uint64_t at_ns)
+{
+    const struct thread thread = {.tid = tid};
+    if (snapshot.python)
+        snapshot.python->state = PYTHON_FRAMES_NOT_READ;
+    return python_take_copy(&process, &thread, at_ns, &snapshot);
+}
+
+static void test_a_sample_has_the_frames_of_its_moment(void **state)
+{
+    (void)state;
+    keep(7, AT_NS, 0x1000, 3);
+    keep(8, AT_NS, 0x2000, 2);
+    keep(7, AT_NS + FAR_NS, 0x3000, 1);
+    assert_true(take(7, AT_NS + NEAR_NS));
+    assert_int_equal(snapshot.python->state, PYTHON_FRAMES_READ);
+    assert_int_equal(snapshot.python->count, 3);
+    assert_int_equal(snapshot.python->items[1].code, 0x1010);
+    assert_int_equal(snapshot.python->items[1].instruction, 0x1012);
+    assert_false(snapshot.python->items[1].is_entry);
+    assert_true(snapshot.python->items[2].is_entry);
+    assert_true(take(8, AT_NS + NEAR_NS));
+    assert_int_equal(snapshot.python->items[0].code, 0x2000);
+    assert_true(take(7, AT_NS + FAR_NS - NEAR_NS)); /* clocks are read one after the other */
+    assert_int_equal(snapshot.python->items[0].code, 0x3000);
+}
+
+static void test_frames_of_another_moment_or_thread(void **state)
+{
+    (void)state;
+    assert_false(take(7, AT_NS)); /* none came yet */
+    keep(7, AT_NS, 0x1000, 3);
+    assert_false(take(7, AT_NS + FAR_NS));
+    assert_false(take(9, AT_NS));
+    assert_null(snapshot.python);
+}
+
+static void test_more_frames_than_are_copied(void **state)
+{
+    (void)state;
+    keep(7, AT_NS, 0x1000, SWITCH_FRAMES_MAX);
+    assert_false(take(7, AT_NS));
+    assert_true(snapshot.python->is_cut);
+    assert_int_equal(snapshot.python->count, SWITCH_FRAMES_MAX);
+}
+
+static void test_old_ones_make_room(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 100; i++)
+        keep(7, AT_NS + i * FAR_NS, 0x1000 * (i + 1), 1);
+    assert_false(take(7, AT_NS));
+    assert_true(take(7, AT_NS + 99 * (uint64_t)FAR_NS));
+    assert_int_equal(snapshot.python->items[0].code, 0x1000 * 100);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_a_sample_has_the_frames_of_its_moment, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_frames_of_another_moment_or_thread, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_more_frames_than_are_copied, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_old_ones_make_room, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
