@@ -104,7 +104,8 @@ static void find_lock(const struct fgprof_dump *dump, struct dump_thread *thread
     struct lock_frame frames[LOCK_FRAMES_MAX];
     size_t frame_count = innermost_frames(dump->profile, thread->sample->stack, frames);
     struct lock_site site = lock_site_of(frames, frame_count);
-    thread->lock = lock_of(&site, &facts->target, &facts->memory);
+    thread->lock = facts->gil.kind == RESOURCE_GIL ? facts->gil
+                                                   : lock_of(&site, &facts->target, &facts->memory);
     find_owner(dump, thread);
     thread->resource =
         (struct resource){thread->lock.kind, facts->process_id, thread->lock.address};

@@ -127,6 +127,8 @@ static bool has_moved(const struct wait_facts *facts, int proc_fd)
 
 static void forget(struct wait_facts *facts)
 {
+    if (facts->gil.kind == RESOURCE_GIL)
+        return;
     forget_files(facts);
     facts->sleep_ns = 0;
     facts->target = (struct call_target){0};

@@ -22,6 +22,8 @@ struct wait_facts {
     uint64_t arguments[6];
     struct activity activity; /* when its stack was taken */
     bool is_uninterruptible;
+    struct lock gil; /* RESOURCE_GIL: what it waited for when its stack was taken, whether or not it
+                        has moved since: such waits are short */
     /* Read later: */
     struct call_target target;
     struct call_memory memory;

@@ -321,6 +321,8 @@ static int note_wait(const struct counter *counter, const struct observation *ob
         .syscall_number = -1,
         .is_uninterruptible = observation->state == THREAD_UNINTERRUPTIBLE,
     };
+    if (observation->wait.has_call && observation->wait.call.kind == CALL_FUTEX)
+        gils_note(&counter->owners->gils, observation, &facts.gil);
     if (program && observation->evidence == EVIDENCE_ASLEEP && observation->now.has_activity &&
         observation->wait.syscall_number >= 0) {
         facts.has_arguments = true;

@@ -233,6 +233,18 @@ def test_the_gil_has_an_owner(world):
     assert in_python > 0.5 * sum(holders.values()) > 0, holders
 
 
+def test_a_dump_shows_who_holds_the_gil(world):
+    """Waits for it are short: mostly the thread has moved when the dump is written."""
+    with ready(interpreter("3.11"), program(world, "chains"), stdin=subprocess.PIPE) as target:
+        for _ in range(40):
+            text = world.fgprof("dump", "-p", target.pid).stdout
+            waiting = re.search(r'^thread (\d+) .*\[futex, GIL, owner (\d+) ', text, re.M)
+            if waiting:
+                break
+    threads = re.findall(r"^thread (\d+) ", text, re.M)
+    assert waiting and waiting[1] != waiting[2] and waiting[2] in threads[1:], text
+
+
 def test_a_server_of_a_program_that_goes_on(world):
     """A copy of what was counted so far has names, too, and so has what is kept."""
     source = program(world, "sleepers")
