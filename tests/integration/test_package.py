@@ -1,10 +1,14 @@
 """What is installed, and what is said about it."""
 
+import gzip
+import hashlib
+import json
 import os
 import re
 import subprocess
+import tarfile
 
-from harness import tool
+from harness import Skip, folded, tool, users_build
 
 USER = r"""
 #include <fgprof.h>
@@ -54,3 +58,51 @@ def test_installed_library_can_be_used(world):
     exported = tool("nm", "-D", "--defined-only", directory + "/libfgprof.so")
     names = [line.split()[-1] for line in exported.splitlines() if line.split()[1] != "A"]
     assert names and all(re.fullmatch(r"fgprof_\w+@@FGPROF_0\.1", name) for name in names), names
+
+
+def unpack_image(image, directory):
+    """Unpacks the only layer of an OCI image into `directory`, and checks what refers to what."""
+    def blob(of):
+        data = tar.extractfile("blobs/" + of["digest"].replace(":", "/")).read()
+        assert hashlib.sha256(data).hexdigest() == of["digest"].split(":")[1] and len(data) == of["size"], of
+        return data
+
+    with tarfile.open(image) as tar:
+        assert json.load(tar.extractfile("oci-layout")) == {"imageLayoutVersion": "1.0.0"}
+        manifest = json.loads(blob(json.load(tar.extractfile("index.json"))["manifests"][0]))
+        config = json.loads(blob(manifest["config"]))
+        assert config["config"]["Entrypoint"] == ["/bin/fgprof-c"], config
+        packed = os.path.join(directory, "layer.tar.gz")
+        with open(packed, "wb") as file:
+            file.write(blob(manifest["layers"][0]))
+    with gzip.open(packed) as layer:
+        assert config["rootfs"]["diff_ids"] == ["sha256:" + hashlib.sha256(layer.read()).hexdigest()]
+    root = os.path.join(directory, "root")
+    os.mkdir(root)
+    tool("tar", "-C", root, "-xzf", packed)
+    return root
+
+
+@users_build
+def test_a_release_runs_where_nothing_else_is(world):
+    """The image has all that the program needs: it samples a process from a root of its own."""
+    if os.getuid():
+        raise Skip("changing the root needs root")
+    release = os.path.join(world.source, "scripts/release")
+    tool(release, world.build, world.path("release"))
+    sums = open(world.path("release/SHA256SUMS")).read()
+    tool(release, world.build, world.path("again"))
+    assert sums == open(world.path("again/SHA256SUMS")).read(), sums
+    files = [line.split()[1] for line in sums.splitlines()]
+    tool("sh", "-c", 'cd "$0" && sha256sum -c SHA256SUMS', world.path("release"))
+    image = next(file for file in files if file.endswith(".oci.tar"))
+    root = unpack_image(os.path.join(world.path("release"), image), world.path(""))
+    with tarfile.open(os.path.join(world.path("release"), next(file for file in files if file.endswith(".tar.gz")))) as tar:
+        names = {name.split("/", 1)[-1] for name in tar.getnames()}
+    assert {"bin/fgprof-c", "lib/libfgprof-agent.so", "LICENSE", "share/man/man1/fgprof-c.1.gz"} <= names, names
+    os.mkdir(root + "/proc")
+    with world.running("states", 30) as target:
+        out = tool("unshare", "--mount", "--propagation=private", "sh", "-c",
+                   'mount --rbind /proc "$0/proc" && exec chroot "$0" /bin/fgprof-c attach -p $1 -d 500ms',
+                   root, target.pid)
+    assert any("in_spin" in stack for stack in folded(out)), out
