@@ -30,8 +30,8 @@ extern const struct hooks malloc_hooks, mmap_hooks, thread_hooks;
 /* Mappings that code of this range makes are not counted. */
 void mmap_leave_out(uint64_t start, uint64_t limit);
 
-/* Hooks what else the provider of malloc has: operator new and delete of C++ that do not go through
- * its malloc, and functions of its own. `handle` as dlsym takes it. */
+/* Hooks the other functions of the library that provides malloc: C++'s operator new and delete that
+ * do not go through its malloc, and functions of its own. `handle` is one of dlopen's. */
 void operators_patch(const struct provider *provider, void *handle);
 
 /* The program may end by executing another one, as scripts do that start a server: the agent goes

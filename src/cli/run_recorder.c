@@ -198,7 +198,7 @@ fgprof_recorder *new_recorder(const struct cli_options *options, const fgprof_op
     return NULL;
 }
 
-/* A name for a file: without characters that a shell or a file system takes in its own way. */
+/* Replaces what has a meaning for shells or file systems, so that the name can be a file's. */
 static void make_harmless(char *name)
 {
     for (char *c = name; *c; c++) {

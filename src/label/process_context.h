@@ -20,8 +20,9 @@ struct context_attribute {
     bool is_there;
 };
 
-/* Finds the attributes by their keys' numbers: of a key that occurs several times, the last. What
- * does not fit in the record ends them. */
+/* Finds the values of the attributes by their keys' numbers. If a key occurs several times, the
+ * last one counts. An attribute that goes beyond the record's end is left out, with all after it.
+ */
 void context_attributes_find(const struct thread_context *context,
                              struct context_attribute attributes[ATTRIBUTE_KEYS_MAX]);
 

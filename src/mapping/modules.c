@@ -23,7 +23,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-/* So long it is waited in all for files of file systems that a process provides. */
+/* How long to wait, in all, for files on file systems that a process provides (FUSE). */
 #define WAITS_MAX_NS 5000000000u
 #define COMPARED_BYTES_MAX (64u << 10)
 /* Kept free below the limit of open files: so many, or a quarter of a low limit. */

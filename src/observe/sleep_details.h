@@ -17,8 +17,8 @@ void sleep_details_drop(const struct subject *subject, struct observation *obser
 /* Reads what shows the reason of the thread's wait, in the noted call. */
 void sleep_details_read_call(const struct subject *subject, struct observation *observation);
 
-/* Reads, now and then, which part of the switches of a thread that waits for others were waits. A
- * thread that never moves has none. */
+/* Reads now and then, for a thread that waits for others, how many of its switches were
+ * preemptions: the others were waits. Does nothing for a thread that has never moved. */
 void sleep_details_read_preemptions(const struct watch_place *place, struct watch *watch,
                                     struct observation *observation);
 

@@ -4,9 +4,9 @@
 
 #include <stdbool.h>
 
-/* Whether the file system on that device, of which the process with the /proc directory `proc_fd`
- * has a file, may be provided by a process. Asks no file system. What is mounted neither here nor
- * there may be anything. */
+/* Whether the file system on that device may be provided by a process, and so never answer. A file
+ * of it is open in the process whose /proc directory is `proc_fd`. Asks no file system. True if it
+ * is mounted neither here nor there. */
 bool mounts_may_hang(int proc_fd, unsigned dev_major, unsigned dev_minor);
 
 /* Whether the process sees a file system that a process provides at the directory, an absolute

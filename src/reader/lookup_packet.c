@@ -97,7 +97,7 @@ static struct rule_place take_place(struct bytes *body, bool may_be_cfa)
 
 static struct rule take_rule(struct bytes *body)
 {
-    /* That a module is unread is not for its reader to say. */
+    /* The reader may not claim that a module could not be read: its parent decides that. */
     struct rule rule = {.kind = (uint8_t)take_up_to(body, RULE_UNREAD - 1)};
     rule.has_frame_pointer = take_up_to(body, 1);
     rule.may_not_be_saved = take_up_to(body, 1);

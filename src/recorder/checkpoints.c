@@ -31,7 +31,8 @@ static uint64_t idle_ticks_of(const struct elapsed *process)
     return process->idle_ticks + process->pending;
 }
 
-/* Not what there is nothing to subtract of: subtract_samples empties what has ended. */
+/* Leaves out samples that nothing is subtracted from: empty ones, and those of threads that have
+ * ended, which subtract_samples empties. */
 static void copy_samples(struct checkpoint *checkpoint, const struct stack_table *table)
 {
     for (size_t i = 0; i < table->sample_count; i++) {

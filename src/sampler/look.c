@@ -235,7 +235,7 @@ static int take_found(struct sampler *sampler, struct sampled_process *process,
     if (has_moved || outcome == OUTCOME_WOKEN)
         sampler->counts.samples_assumed +=
             schedule_moved(thread, last_look_tick, &process->activity_check.rest);
-    /* It was copied again, or for the first time, and has slept since its begin was read. */
+    /* This is its first copy, or another one, of a sleep that it was in when it was first read. */
     if (outcome == OUTCOME_OBSERVED && !thread->movement.has_moved)
         thread->schedule.asleep_since_tick = since_tick;
     switch (outcome) {

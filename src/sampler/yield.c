@@ -2,9 +2,9 @@
 
 /* How long a thread that was woken may wait for a round, about. */
 #define EACH_NS 40000u
-/* Some woken threads take less than this together, as they are soon asleep again. */
+/* Woken threads are soon asleep again: several take less than this together. */
 #define SHORT_NS 100000u
-/* What takes longer may take this part of all time. */
+/* Giving way for longer than that may take one in so many parts of the time. */
 #define PART_OF_TIME 100
 
 bool yield_is_due(const struct throttle *given, uint64_t now_ns)

@@ -135,8 +135,8 @@ static void forget(struct wait_facts *facts)
     facts->memory = (struct call_memory){0};
 }
 
-/* Reads the memory of `count` threads of one program, through the first of them that lives: as long
- * as it is one of the process's threads, its id is no other process's. */
+/* Reads the memory of `count` threads of one program, by the id of the first that is alive. While
+ * that thread is one of the process's, its id can't be another process's. */
 static void read_memory_of(struct wait_facts *items, size_t count, int proc_fd,
                            struct call_reading *readings)
 {

@@ -99,7 +99,8 @@ static int find_window(const struct check *check, struct listed_object *row)
     return err;
 }
 
-/* What of a huge page is resident, but for pages of it that were freed and are others now. */
+/* How much of a huge page is resident. Pages in it that were freed, and belong to other objects by
+ * now, do not count. */
 static int find_huge(const struct check *check, size_t number)
 {
     struct listed_object *rows = check->checks->rows, *row = &rows[number];

@@ -32,8 +32,8 @@ int program_maps_update(struct program_maps *maps, struct results *results,
 int program_maps_refresh(struct program_maps *maps, struct results *results,
                          const struct observation *observation, bool *ret_changed);
 
-/* Rereads where mappings end, at most once a round and within a part of the time. *ret_was_read:
- * that was done. */
+/* Reads again where mappings end, at most once a round, and as rarely as keeps the cost low.
+ * *ret_was_read: it was read. */
 int program_maps_read_areas(struct program_maps *maps, const struct observation *observation,
                             bool *ret_was_read);
 

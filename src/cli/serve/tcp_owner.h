@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* A connection as the socket sees it whose owner is asked for. */
+/* A connection, from the side of the socket whose owner is wanted. */
 struct tcp_ends {
     struct in6_addr local, remote; /* see address.h */
     in_port_t local_port, remote_port;

@@ -21,7 +21,7 @@
 
 /* The inode of the first PID namespace (PROC_PID_INIT_INO, include/linux/proc_ns.h). */
 #define FIRST_PID_NAMESPACE 0xEFFFFFFCu
-/* Any processes of other PID namespaces than ours: as the programs see them. */
+/* The id that the programs see of all processes in other PID namespaces. */
 #define OTHERS_ID 0
 #define PASSED_CPUS_MAX 256
 
