@@ -15,9 +15,10 @@
 #endif
 
 /* The record's words, up to the last that is looked at (struct moduledata of runtime/symtab.go); a
- * slice takes three. Go 1.20 put two before the last. */
+ * slice takes three. Go 1.20 put two before the last, and Go 1.27 three, the first of them a length
+ * between the bounds of the types. */
 enum { HEADER = 0, NAMES = 1, TABLES = 10, TEXT = 22, TEXT_END = 23, INLINE_DATA_1_18 = 38 };
-enum { INLINE_DATA_1_20 = 40, WORDS };
+enum { TYPES_1_20 = 37, TYPES_END_1_20 = 38, INLINE_DATA_1_20 = 40, INLINE_DATA_1_27 = 43, WORDS };
 
 #define RELOCATIONS_MAX ((uint64_t)1 << 22)
 #define POINTERS_MAX 16 /* how many pointers to the table are tried; there are two or three */
@@ -79,7 +80,10 @@ static bool take(const struct pclntab *table, const uint64_t words[WORDS], struc
         words[TABLES] != table->tables || words[TEXT] >= words[TEXT_END])
         return false;
     ret->text = words[TEXT];
-    ret->inline_data = words[table->form == PCLNTAB_1_18 ? INLINE_DATA_1_18 : INLINE_DATA_1_20];
+    bool is_1_27 = words[TYPES_END_1_20] < words[TYPES_1_20];
+    ret->inline_data = words[table->form == PCLNTAB_1_18 ? INLINE_DATA_1_18
+                             : is_1_27                   ? INLINE_DATA_1_27
+                                                         : INLINE_DATA_1_20];
     return true;
 }
 
