@@ -41,7 +41,7 @@ _fgprof_c()
     local threads="--children --thread"
     local ticks="-F --rate --seed --trace-ids --max-pause --capture"
     local duration="-d --duration"
-    local names="--kernel --native --full-names --no-demangle --max-depth"
+    local names="--kernel --native --no-goroutines --full-names --no-demangle --max-depth"
     local write="-o --output" heap="--heap-rate --heap-mmap"
     local shown="-t --threads --processes --label --lines --state --elapsed --on-cpu --off-cpu"
     local kinds="wall cpu block mutex blame heap allocs growth threadcreate"

@@ -199,6 +199,11 @@ FGPROF_API int fgprof_options_set_kernel_stacks(fgprof_options *options, bool ar
  * libraries. */
 FGPROF_API int fgprof_options_set_native_frames(fgprof_options *options, bool are_kept);
 
+/* Sets whether goroutines of Go programs are sampled: those that wait are read from memory, without
+ * a stop, and threads that have none to run are left out. They are not if threads are chosen by
+ * name or id, or spans by fgprof_options_set_slow. Default: true. */
+FGPROF_API int fgprof_options_set_goroutines(fgprof_options *options, bool are_wanted);
+
 /* Sets whether to sample the descendants of the processes too, each as a process of its own, from
  * its birth, and also after its parent has exited. The calling process is never sampled. Sampling
  * still ends when a spawned command exits. Default: false. */
@@ -514,6 +519,13 @@ struct fgprof_summary {
                                        thread had moved or the two did not fit together */
     uint64_t python_version; /* of an interpreter that can't be read, as PY_VERSION_HEX; 1: older
                                 than 3.11; 0: there was none */
+    /* Of Go programs, whose goroutines are counted (fgprof_options_set_goroutines): */
+    uint64_t goroutine_ns;                 /* of goroutines while they were on no thread */
+    uint64_t threads_without_goroutine_ns; /* of threads that had none to run: left out */
+    uint64_t goroutines_moved;    /* how often one ran while it was read: not counted then */
+    uint64_t goroutines_left_out; /* at last, beyond the first 1,000,000 */
+    uint64_t go_version; /* Go 1.go_version can't be read: its threads are shown; 1: an unknown
+                            version; 0: there was none */
 };
 
 /* Fills the caller's struct. `bytes` is its size, sizeof *ret_summary: see "Compatibility". */

@@ -126,6 +126,12 @@ int fgprof_options_set_native_frames(fgprof_options *options, bool are_kept)
     return 0;
 }
 
+int fgprof_options_set_goroutines(fgprof_options *options, bool are_wanted)
+{
+    options->sampler.has_no_goroutines = !are_wanted;
+    return 0;
+}
+
 int fgprof_options_set_kernel_stacks(fgprof_options *options, bool are_wanted)
 {
     options->sampler.has_kernel_stacks = are_wanted;

@@ -214,6 +214,30 @@ static void summarize_python(const struct fgprof_summary *summary)
                 version >> 24, version >> 16 & 0xff);
 }
 
+/* Which goroutines there are. */
+static void summarize_go(const struct fgprof_summary *summary)
+{
+    uint64_t moved = summary->goroutines_moved, left_out = summary->goroutines_left_out;
+    if (summary->goroutine_ns || summary->threads_without_goroutine_ns)
+        fprintf(
+            stderr,
+            "  goroutines that waited: %.1f goroutine-seconds; threads without a goroutine were "
+            "left out (%.1f s)\n",
+            (double)summary->goroutine_ns / 1e9,
+            (double)summary->threads_without_goroutine_ns / 1e9);
+    if (moved)
+        fprintf(stderr, "  %" PRIu64 " %s on while it was read, and was not counted then\n", moved,
+                moved == 1 ? "time a goroutine went" : "times a goroutine went");
+    if (left_out)
+        fprintf(stderr, "  %" PRIu64 " more %s not read: there were too many\n", left_out,
+                left_out == 1 ? "goroutine was" : "goroutines were");
+    if (summary->go_version == 1)
+        fputs("  goroutines of this version of Go are not read: its threads are shown\n", stderr);
+    else if (summary->go_version)
+        fprintf(stderr, "  goroutines of Go 1.%" PRIu64 " are not read: its threads are shown\n",
+                summary->go_version);
+}
+
 static void summarize_waits(const struct fgprof_summary *summary)
 {
     if (summary->waits_limited)
@@ -229,6 +253,7 @@ static void summarize_exceptions(const fgprof_profile *profile,
 {
     summarize_deadlocks(profile);
     summarize_python(summary);
+    summarize_go(summary);
     summarize_unreadable(profile, summary->modules_unreadable);
     if (summary->samples_not_captured) {
         fprintf(stderr, "  %.2f %% of samples have no stack: their threads did not stop in time\n",

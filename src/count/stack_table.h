@@ -33,11 +33,18 @@ struct counted_stack {
     size_t depth;
 };
 
+/* Whose time it is. */
+enum task_kind {
+    TASK_THREAD,
+    TASK_GOROUTINE, /* which is parked */
+    TASK_NONE,      /* a thread's that runs goroutines, and had none: it is not shown */
+};
+
 /* What distinguishes samples of one stack. All fields have 32 bits, so that labels can be compared
  * as bytes. */
 struct sample_labels {
     uint32_t thread_name;      /* in the recording's strings */
-    uint32_t tid;              /* 0: threads are not told apart */
+    uint32_t tid;              /* or the goroutine's id; 0: threads are not told apart */
     uint32_t state;            /* enum thread_state */
     int32_t syscall_number;    /* of the call that the thread waits in; -1: none */
     uint32_t wait_channel;     /* in the recording's strings; "": not known */
@@ -48,6 +55,8 @@ struct sample_labels {
     uint32_t label_set_plus_1; /* in the recording's label sets; 0: it has no labels */
     uint32_t has_ended;        /* 1: of threads or processes that have ended: see
                                   stack_table_join_ended */
+    uint32_t task;             /* enum task_kind */
+    uint32_t wait_reason;      /* of a goroutine, in the recording's strings; "": none */
     uint32_t aside; /* it is not to be shown, at least not yet: see worker/spans.h; 0: it is */
 };
 /* sample_labels.aside of a sample that is never to be shown; other numbers are small ones. */

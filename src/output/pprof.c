@@ -92,6 +92,8 @@ enum word {
     WORD_DELAY,
     WORD_CPU,
     WORD_WALL,
+    WORD_WAIT_REASON,
+    WORD_GOROUTINE,
     WORD_STATES, /* the states' names from here on */
     /* Only in profiles of objects: */
     WORD_BYTES = WORD_STATES + THREAD_STATE_COUNT,
@@ -99,10 +101,10 @@ enum word {
     WORD_OBJECT_TYPES, /* the names of its types from here on */
 };
 static const char *const words[WORD_STATES] = {
-    "samples",      "count",     "time",   "on_cpu", "off_cpu",  "elapsed",
-    "nanoseconds",  "wallclock", "thread", "tid",    "state",    "syscall",
-    "wait_channel", "process",   "pid",    "wait",   "resource", "owner",
-    "contentions",  "delay",     "cpu",    "wall",
+    "samples",      "count",     "time",   "on_cpu", "off_cpu",     "elapsed",
+    "nanoseconds",  "wallclock", "thread", "tid",    "state",       "syscall",
+    "wait_channel", "process",   "pid",    "wait",   "resource",    "owner",
+    "contentions",  "delay",     "cpu",    "wall",   "wait_reason", "goroutine",
 };
 
 static uint64_t word(const struct fgprof_profile *profile, unsigned number)
@@ -331,12 +333,14 @@ static void put_sample(struct buffer *out, const struct fgprof_profile *profile,
     if (profile_shows_processes(profile))
         put_process(out, profile, sample->process);
     put_label(out, profile, WORD_THREAD, LABEL_STR, sample->thread_name);
-    put_label(out, profile, WORD_TID, LABEL_NUM, sample->tid);
+    put_label(out, profile, sample->is_goroutine ? WORD_GOROUTINE : WORD_TID, LABEL_NUM,
+              sample->tid);
     if (profile_is_of_objects(profile) && !profile->times)
         put_object_bytes(out, profile, sample->object_bytes);
     else if (!sample_is_idle(sample) && !profile->times)
         put_label(out, profile, WORD_STATE, LABEL_STR, word(profile, WORD_STATES) + sample->state);
-    put_label(out, profile, WORD_SYSCALL, LABEL_STR, sample->syscall_name);
+    put_label(out, profile, sample->is_goroutine ? WORD_WAIT_REASON : WORD_SYSCALL, LABEL_STR,
+              sample->syscall_name);
     put_label(out, profile, WORD_WAIT_CHANNEL, LABEL_STR, sample->wait_channel);
     const struct profile_label *label;
     for (uint32_t i = 0; (label = sample_label(profile, sample, i)); i++)

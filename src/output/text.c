@@ -215,13 +215,13 @@ static size_t own_labels(const struct fgprof_profile *profile, const struct prof
     if (!profile_is_of_objects(profile))
         ret_labels[count++] = (struct text_label){"state", state_name(sample->state)};
     if (sample->syscall_name)
-        ret_labels[count++] =
-            (struct text_label){"syscall", strings_get(strings, sample->syscall_name)};
+        ret_labels[count++] = (struct text_label){sample->is_goroutine ? "wait_reason" : "syscall",
+                                                  strings_get(strings, sample->syscall_name)};
     if (!profile_is_of_objects(profile) || sample->thread_name)
         ret_labels[count++] =
             (struct text_label){"thread", strings_get(strings, sample->thread_name)};
     if (sample->tid)
-        ret_labels[count++] = (struct text_label){"tid", tid};
+        ret_labels[count++] = (struct text_label){sample->is_goroutine ? "goroutine" : "tid", tid};
     if (sample->wait_channel)
         ret_labels[count++] =
             (struct text_label){"wait_channel", strings_get(strings, sample->wait_channel)};

@@ -206,6 +206,14 @@ static int name_syscall(struct naming *naming, int32_t number, uint32_t *ret_nam
     return strings_intern(&naming->profile->strings, name ? name : unnamed, ret_name);
 }
 
+static int name_call(struct naming *naming, const struct sample_labels *labels, uint32_t *ret_name)
+{
+    const char *reason = strings_get(naming->counted->strings, labels->wait_reason);
+    return labels->task == TASK_GOROUTINE
+               ? strings_intern(&naming->profile->strings, reason, ret_name)
+               : name_syscall(naming, labels->syscall_number, ret_name);
+}
+
 /* Finds the profile's process, or adds it. */
 static int process_of(struct naming *naming, uint32_t counted, uint32_t *ret_process)
 {
@@ -296,12 +304,13 @@ static int add_sample(struct naming *naming, const struct counted_sample *counte
         .wait_plus_1 = labels->wait_plus_1 ? naming->waits[labels->wait_plus_1 - 1] : 0,
         .elapsed_ns = naming->elapsed_ns[counted - naming->counted->table->samples],
         .sleeps = counted->sleeps,
+        .is_goroutine = labels->task == TASK_GOROUTINE,
     };
     if (strings_intern(strings, strings_get(naming->counted->strings, labels->thread_name),
                        &sample.thread_name) ||
         strings_intern(strings, strings_get(naming->counted->strings, labels->wait_channel),
                        &sample.wait_channel) ||
-        name_syscall(naming, labels->syscall_number, &sample.syscall_name) ||
+        name_call(naming, labels, &sample.syscall_name) ||
         process_of(naming, labels->process, &sample.process) ||
         label_set_of(naming, labels->label_set_plus_1, &sample.label_set_plus_1))
         return -ENOMEM;
@@ -317,8 +326,9 @@ static int add_sample(struct naming *naming, const struct counted_sample *counte
  * belong to a span that is too short. */
 static bool is_counted(const struct naming *naming, const struct counted_sample *sample)
 {
-    return !sample->labels.aside && (sample->count || sample->time_ns ||
-                                     naming->elapsed_ns[sample - naming->counted->table->samples]);
+    return !sample->labels.aside && sample->labels.task != TASK_NONE &&
+           (sample->count || sample->time_ns ||
+            naming->elapsed_ns[sample - naming->counted->table->samples]);
 }
 
 static struct named_rows named_by(const struct naming *naming)
@@ -444,6 +454,16 @@ static int add_parallelism(struct fgprof_profile *profile, const struct parallel
     memcpy(profile->parallel_ns, rows, count * sizeof *rows);
     profile->parallel_count = count;
     return 0;
+}
+
+/* Threads without a task are not shown, and what they have of elapsed time is nobody's. */
+static void leave_out(struct naming *naming)
+{
+    for (size_t i = 0; i < naming->counted->table->sample_count; i++) {
+        const struct counted_sample *sample = &naming->counted->table->samples[i];
+        if (sample->labels.task == TASK_NONE)
+            naming->idle_ns[sample->labels.process] += naming->elapsed_ns[i];
+    }
 }
 
 /* Adds the elapsed time that belongs to no sample. */
@@ -685,6 +705,8 @@ int name_profile(const struct counted *counted, const struct name_sources *sourc
     int err = begin(&naming);
     if (!err)
         err = add_samples(&naming);
+    if (!err)
+        leave_out(&naming);
     if (!err)
         err = add_elapsed(&naming);
     if (!err)

@@ -164,16 +164,17 @@ static bool is_same_sample(const void *owner, uint32_t item, const void *key)
            known->wait_channel == sought->wait_channel && known->process == sought->process &&
            known->wait_plus_1 == sought->wait_plus_1 &&
            known->label_set_plus_1 == sought->label_set_plus_1 &&
+           known->is_goroutine == sought->is_goroutine &&
            known->object_bytes == sought->object_bytes;
 }
 
 int profile_add_sample(struct fgprof_profile *profile, const struct profile_sample *sample,
                        uint32_t *ret_sample)
 {
-    uint64_t labels[] = {sample->stack,       sample->thread_name,  sample->tid,
-                         sample->state,       sample->syscall_name, sample->wait_channel,
-                         sample->wait_plus_1, sample->process,      sample->label_set_plus_1,
-                         sample->object_bytes};
+    uint64_t labels[] = {sample->stack,        sample->thread_name,  sample->tid,
+                         sample->state,        sample->syscall_name, sample->wait_channel,
+                         sample->wait_plus_1,  sample->process,      sample->label_set_plus_1,
+                         sample->object_bytes, sample->is_goroutine};
     uint64_t hash = hash_bytes(labels, sizeof labels, 0);
     uint32_t found = index_find(&profile->sample_index, hash, is_same_sample, profile, sample);
     if (ret_sample)

@@ -81,12 +81,14 @@ struct profile_sample {
     uint32_t stack;
     uint32_t process;
     uint32_t thread_name;
-    uint32_t tid;              /* 0: threads are not told apart */
+    uint32_t tid;              /* or the goroutine's id; 0: threads are not told apart */
     uint32_t state;            /* enum thread_state */
-    uint32_t syscall_name;     /* of the call that the thread waits in; "": none */
+    uint32_t syscall_name;     /* of the call that the thread waits in; of a goroutine, the reason
+                                  of its wait, in Go's words; "": none */
     uint32_t wait_channel;     /* the kernel function that it waits in; "": not known */
     uint32_t wait_plus_1;      /* what it waits for; 0: nothing, or not known */
     uint32_t label_set_plus_1; /* 0: its threads gave it no labels */
+    bool is_goroutine;         /* it is of a goroutine that is on no thread */
     bool never_moved;          /* its threads have not, in the whole recording; false: not known */
     uint64_t count;
     uint64_t time_ns;

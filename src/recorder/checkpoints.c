@@ -189,6 +189,8 @@ static void subtract_counts(const struct checkpoint *checkpoint, struct result_c
     results->labels_limited -= checkpoint->results.labels_limited;
     results->python_stacks -= checkpoint->results.python_stacks;
     results->python_stacks_missing -= checkpoint->results.python_stacks_missing;
+    results->goroutine_ns -= checkpoint->results.goroutine_ns;
+    results->goroutines_moved -= checkpoint->results.goroutines_moved;
     results->spans_kept -= checkpoint->results.spans_kept;
     results->spans_dropped -= checkpoint->results.spans_dropped;
     results->spans_dropped_ns -= checkpoint->results.spans_dropped_ns;

@@ -76,6 +76,18 @@ static void summarize_sampling(const struct clock *clock, const struct recorded 
     summary->error = recorded->error;
 }
 
+/* Threads that had no task are not shown. */
+static void leave_out(const struct stack_table *stacks, struct fgprof_summary *summary)
+{
+    for (size_t i = 0; i < stacks->sample_count; i++) {
+        const struct counted_sample *sample = &stacks->samples[i];
+        if (sample->labels.task != TASK_NONE)
+            continue;
+        summary->threads_without_goroutine_ns += sample->time_ns;
+        summary->samples -= sample->count < summary->samples ? sample->count : summary->samples;
+    }
+}
+
 static void summarize_results(const struct results *results, struct fgprof_summary *summary)
 {
     const struct result_counts *counts = &results->counts;
@@ -96,11 +108,16 @@ static void summarize_results(const struct results *results, struct fgprof_summa
     summary->python_stacks = counts->python_stacks;
     summary->python_stacks_missing = counts->python_stacks_missing;
     summary->python_version = counts->python_version;
+    summary->goroutine_ns = counts->goroutine_ns;
+    summary->goroutines_moved = counts->goroutines_moved;
+    summary->goroutines_left_out = counts->goroutines_left_out;
+    summary->go_version = counts->go_version;
     summary->spans_kept = counts->spans_kept;
     summary->spans_dropped = counts->spans_dropped;
     summary->spans_dropped_ns = counts->spans_dropped_ns;
     summary->stacks = results->stacks.stack_count;
     summary->deadlocks = results->deadlocks.count;
+    leave_out(&results->stacks, summary);
 }
 
 static void summarize_idle(const struct results *results, struct fgprof_summary *summary)
@@ -113,7 +130,8 @@ static void summarize_idle(const struct results *results, struct fgprof_summary 
 static void mark_idle(const struct results *results, struct fgprof_profile *profile)
 {
     for (size_t i = 0; i < profile->sample_count; i++)
-        profile->samples[i].never_moved = idle_has(results, profile->samples[i].tid);
+        profile->samples[i].never_moved =
+            !profile->samples[i].is_goroutine && idle_has(results, profile->samples[i].tid);
 }
 
 static void sum_times(const struct fgprof_profile *profile, struct fgprof_summary *summary)

@@ -18,6 +18,7 @@ struct channel {
     struct bell message_bell, request_bell; /* rung when a queue may have something */
     struct lazy_bell lazy_bell;             /* the first of them, for the sampling thread */
     uint64_t sent;                          /* written by the sampling thread */
+    atomic_uint goroutine_news;             /* messages with these that are not released */
     _Atomic uint64_t done;                  /* how many of those the worker has finished */
     atomic_bool is_closed;
     /* The worker's: */
@@ -69,6 +70,11 @@ void channel_release(struct channel *channel, struct message *message)
         break;
     case MESSAGE_OBJECT_COUNTS:
         free(message->object_counts);
+        break;
+    case MESSAGE_GOROUTINES:
+        goroutine_news_free(message->goroutines.news);
+        program_release(message->goroutines.program);
+        atomic_fetch_sub(&channel->goroutine_news, 1);
         break;
     case MESSAGE_TICK:
         free(message->tick.threads);
@@ -178,6 +184,8 @@ int channel_send(struct channel *channel, const struct message *message)
     if (err)
         return err;
     channel->sent++;
+    if (message->kind == MESSAGE_GOROUTINES)
+        atomic_fetch_add(&channel->goroutine_news, 1);
     channel->lazy_bell.unrung++;
     return 0;
 }
@@ -185,6 +193,11 @@ int channel_send(struct channel *channel, const struct message *message)
 uint64_t channel_sent(const struct channel *channel)
 {
     return channel->sent;
+}
+
+unsigned channel_goroutine_news(const struct channel *channel)
+{
+    return atomic_load(&channel->goroutine_news);
 }
 
 void channel_hurry(struct channel *channel)

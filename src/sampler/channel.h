@@ -10,6 +10,7 @@
 #ifndef FGPROF_SAMPLER_CHANNEL_H
 #define FGPROF_SAMPLER_CHANNEL_H
 
+#include "runtime/go/news.h"
 #include "runtime/python/threads.h"
 #include "base/histogram.h"
 #include "objects/news_queue.h"
@@ -73,6 +74,7 @@ enum message_kind {
     MESSAGE_OBSERVATION,   /* owned by the worker from now on */
     MESSAGE_OBJECT,        /* an object was made, or is gone */
     MESSAGE_OBJECT_COUNTS, /* what is known of all sources of objects now */
+    MESSAGE_GOROUTINES,    /* what is new of a Go program's goroutines */
     MESSAGE_TICK,          /* which of a process's threads a tick found awake */
     MESSAGE_PROGRAM_ENDED, /* no more observations or objects of this program; holds its own
                               reference */
@@ -103,6 +105,13 @@ struct message {
             struct awake_thread *threads; /* the worker's to free; NULL: none */
             size_t thread_count;
         } tick;
+        struct {
+            uint32_t process;
+            pid_t process_id, tid; /* a live thread */
+            uint64_t round_ns;
+            struct program *program; /* a reference */
+            struct goroutine_news *news;
+        } goroutines;
         struct program *program;
         struct sampling_state *state; /* MESSAGE_COPY, MESSAGE_MOMENT: the worker's to free */
     };
@@ -120,6 +129,7 @@ enum request_kind {
     REQUEST_AREAS,    /* the process's mappings now end elsewhere */
     REQUEST_CONTEXT,  /* read the contexts of the program's threads from now on */
     REQUEST_PYTHON,   /* the program has an interpreter: read Python frames from now on */
+    REQUEST_GOROUTINES,  /* the program has Go's runtime: read its goroutines from now on */
     REQUEST_FEWER_PAGES, /* choose fewer pages from now on: too many are counted */
     REQUEST_HURRY,       /* the program's code changes: report all copies urgently from now on */
 };
@@ -132,10 +142,11 @@ struct request {
     size_t stack_limit;             /* REQUEST_STACK*: bytes */
     struct stack_place other_stack; /* REQUEST_STACK*: address 0: none */
     struct sleep_place asleep;      /* REQUEST_FRAME_POINTER */
-    uint32_t program;               /* REQUEST_AREAS, _CONTEXT, _PYTHON, _HURRY: its number */
-    struct stack_areas areas;       /* REQUEST_AREAS: owned by the sampling thread from now on */
-    struct context_place context;   /* REQUEST_CONTEXT */
-    struct python_place python;     /* REQUEST_PYTHON */
+    uint32_t program; /* REQUEST_AREAS, _CONTEXT, _PYTHON, _GOROUTINES, _HURRY: its number */
+    struct stack_areas areas;     /* REQUEST_AREAS: owned by the sampling thread from now on */
+    struct context_place context; /* REQUEST_CONTEXT */
+    struct python_place python;   /* REQUEST_PYTHON */
+    struct go_place go;           /* REQUEST_GOROUTINES */
 };
 
 struct channel;
@@ -162,6 +173,8 @@ bool channel_ring_if_due(struct channel *channel, uint64_t now_ns);
 void channel_hurry(struct channel *channel);
 /* Whether so many messages are unread that none should be sent that a later one can stand for. */
 bool channel_is_behind(const struct channel *channel);
+/* How many messages with news of goroutines the worker has not finished. */
+unsigned channel_goroutine_news(const struct channel *channel);
 /* Nothing more is sent: the worker ends once it has taken all messages, the collector's
  * included. */
 void channel_close(struct channel *channel);

@@ -64,6 +64,30 @@ struct sampled_python {
     size_t next_copy;
 };
 
+/* goroutines.c: those of a Go program. */
+struct goroutine_address {
+    uint64_t address;
+    uint32_t number;
+};
+struct sampled_goroutine {
+    uint64_t read_ns;           /* CLOCK_MONOTONIC: when it was last read, or may have begun */
+    struct goroutine_rest rest; /* as it was told */
+};
+struct sampled_goroutines {
+    struct go_place place;
+    struct sampled_goroutine *items; /* by number, as in allgs */
+    size_t count, capacity;
+    struct goroutine_address *order; /* by address */
+    size_t order_capacity;
+    bool is_reading;   /* a pass is under way, and */
+    size_t next;       /* continues there in the order */
+    uint64_t pass_ns;  /* CLOCK_MONOTONIC: when that pass, or the last, began */
+    bool has_read_all; /* a pass has ended */
+    uint64_t left_out; /* goroutines beyond GOROUTINES_MAX */
+    unsigned char *room;
+    struct goroutine_news *news; /* not sent yet; NULL: none */
+};
+
 struct sampled_process {
     struct process process;
     uint32_t number;    /* in the recording, from 0 */
@@ -76,6 +100,7 @@ struct sampled_process {
     struct stack_areas areas;     /* of that program */
     struct context_place context; /* of the program's threads */
     struct sampled_python python;
+    struct sampled_goroutines goroutines;
     bool leaves_stack;  /* the program's threads go from one stack to another */
     bool is_in_a_hurry; /* tell.c: all copies of its threads are */
     struct threads threads;

@@ -1,5 +1,6 @@
 #include "sampler/processes.h"
 #include "sampler/python.h"
+#include "sampler/goroutines.h"
 #include "base/array.h"
 #include "base/clock.h"
 #include "sampler/kernel_samples.h"
@@ -22,6 +23,7 @@ static void close_process(struct sampled_process *process)
     program_release(process->program);
     stack_areas_free(&process->areas);
     python_forget(&process->python);
+    goroutines_forget(&process->goroutines);
     threads_free(&process->threads);
     free(process->awake.items);
     thread_list_free(&process->listing.list);
@@ -91,6 +93,7 @@ int processes_update_program(struct sampler *sampler, struct sampled_process *pr
     stack_areas_free(&process->areas);
     process->context = (struct context_place){0};
     python_forget(&process->python);
+    goroutines_forget(&process->goroutines);
     process->leaves_stack = process->is_in_a_hurry = false;
     process->span.has_before = process->span.opened_ns != 0;
     process->span.opened_ns = process->span.current_ns = monotonic_ns();

@@ -2,6 +2,7 @@
 #include "sampler/kernel_samples.h"
 #include "sampler/look.h"
 #include "sampler/python.h"
+#include "sampler/goroutines.h"
 #include "sampler/tell.h"
 #include "sampler/waiting.h"
 
@@ -54,6 +55,10 @@ static bool serve_other(struct sampler *sampler, struct request *request)
     case REQUEST_PYTHON:
         if (process)
             python_begin(process, &request->python);
+        return true;
+    case REQUEST_GOROUTINES:
+        if (process) /* memory that is short now may be there at the next tick */
+            goroutines_begin(sampler, process, &request->go);
         return true;
     case REQUEST_HURRY:
         if (process)

@@ -1,6 +1,7 @@
 #include "sampler/rounds.h"
 #include "base/clock.h"
 #include "sampler/awake.h"
+#include "sampler/goroutines.h"
 #include "sampler/yield.h"
 #include "sampler/kernel_samples.h"
 #include "sampler/listing.h"
@@ -260,6 +261,8 @@ static int begin_round_of(struct sampler *sampler, struct sampled_process *proce
     uint64_t tick = clock_tick_at(&sampler->clock, turns->round_ns);
     if (!err)
         err = python_update(process);
+    if (!err)
+        err = goroutines_update(sampler, process);
     activity_check_judge(process, tick, !turns->has_looks_left);
     return err ? err : awake_tell(sampler, process, tick);
 }
@@ -375,6 +378,8 @@ static int finish_process(struct sampler *sampler, struct sampled_process *proce
         if (!err)
             err = tell_gone(sampler, process, thread, &until, true);
     }
+    if (!err && !sampler->options->is_dump)
+        err = goroutines_finish(sampler, process);
     if (!err && !process->has_exited)
         err = awake_tell_end(sampler, process, until.at_ns);
     return err ? err : tell_program_ended(sampler, process);

@@ -43,10 +43,24 @@ static void each_of_account(struct thread_account *account, struct renumber *sam
     visit(samples, &account->awake_sample);
 }
 
+static void each_of_goroutines(struct program_goroutines *goroutines, struct renumber *samples,
+                               number_fn *visit)
+{
+    for (size_t i = 0; i < goroutines->count; i++) {
+        uint32_t *sample_plus_1 = &goroutines->items[i].sample_plus_1, sample = *sample_plus_1 - 1;
+        if (!*sample_plus_1)
+            continue;
+        visit(samples, &sample);
+        *sample_plus_1 = sample + 1;
+    }
+}
+
 /* Visits all stored sample numbers except those in the timeline. */
 static void each_sample(struct results *results, struct counted_threads *threads,
-                        struct renumber *samples, number_fn *visit)
+                        struct programs *programs, struct renumber *samples, number_fn *visit)
 {
+    for (size_t i = 0; programs && i < programs->count; i++)
+        each_of_goroutines(&programs->items[i].tables->goroutines, samples, visit);
     for (size_t i = 0; i < threads->count; i++)
         each_of_account(&threads->items[i].account, samples, visit);
     for (size_t i = 0; i < results->elapsed_count; i++) {
@@ -66,7 +80,7 @@ static void find_samples(struct results *results, struct counted_threads *thread
         if (is_of_use || sample->epoch > how->epoch)
             renumber_keep(samples, (uint32_t)i);
     }
-    each_sample(results, threads, samples, keep);
+    each_sample(results, threads, how->programs, samples, keep);
     timeline_keep_samples(&results->timeline, samples);
     renumber_assign(samples);
 }
@@ -138,6 +152,7 @@ static void each_of_labels(struct sample_labels *labels, struct renumber *string
 {
     visit(strings, &labels->thread_name);
     visit(strings, &labels->wait_channel);
+    visit(strings, &labels->wait_reason);
     visit(strings, &labels->kernel_stack);
 }
 
@@ -214,7 +229,8 @@ static void move_deadlocks(struct deadlocks *deadlocks, const struct numbers *nu
 
 /* `label_sets` replaces the present sets. */
 static void apply(struct results *results, struct counted_threads *threads, struct owners *owners,
-                  struct numbers *numbers, const struct label_sets *label_sets)
+                  struct programs *programs, struct numbers *numbers,
+                  const struct label_sets *label_sets)
 {
     each_string(results, threads, numbers, move);
     timeline_renumber_names(&results->timeline, &numbers->strings);
@@ -225,7 +241,7 @@ static void apply(struct results *results, struct counted_threads *threads, stru
     waits_keep(&results->waits, &numbers->waits, &numbers->stacks);
     move_deadlocks(&results->deadlocks, numbers);
     objects_renumber(&results->objects, &numbers->stacks, &numbers->strings);
-    each_sample(results, threads, &numbers->samples, move);
+    each_sample(results, threads, programs, &numbers->samples, move);
     timeline_renumber_samples(&results->timeline, &numbers->samples);
     lock_sites_keep(&owners->sites, &numbers->stacks);
     move_label_sets(threads, &numbers->label_sets);
@@ -260,12 +276,12 @@ static bool goes_nothing(const struct numbers *numbers)
 
 /* Drops the rows that do not stay. */
 static int drop_rows(struct results *results, struct counted_threads *threads,
-                     struct owners *owners, struct numbers *numbers)
+                     struct owners *owners, struct programs *programs, struct numbers *numbers)
 {
     struct label_sets label_sets;
     int err = label_sets_keep(&results->label_sets, &numbers->label_sets, &label_sets);
     if (!err)
-        apply(results, threads, owners, numbers, &label_sets);
+        apply(results, threads, owners, programs, numbers, &label_sets);
     return err;
 }
 
@@ -293,7 +309,7 @@ static int join_ended(struct results *results, struct counted_threads *threads,
     int err = renumber_init(&in_use, results->stacks.sample_count);
     if (err)
         return err;
-    each_sample(results, threads, &in_use, keep);
+    each_sample(results, threads, how->programs, &in_use, keep);
     timeline_keep_samples(&results->timeline, &in_use);
     err = ended_processes_join(ended, results, threads, how->epoch, &in_use, how->old == OLD_JOIN);
     /* New rows are of what has ended, and are not in use. */
@@ -410,7 +426,7 @@ int compact(struct results *results, struct counted_threads *threads, struct own
         find_spaces(results, threads, &numbers, &numbers.spaces);
         find_strings(results, threads, &numbers);
         if (!goes_nothing(&numbers))
-            err = drop_rows(results, threads, owners, &numbers);
+            err = drop_rows(results, threads, owners, how->programs, &numbers);
     }
     if (!err)
         err = forget_spaces(results, threads, owners, how, &numbers.spaces);

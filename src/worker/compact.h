@@ -10,6 +10,7 @@
 #define FGPROF_WORKER_COMPACT_H
 
 #include "worker/owners.h"
+#include "worker/programs.h"
 
 /* What to do with samples that were last counted before an epoch and that nothing refers to. */
 enum old_samples {
@@ -22,6 +23,7 @@ struct compaction {
     enum old_samples old;
     uint32_t epoch;            /* of the stack table */
     struct unwinder *unwinder; /* forgets spaces and modules that go; may be NULL */
+    struct programs *programs; /* whose goroutines are counted in samples; may be NULL */
 };
 
 /* No waits may be held (worker/owners.h). Returns 0 or -ENOMEM, and then nothing that was counted

@@ -78,9 +78,9 @@ int program_labels_update(struct program_labels *labels, const struct program_ma
 /* pprof takes one value for each key, and these are ours. */
 static bool is_own_key(const char *key)
 {
-    static const char *const own[] = {"thread",       "tid",     "state", "syscall",
-                                      "wait_channel", "process", "pid",   "wait",
-                                      "resource",     "owner",   "bytes"};
+    static const char *const own[] = {
+        "thread", "tid",      "state", "syscall", "wait_channel", "process",  "pid",
+        "wait",   "resource", "owner", "bytes",   "wait_reason",  "goroutine"};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
         if (strcmp(own[i], key) == 0)
             return true;

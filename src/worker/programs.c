@@ -32,6 +32,12 @@ int programs_get(struct programs *programs, const struct program *program,
     return 0;
 }
 
+struct program_tables *programs_find(const struct programs *programs, uint32_t number)
+{
+    struct numbered_program *known = find(programs, number);
+    return known ? known->tables : NULL;
+}
+
 int programs_end(struct programs *programs, uint32_t number, struct results *results,
                  struct unwinder *unwinder)
 {
@@ -47,6 +53,7 @@ int programs_end(struct programs *programs, uint32_t number, struct results *res
     }
     program_labels_free(&tables->labels);
     program_python_free(&tables->python);
+    program_goroutines_free(&tables->goroutines);
     sites_free(&tables->sites);
     stack_areas_free(&tables->maps.areas);
     free(tables);

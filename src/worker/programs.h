@@ -3,6 +3,7 @@
 #define FGPROF_WORKER_PROGRAMS_H
 
 #include "worker/generated_code.h"
+#include "worker/goroutines.h"
 #include "worker/labels.h"
 #include "worker/program_maps.h"
 #include "worker/python.h"
@@ -14,6 +15,7 @@ struct program_tables {
     struct generated_code generated;
     struct program_labels labels;
     struct program_python python;
+    struct program_goroutines goroutines;
     struct sites sites; /* frame pointers of sleeping threads that needed them */
 };
 
@@ -32,6 +34,9 @@ struct programs {
  * or -ENOMEM. */
 int programs_get(struct programs *programs, const struct program *program,
                  struct program_tables **ret_tables);
+
+/* NULL: it has none. */
+struct program_tables *programs_find(const struct programs *programs, uint32_t number);
 
 /* Ends a program without further observations: takes in the rest of its files about generated code,
  * and keeps only what names need. Returns 0 or -ENOMEM. */

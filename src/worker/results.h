@@ -37,6 +37,10 @@ struct result_counts {
     uint64_t python_stacks;     /* observations with Python frames, */
     uint64_t python_stacks_missing; /* and those that show the interpreter's instead */
     uint64_t python_version;        /* see struct fgprof_summary */
+    uint64_t go_version;            /* the same */
+    uint64_t goroutine_ns;          /* of parked goroutines */
+    uint64_t goroutines_moved;      /* while they were read: not counted */
+    uint64_t goroutines_left_out;   /* at last: there were too many */
     uint64_t spans_kept, spans_dropped, spans_dropped_ns; /* see worker/spans.h */
 };
 

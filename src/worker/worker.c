@@ -21,6 +21,7 @@ struct worker {
     struct results *results;
     struct unwind_means means;
     struct python_means python;
+    struct goroutine_means goroutines;
     struct counter counter;
     struct counted_threads threads;
     struct owners owners;
@@ -72,6 +73,11 @@ int worker_new(const struct worker_options *options, struct channel *channel,
     worker->python = (struct python_means){.unwinder = worker->means.unwinder,
                                            .results = results,
                                            .keeps_native_frames = options->keeps_native_frames};
+    worker->goroutines = (struct goroutine_means){.unwinder = worker->means.unwinder,
+                                                  .results = results,
+                                                  .period_ns = options->period_ns,
+                                                  .max_depth = options->max_depth,
+                                                  .are_told_apart = options->tells_threads_apart};
     *ret_worker = worker;
     return 0;
 }
@@ -108,10 +114,11 @@ static int add_process(struct worker *worker, const struct message *message)
  * with it everything that the message could be about. */
 static bool find_process(const struct worker *worker, struct message *message)
 {
-    uint32_t *process = message->kind == MESSAGE_OBSERVATION ? &message->observation.process
-                        : message->kind == MESSAGE_OBJECT    ? &message->object.process
-                        : message->kind == MESSAGE_TICK      ? &message->tick.process
-                                                             : NULL;
+    uint32_t *process = message->kind == MESSAGE_OBSERVATION  ? &message->observation.process
+                        : message->kind == MESSAGE_OBJECT     ? &message->object.process
+                        : message->kind == MESSAGE_TICK       ? &message->tick.process
+                        : message->kind == MESSAGE_GOROUTINES ? &message->goroutines.process
+                                                              : NULL;
     if (process)
         *process = stack_table_find_process(&worker->results->stacks, *process);
     return !process || *process != PROCESS_NONE;
@@ -156,6 +163,9 @@ static int update_program(struct worker *worker, const struct observation *obser
         err = program_labels_update(&program->labels, &program->maps, observation, worker->channel);
     if (!err && program->maps.space)
         err = update_python(worker, observation, program);
+    if (!err && program->maps.space && worker->options.has_goroutines)
+        err = program_goroutines_update(&program->goroutines, results, &program->maps, observation,
+                                        worker->channel);
     if (!err && program->maps.space)
         err = generated_update(&program->generated, worker->means.unwinder, results, observation,
                                &program->maps.space);
@@ -206,6 +216,8 @@ static int count_copy(struct worker *worker, const struct observation *observati
                                   &worker->stack);
     if (err)
         return err;
+    thread->has_no_task =
+        program_goroutines_is_idle(&program->goroutines, observation, &worker->stack);
     switch (result) {
     case UNWIND_DONE:
         return count_stack(counter, observation, thread, program, &worker->stack);
@@ -306,6 +318,9 @@ static int close_windows(struct worker *worker)
     int err = count_held(&worker->counter);
     for (size_t i = 0; i < worker->threads.count; i++)
         count_close(&worker->counter, &worker->threads.items[i]);
+    for (size_t i = 0; i < worker->programs.count; i++)
+        program_goroutines_close(&worker->programs.items[i].tables->goroutines, worker->results,
+                                 worker->options.period_ns);
     return err;
 }
 
@@ -340,6 +355,7 @@ static int drop_what_is_old(struct worker *worker, bool may_forget_samples)
                                               : OLD_STAY,
         .epoch = worker->checkpoints.epoch,
         .unwinder = worker->means.unwinder,
+        .programs = &worker->programs,
     };
     int err = timeline->is_ring ? timeline_forget(timeline, worker->checkpoints.begin_ns) : 0;
     if (!err)
@@ -395,6 +411,32 @@ static int count_tick(struct worker *worker, const struct message *message)
     return err ? err : elapsed_ticks_take(worker->results, &worker->threads, message);
 }
 
+static int count_goroutines(struct worker *worker, const struct message *message)
+{
+    const struct observation observation = {.process_id = message->goroutines.process_id,
+                                            .tid = message->goroutines.tid,
+                                            .program = message->goroutines.program,
+                                            .process = message->goroutines.process,
+                                            .round_ns = message->goroutines.round_ns};
+    struct program_tables *program;
+    int err = update_program(worker, &observation, &program);
+    return err ? err
+               : program_goroutines_take(&program->goroutines, &worker->goroutines, &program->maps,
+                                         message->goroutines.process, message->goroutines.news,
+                                         &worker->stack);
+}
+
+/* Counts the time of goroutines that have not moved since. */
+static int end_program(struct worker *worker, uint32_t number)
+{
+    struct program_tables *program = programs_find(&worker->programs, number);
+    if (program)
+        program_goroutines_close(&program->goroutines, worker->results, worker->options.period_ns);
+    peer_waits_end(&worker->owners.peers, number);
+    gils_forget(&worker->owners.gils, number);
+    return programs_end(&worker->programs, number, worker->results, worker->means.unwinder);
+}
+
 static int take(struct worker *worker, struct message *message)
 {
     if (!find_process(worker, message))
@@ -411,13 +453,12 @@ static int take(struct worker *worker, struct message *message)
         memcpy(worker->results->object_counts, message->object_counts,
                sizeof worker->results->object_counts);
         return 0;
+    case MESSAGE_GOROUTINES:
+        return count_goroutines(worker, message);
     case MESSAGE_TICK:
         return count_tick(worker, message);
     case MESSAGE_PROGRAM_ENDED:
-        peer_waits_end(&worker->owners.peers, message->program->number);
-        gils_forget(&worker->owners.gils, message->program->number);
-        return programs_end(&worker->programs, message->program->number, worker->results,
-                            worker->means.unwinder);
+        return end_program(worker, message->program->number);
     case MESSAGE_COPY:
         return close_windows(worker);
     case MESSAGE_MOMENT:

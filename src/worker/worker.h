@@ -40,6 +40,7 @@ struct worker_options {
     uint64_t period_ns;
     size_t max_depth;         /* frames kept of a stack */
     bool keeps_native_frames; /* the Python interpreter's */
+    bool has_goroutines; /* those of Go programs are counted, and threads without one left out */
     bool tells_threads_apart; /* each thread has samples of its own; notes those that never moved */
     struct span_options spans;
     struct lookups *lookups; /* see unwinder_new; must outlive the worker */

@@ -27,8 +27,8 @@ FIRST_FRAMES = ("runtime.goexit", "runtime.mstart", "runtime.clone", "runtime.mc
                 "runtime.rt0_go")
 
 
-def build(world, name, options):
-    need("go")
+def build(world, name, options, go="go"):
+    need(go)
     source = os.path.join(world.source, "tests/fixtures", name)
     program = world.path(name)
     environment = dict(os.environ, GOFLAGS="-mod=mod", GOPROXY="off", GOTOOLCHAIN="local",
@@ -36,7 +36,7 @@ def build(world, name, options):
     # The first test fills the compile cache, and the others wait for it.
     with open(world.build + "/go.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        done = subprocess.run(["go", "build", *options, "-o", program, "."], cwd=source, timeout=2 * HANGS_S,
+        done = subprocess.run([go, "build", *options, "-o", program, "."], cwd=source, timeout=2 * HANGS_S,
                               env=environment, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 0, done.stderr
     return program
@@ -71,10 +71,10 @@ def is_before_go(stack):
 
 
 def profile(world, target, duration, unnamed=()):
-    """The stacks, which must all be right, and whole but for a few. `unnamed` are the
+    """The stacks of threads, which must all be right, and whole but for a few. `unnamed` are the
     files whose code may be without a name."""
     kept = world.path("go.fgprof")
-    world.attach(target, "-o", kept, duration=duration)
+    world.attach(target, "-o", kept, "--no-goroutines", duration=duration)
     done = world.fgprof("convert", kept, "-f", "folded")
     assert done.returncode == 0, done.stderr
     stacks, runs = set(folded(done.stdout)), runs_of(world, kept)
@@ -202,7 +202,7 @@ def test_go_as_by_gdb(world):
             target.send_signal(signal.SIGSTOP)
             wait_until_stopped(target.pid)
             theirs = gdb_stacks(target.pid)
-            done = world.attach(target, "--threads=tid", duration="0.3s")
+            done = world.attach(target, "--threads=tid", "--no-goroutines", duration="0.3s")
             target.send_signal(signal.SIGCONT)
             for stack in folded(done.stdout):
                 tid = re.search(r"(\d+)\D*$", stack[0])[1]

@@ -189,7 +189,7 @@ def test_options_of_other_commands_are_refused(world):
             (["attach", "--help=1"], "--help takes no value"),
             (["convert", "a", "--tid", "5"], "convert has no option '--tid'"),
             (["attach", "--thr", "x"], "'--thr' is ambiguous: give --thread or --threads"),
-            (["attach", "--no=1"], "'--no=1' is ambiguous: give --no-idle or --no-demangle"),
+            (["attach", "--no=1"], "'--no=1' is ambiguous: give --no-idle, --no-goroutines or --no-demangle"),
             (["attach", "--threadsx"], "attach has no option '--threadsx'")):
         done = world.fgprof(*arguments)
         assert done.returncode == (125 if arguments[0] == "run" else 2) and not done.stdout, done

@@ -70,6 +70,7 @@ struct cli_options {
     enum fgprof_names names;
     bool has_kernel_stacks;
     bool has_native_frames;
+    bool has_no_goroutines;
     uint64_t debuginfod_limit_ns; /* 0: no server is asked */
     size_t max_depth;
     bool is_normalized, is_not_normalized; /* neither: if it is needed */

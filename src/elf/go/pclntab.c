@@ -74,9 +74,19 @@ static bool read_record(const struct pclntab *table, struct pclntab_function *fu
     return true;
 }
 
+bool pclntab_function(const struct pclntab *table, uint64_t number, struct pclntab_function *ret)
+{
+    uint64_t offset;
+    if (!function_start(table, number, &ret->start) ||
+        !function_start(table, number + 1, &ret->end) || !record_offset(table, number, &offset))
+        return false;
+    ret->record = table->records + offset;
+    return read_record(table, ret);
+}
+
 bool pclntab_find(const struct pclntab *table, uint64_t address, struct pclntab_function *ret)
 {
-    uint64_t low = 0, high = table->function_count, start, offset;
+    uint64_t low = 0, high = table->function_count, start;
     while (low < high) {
         uint64_t middle = low + (high - low) / 2;
         if (!function_start(table, middle, &start))
@@ -86,12 +96,8 @@ bool pclntab_find(const struct pclntab *table, uint64_t address, struct pclntab_
         else
             high = middle;
     }
-    if (!low || !function_start(table, low - 1, &ret->start) ||
-        !function_start(table, low, &ret->end) || address < ret->start || address >= ret->end ||
-        !record_offset(table, low - 1, &offset))
-        return false;
-    ret->record = table->records + offset;
-    return read_record(table, ret);
+    return low && pclntab_function(table, low - 1, ret) && address >= ret->start &&
+           address < ret->end;
 }
 
 static bool read_varint(const struct pclntab *table, uint64_t *at, uint32_t *ret_value)

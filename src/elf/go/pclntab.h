@@ -47,6 +47,9 @@ struct pclntab_function {
  * must outlive the table, which need not be freed. */
 bool pclntab_open(struct pclntab *table, struct module *module);
 
+/* Reads one of the functions, which are sorted by address. Returns false if there is none. */
+bool pclntab_function(const struct pclntab *table, uint64_t number, struct pclntab_function *ret);
+
 /* Finds the function that holds an address of the module. */
 bool pclntab_find(const struct pclntab *table, uint64_t address, struct pclntab_function *ret);
 

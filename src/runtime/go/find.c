@@ -1,0 +1,234 @@
+#include "runtime/go/find.h"
+#include "proc/memory.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- The version: the linker leaves it in every program (debug/buildinfo/buildinfo.go) ---- */
+
+#define BUILD_INFO_ALIGNMENT 16
+#define BUILD_INFO_VERSION 32 /* since Go 1.18: the length, and the text of runtime.Version() */
+#define HAS_INLINE_STRINGS 2
+
+static unsigned minor_of(const char *text)
+{
+    const char *at = strstr(text, "go1.");
+    unsigned minor = 0;
+    for (at = at ? at + 4 : ""; *at >= '0' && *at <= '9' && minor < 1000; at++)
+        minor = 10 * minor + (unsigned)(*at - '0');
+    return minor;
+}
+
+static unsigned version_of(struct module *module)
+{
+    static const char magic[] = "\xff Go buildinf:";
+    unsigned char info[BUILD_INFO_VERSION + 1 + 64];
+    for (size_t i = 0; i < module->segment_count; i++) {
+        const struct segment *segment = &module->segments[i];
+        uint64_t at = segment->offset, end = segment->offset + segment->file_bytes;
+        while (!segment->executable &&
+               image_find(&module->image, at, end, magic, 8, BUILD_INFO_ALIGNMENT, &at)) {
+            if (image_read(&module->image, at, info, sizeof info) &&
+                memcmp(info, magic, sizeof magic - 1) == 0 && info[15] & HAS_INLINE_STRINGS &&
+                info[BUILD_INFO_VERSION] < 64) {
+                info[BUILD_INFO_VERSION + 1 + info[BUILD_INFO_VERSION]] = '\0';
+                return minor_of((const char *)info + BUILD_INFO_VERSION + 1);
+            }
+            at += BUILD_INFO_ALIGNMENT;
+        }
+    }
+    return 0;
+}
+
+/* ---- Functions by name ---- */
+
+/* A thread that has no goroutine sleeps in one of these (runtime/proc.go). */
+static const char *const idle_names[] = {
+    "runtime.schedule", "runtime.findRunnable",   "runtime.findrunnable", "runtime.stopm",
+    "runtime.sysmon",   "runtime.templateThread", "runtime.stoplockedm",  "runtime.gcstopm",
+};
+_Static_assert(sizeof idle_names / sizeof *idle_names == GO_IDLE_FUNCTIONS_MAX, "one each");
+
+#define NAME_BYTES_MAX 32 /* longer than all that are looked for */
+
+/* The name, cut; "" if it is not one of the runtime's. */
+static void read_name(const struct pclntab *table, const struct pclntab_function *function,
+                      char name[NAME_BYTES_MAX])
+{
+    static const char prefix[] = "runtime.";
+    char whole[PCLNTAB_STRING_MAX] = "";
+    *name = '\0';
+    if (module_read(table->module, table->names + function->name, whole, sizeof prefix - 1) &&
+        strcmp(whole, prefix) == 0 && pclntab_name(table, function->name, whole))
+        snprintf(name, NAME_BYTES_MAX, "%.*s", NAME_BYTES_MAX - 1, whole);
+}
+
+static void note_function(struct go *go, const struct pclntab_function *function,
+                          struct function_range *ret_adding)
+{
+    char name[NAME_BYTES_MAX];
+    read_name(&go->table, function, name);
+    if (strcmp(name, "runtime.allgadd") == 0)
+        *ret_adding = (struct function_range){function->start, function->end};
+    for (size_t i = 0; i < GO_IDLE_FUNCTIONS_MAX && go->idle_count < GO_IDLE_FUNCTIONS_MAX; i++) {
+        if (strcmp(name, idle_names[i]) == 0)
+            go->idle[go->idle_count++] = (struct function_range){function->start, function->end};
+    }
+}
+
+/* Finds the functions that are wanted. *ret_adding: runtime.allgadd. */
+static void find_functions(struct go *go, struct function_range *ret_adding)
+{
+    const struct pclntab *table = &go->table;
+    struct pclntab_function function;
+    for (uint64_t i = 0; i < table->function_count; i++) {
+        if (pclntab_function(table, i, &function))
+            note_function(go, &function, ret_adding);
+    }
+}
+
+/* ---- The list of goroutines ---- */
+
+#define CODE_BYTES_MAX 2048
+#define GOROUTINES_TRIED 4
+#define ADDRESS_MAX ((uint64_t)1 << 47)
+
+/* Whether there is a slice of pointers to struct g at the address. */
+static bool is_list(const struct go_layout *layout, uint64_t address, pid_t tid,
+                    const struct stack_areas *areas)
+{
+    uint64_t slice[3], items[GOROUTINES_TRIED];
+    unsigned char bytes[GOROUTINE_BYTES_MAX];
+    struct goroutine goroutine;
+    size_t seen = 0;
+    if (memory_read(tid, areas, address, slice, sizeof slice) != sizeof slice || !slice[0] ||
+        slice[0] > ADDRESS_MAX || slice[0] % sizeof *items || !slice[1] || slice[1] > slice[2] ||
+        slice[2] > ((uint64_t)1 << 32))
+        return false;
+    size_t count = slice[1] < GOROUTINES_TRIED ? slice[1] : GOROUTINES_TRIED;
+    if (memory_read(tid, areas, slice[0], items, count * sizeof *items) != count * sizeof *items)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        if (!items[i] || items[i] > ADDRESS_MAX || items[i] % sizeof *items ||
+            memory_read(tid, areas, items[i], bytes, goroutine_bytes(layout)) !=
+                goroutine_bytes(layout))
+            return false;
+        goroutine_parse(layout, bytes, &goroutine);
+        if (goroutine.status > UINT8_MAX || goroutine.id > ADDRESS_MAX)
+            return false;
+        seen += goroutine.id && goroutine.stack_low < goroutine.stack_high;
+    }
+    return seen > 0;
+}
+
+/* The addresses of data that the code at `code` may refer to end 4 bytes after an operand, or 5 or
+ * 8 if a constant follows that (x86-64), or are made by two instructions (aarch64). What is there
+ * tells whether it is one. */
+static uint64_t referred(const unsigned char *code, size_t bytes, size_t at, uint64_t address,
+                         unsigned way)
+{
+#ifdef __aarch64__
+    uint32_t page, next;
+    if (at % 4 || at + 8 > bytes || way)
+        return 0;
+    memcpy(&page, code + at, 4);
+    memcpy(&next, code + at + 4, 4);
+    if ((page & 0x9f000000) != 0x90000000) /* adrp; then add, or a load or store of a word */
+        return 0;
+    uint64_t pages = (page >> 5 & 0x7ffff) << 2 | (page >> 29 & 3);
+    uint64_t base = ((address + at) & ~(uint64_t)4095) + ((pages ^ 1 << 20) - (1 << 20)) * 4096;
+    bool is_add = (next & 0xffc00000) == 0x91000000;
+    return base + (next >> 10 & 4095) * (is_add ? 1 : sizeof(uint64_t));
+#else
+    static const unsigned constants[] = {0, 1, 4};
+    int32_t distance;
+    if (way >= sizeof constants / sizeof *constants || at + 4 > bytes)
+        return 0;
+    memcpy(&distance, code + at, 4);
+    return address + at + 4 + constants[way] + (uint64_t)(int64_t)distance;
+#endif
+}
+
+#define WAYS 3
+
+/* Finds allgs by the code of the function that appends to it: a stripped program has no other name
+ * for it. */
+static uint64_t find_list(const struct go *go, const struct go_layout *layout,
+                          const struct function_range *adding, pid_t tid,
+                          const struct stack_areas *areas)
+{
+    unsigned char code[CODE_BYTES_MAX];
+    size_t bytes = adding->end - adding->start;
+    bytes = bytes < sizeof code ? bytes : sizeof code;
+    if (!bytes || !module_read(go->module, adding->start, code, bytes))
+        return 0;
+    for (size_t at = 0; at < bytes; at++) {
+        for (unsigned way = 0; way < WAYS; way++) {
+            uint64_t data = referred(code, bytes, at, adding->start, way);
+            if (data % sizeof(uint64_t) == 0 && module_has_memory(go->module, data) &&
+                (data < adding->start || data >= adding->end) &&
+                is_list(layout, data + go->bias, tid, areas))
+                return data + go->bias;
+        }
+    }
+    return 0;
+}
+
+/* Returns whether the module has a runtime. */
+static bool look_into(struct module *module, uint64_t bias, pid_t tid,
+                      const struct stack_areas *areas, struct go *go)
+{
+    struct function_range adding = {0};
+    if ((module->go.has_sections && !module->go.is_go) || !pclntab_open(&go->table, module))
+        return false;
+    go->module = module;
+    go->bias = bias;
+    go->minor = version_of(module);
+    const struct go_layout *layout = go_layout_of(go->minor);
+    if (!layout)
+        return true;
+    find_functions(go, &adding);
+    go->place.all = find_list(go, layout, &adding, tid, areas);
+    go->place.layout = go->place.all && go->idle_count ? layout : NULL;
+    return true;
+}
+
+void go_find(struct space *space, pid_t tid, const struct stack_areas *areas, struct go *ret_go)
+{
+    const struct module *last = NULL;
+    for (size_t i = 0; i < space->mapping_count; i++) {
+        const struct mapping *mapping = &space->mappings[i];
+        *ret_go = (struct go){0};
+        if (!mapping->has_bias || !mapping->module || mapping->module == last)
+            continue;
+        last = mapping->module;
+        if (look_into(mapping->module, mapping->bias, tid, areas, ret_go))
+            return;
+    }
+    *ret_go = (struct go){0};
+}
+
+bool go_is_idle(const struct go *go, const uint64_t *addresses, size_t depth)
+{
+    for (size_t i = 0; i < depth; i++) {
+        uint64_t address = addresses[i] - go->bias;
+        for (size_t j = 0; j < go->idle_count; j++) {
+            if (address >= go->idle[j].start && address < go->idle[j].end)
+                return true;
+        }
+    }
+    return false;
+}
+
+/* As isSystemGoroutine of runtime/traceback.go, which shows the one of finalizers while it runs
+ * some. */
+bool go_is_own(const struct go *go, uint64_t start)
+{
+    struct pclntab_function function;
+    char name[NAME_BYTES_MAX];
+    if (!pclntab_find(&go->table, start - go->bias, &function))
+        return false;
+    read_name(&go->table, &function, name);
+    return *name && strcmp(name, "runtime.main") != 0 &&
+           strcmp(name, "runtime.handleAsyncEvent") != 0 && strcmp(name, "runtime.corostart") != 0;
+}

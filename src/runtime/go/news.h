@@ -1,0 +1,41 @@
+/* What is new of a program's goroutines: the value that the sampling thread makes, and from which
+ * the worker counts them. A goroutine that stays parked where it was is not in it. */
+#ifndef FGPROF_RUNTIME_GO_NEWS_H
+#define FGPROF_RUNTIME_GO_NEWS_H
+
+#include "runtime/go/goroutine.h"
+
+#include <sys/types.h>
+
+struct goroutine_seen {
+    uint32_t number;           /* its place in allgs, which another one may have had before */
+    bool is_parked;            /* with this stack; else it is on a thread, has moved, or is gone: */
+    bool has_moved;            /* while its stack was read */
+    uint64_t before_ns, at_ns; /* when it was last read before, and now (CLOCK_MONOTONIC) */
+    struct goroutine goroutine;
+    size_t stack_at, stack_bytes; /* of its stack, from the stack pointer on, in `stacks` */
+};
+
+/* Zeroed at first. */
+struct goroutine_news {
+    struct goroutine_seen *items;
+    size_t count, capacity;
+    unsigned char *stacks;
+    size_t stack_bytes, stack_capacity;
+    uint64_t seen_ns;  /* all goroutines were read since then, but for those that are new; 0: not
+                          all were */
+    uint64_t left_out; /* goroutines beyond GOROUTINES_MAX */
+};
+
+#define GOROUTINES_MAX 1000000u
+#define GOROUTINE_NEWS_STACK_BYTES (1u << 20)
+
+/* Adds one with room for its stack, for which there is no more than GOROUTINE_NEWS_STACK_BYTES in
+ * all. Returns 0, -ENOMEM, or -ENOSPC. */
+int goroutine_news_add(struct goroutine_news *news, const struct goroutine_seen *seen,
+                       unsigned char **ret_stack);
+
+/* Frees it and what it holds. Takes NULL. */
+void goroutine_news_free(struct goroutine_news *news);
+
+#endif

@@ -1,0 +1,342 @@
+/* All goroutines are read in a pass, in the order of their addresses, as neighbours are read at
+ * once. A pass may take several ticks: each goroutine then stands for the time since it was last
+ * read. The stack of a parked goroutine is copied only when it has run since; and then what is
+ * known of the goroutine is read again, as it may have gone on meanwhile. */
+#include "sampler/goroutines.h"
+#include "base/array.h"
+#include "base/clock.h"
+#include "proc/memory.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* How much of the time between ticks reading may take: of the first pass, which copies all stacks,
+ * and of others. */
+#define FIRST_PART_OF_PERIOD 5
+#define PART_OF_PERIOD 50
+/* At the end of a recording, and of a dump. */
+#define FINISH_NS 250000000u
+#define DUMP_NS 10000000000u
+
+#define ROOM_BYTES (64u << 10)
+#define GAP_BYTES                                                                                  \
+    2048u /* it costs less to read what is between two goroutines than to read twice */
+#define NEWS_UNDER_WAY_MAX 8
+#define POINTERS_AT_ONCE 4096
+#define ADDRESS_MAX ((uint64_t)1 << 47)
+
+static pid_t live_tid(const struct sampled_process *process)
+{
+    return process->threads.count ? process->threads.items[0].tid : process->process.pid;
+}
+
+static int compare_addresses(const void *a, const void *b)
+{
+    const struct goroutine_address *left = a, *right = b;
+    return (left->address > right->address) - (left->address < right->address);
+}
+
+/* ---- The list ---- */
+
+static int add(struct sampled_goroutines *goroutines, uint64_t address)
+{
+    if (array_reserve(&goroutines->items, &goroutines->capacity, goroutines->count + 1) ||
+        array_reserve(&goroutines->order, &goroutines->order_capacity, goroutines->count + 1))
+        return -ENOMEM;
+    goroutines->items[goroutines->count] =
+        (struct sampled_goroutine){.read_ns = goroutines->pass_ns};
+    goroutines->order[goroutines->count] =
+        (struct goroutine_address){address, (uint32_t)goroutines->count};
+    goroutines->count++;
+    return 0;
+}
+
+/* Adds those that are new: allgs only grows (allgadd in runtime/proc.go). */
+static int list(struct sampled_goroutines *goroutines, const struct sampled_process *process)
+{
+    uint64_t slice[2], pointers[POINTERS_AT_ONCE];
+    size_t before = goroutines->count;
+    pid_t tid = live_tid(process);
+    if (memory_read(tid, &process->areas, goroutines->place.all, slice, sizeof slice) !=
+        sizeof slice)
+        return 0;
+    uint64_t count = slice[1] < GOROUTINES_MAX ? slice[1] : GOROUTINES_MAX;
+    goroutines->left_out = slice[1] - count;
+    while (goroutines->count < count) {
+        uint64_t wanted = count - goroutines->count;
+        if (wanted > POINTERS_AT_ONCE)
+            wanted = POINTERS_AT_ONCE;
+        size_t got =
+            memory_read(tid, &process->areas, slice[0] + goroutines->count * sizeof *pointers,
+                        pointers, wanted * sizeof *pointers) /
+            sizeof *pointers;
+        for (size_t i = 0; i < got; i++) {
+            int err = add(goroutines, pointers[i] < ADDRESS_MAX ? pointers[i] : 0);
+            if (err)
+                return err;
+        }
+        if (got < wanted)
+            break;
+    }
+    if (goroutines->count > before)
+        qsort(goroutines->order, goroutines->count, sizeof *goroutines->order, compare_addresses);
+    return 0;
+}
+
+/* ---- What is told ---- */
+
+static int send(struct sampler *sampler, struct sampled_process *process)
+{
+    struct sampled_goroutines *goroutines = &process->goroutines;
+    struct message message = {.kind = MESSAGE_GOROUTINES};
+    if (!goroutines->news)
+        return 0;
+    goroutines->news->left_out = goroutines->left_out;
+    message.goroutines.process = process->number;
+    message.goroutines.process_id = process->process.pid;
+    message.goroutines.tid = live_tid(process);
+    message.goroutines.round_ns = process->turns.round_ns;
+    message.goroutines.program = program_hold(process->program);
+    message.goroutines.news = goroutines->news;
+    int err = channel_send(sampler->channel, &message);
+    if (err)
+        program_release(message.goroutines.program);
+    else
+        goroutines->news = NULL;
+    return err;
+}
+
+static bool is_behind(const struct sampler *sampler)
+{
+    return channel_goroutine_news(sampler->channel) >= NEWS_UNDER_WAY_MAX;
+}
+
+static struct goroutine_news *news_of(struct sampled_goroutines *goroutines)
+{
+    if (!goroutines->news)
+        goroutines->news = calloc(1, sizeof *goroutines->news);
+    return goroutines->news;
+}
+
+/* Adds news, with room for the stack. Returns 0, -ENOMEM, or -EAGAIN if the worker is behind. */
+static int tell(struct sampler *sampler, struct sampled_process *process,
+                const struct goroutine_seen *seen, unsigned char **ret_stack)
+{
+    struct sampled_goroutines *goroutines = &process->goroutines;
+    int err = news_of(goroutines) ? goroutine_news_add(goroutines->news, seen, ret_stack) : -ENOMEM;
+    if (err != -ENOSPC)
+        return err;
+    err = send(sampler, process);
+    if (err || is_behind(sampler))
+        return err ? err : -EAGAIN;
+    return news_of(goroutines) ? goroutine_news_add(goroutines->news, seen, ret_stack) : -ENOMEM;
+}
+
+/* ---- One goroutine ---- */
+
+static bool read_again(const struct sampled_process *process, uint64_t address,
+                       struct goroutine *ret_goroutine)
+{
+    const struct go_layout *layout = process->goroutines.place.layout;
+    unsigned char bytes[GOROUTINE_BYTES_MAX];
+    size_t wanted = goroutine_bytes(layout);
+    if (memory_read(live_tid(process), &process->areas, address, bytes, wanted) != wanted)
+        return false;
+    goroutine_parse(layout, bytes, ret_goroutine);
+    return true;
+}
+
+/* Copies the stack of a parked goroutine. If it has moved meanwhile, what was read is no use. */
+static int copy_stack(struct sampler *sampler, struct sampled_process *process,
+                      struct sampled_goroutine *known, uint64_t address,
+                      struct goroutine_seen *seen)
+{
+    const struct goroutine *goroutine = &seen->goroutine;
+    uint64_t bytes = goroutine->stack_high - goroutine->sp;
+    struct goroutine again;
+    unsigned char *stack;
+    seen->stack_bytes =
+        bytes < GOROUTINE_NEWS_STACK_BYTES ? (size_t)bytes : GOROUTINE_NEWS_STACK_BYTES;
+    int err = tell(sampler, process, seen, &stack);
+    if (err)
+        return err;
+    struct goroutine_news *news = process->goroutines.news;
+    struct goroutine_seen *told = &news->items[news->count - 1];
+    told->stack_bytes =
+        memory_read(live_tid(process), &process->areas, goroutine->sp, stack, seen->stack_bytes);
+    const struct goroutine_rest rest = goroutine_rest(goroutine);
+    bool was_read = read_again(process, address, &again);
+    const struct goroutine_rest rest_again =
+        was_read ? goroutine_rest(&again) : (struct goroutine_rest){0};
+    told->is_parked = was_read && goroutine_where(&again) == GOROUTINE_PARKED &&
+                      goroutine_has_stayed(&rest, &rest_again);
+    told->has_moved = !told->is_parked;
+    known->rest = told->is_parked ? rest : (struct goroutine_rest){0};
+    return 0;
+}
+
+/* Reports the goroutine if something is new. Returns 0, -ENOMEM, or -EAGAIN if it is to be looked
+ * at later. */
+static int take(struct sampler *sampler, struct sampled_process *process,
+                const struct goroutine_address *place, const struct goroutine *goroutine,
+                uint64_t at_ns)
+{
+    struct sampled_goroutine *known = &process->goroutines.items[place->number];
+    const struct goroutine_rest rest = goroutine_rest(goroutine);
+    enum goroutine_where where = goroutine_where(goroutine);
+    struct goroutine_seen seen = {.number = place->number,
+                                  .is_parked = where == GOROUTINE_PARKED,
+                                  .before_ns = known->read_ns,
+                                  .at_ns = at_ns,
+                                  .goroutine = *goroutine};
+    unsigned char *stack;
+    int err = 0;
+    /* Its stack is about to be where it was. */
+    if (where == GOROUTINE_MOVING && known->rest.id == goroutine->id)
+        return 0;
+    bool is_wanted = sampler->options->is_dump && where == GOROUTINE_ON_THREAD;
+    if (where == GOROUTINE_PARKED && !goroutine_has_stayed(&known->rest, &rest)) {
+        err = copy_stack(sampler, process, known, place->address, &seen);
+    } else if (where != GOROUTINE_PARKED && (known->rest.id || is_wanted)) {
+        err = tell(sampler, process, &seen, &stack);
+        if (!err)
+            known->rest = (struct goroutine_rest){0};
+    }
+    if (!err)
+        known->read_ns = at_ns;
+    return err;
+}
+
+/* ---- A pass ---- */
+
+/* How many goroutines from number `first` of the order on are read at once. *ret_bytes: how much
+ * memory that is. */
+static size_t neighbours(const struct sampled_goroutines *goroutines, size_t first,
+                         uint64_t *ret_bytes)
+{
+    const struct goroutine_address *order = goroutines->order;
+    uint64_t each = goroutine_bytes(goroutines->place.layout);
+    size_t next = first + 1;
+    while (next < goroutines->count &&
+           order[next].address - order[next - 1].address <= each + GAP_BYTES &&
+           order[next].address + each - order[first].address <= ROOM_BYTES)
+        next++;
+    *ret_bytes = order[next - 1].address + each - order[first].address;
+    return next - first;
+}
+
+/* Reads the goroutines that come next, which are neighbours. */
+static int read_next(struct sampler *sampler, struct sampled_process *process)
+{
+    struct sampled_goroutines *goroutines = &process->goroutines;
+    const struct go_layout *layout = goroutines->place.layout;
+    const struct goroutine_address *first = &goroutines->order[goroutines->next];
+    uint64_t bytes, at_ns = clock_now_ns(&sampler->clock);
+    size_t count = neighbours(goroutines, goroutines->next, &bytes);
+    size_t got =
+        memory_read(live_tid(process), &process->areas, first->address, goroutines->room, bytes);
+    int err = 0;
+    for (size_t i = 0; i < count && !err; i++) {
+        uint64_t at = first[i].address - first->address;
+        struct goroutine goroutine;
+        if (at + goroutine_bytes(layout) <= got) {
+            goroutine_parse(layout, goroutines->room + at, &goroutine);
+            err = take(sampler, process, &first[i], &goroutine, at_ns);
+        }
+        goroutines->next += !err;
+    }
+    return err;
+}
+
+static int begin_pass(struct sampler *sampler, struct sampled_process *process)
+{
+    struct sampled_goroutines *goroutines = &process->goroutines;
+    if (!goroutines->room)
+        goroutines->room = malloc(ROOM_BYTES);
+    if (!goroutines->room)
+        return -ENOMEM;
+    int err = list(goroutines, process);
+    goroutines->pass_ns = clock_now_ns(&sampler->clock);
+    goroutines->next = 0;
+    goroutines->is_reading = !err;
+    return err;
+}
+
+/* All that is read of a pass is of a time after it began. */
+static int end_pass(struct sampler *sampler, struct sampled_process *process)
+{
+    struct sampled_goroutines *goroutines = &process->goroutines;
+    if (!news_of(goroutines))
+        return -ENOMEM;
+    goroutines->news->seen_ns = goroutines->pass_ns;
+    goroutines->is_reading = false;
+    goroutines->has_read_all = true;
+    return send(sampler, process);
+}
+
+/* Returns 0, -ENOMEM, or -EAGAIN if the worker is behind. */
+static int read_until(struct sampler *sampler, struct sampled_process *process, uint64_t until_ns)
+{
+    struct sampled_goroutines *goroutines = &process->goroutines;
+    int err = goroutines->is_reading ? 0 : begin_pass(sampler, process);
+    while (!err && goroutines->next < goroutines->count) {
+        err = is_behind(sampler) ? -EAGAIN : read_next(sampler, process);
+        if (!err && monotonic_ns() >= until_ns)
+            break;
+    }
+    if (!err && goroutines->next >= goroutines->count)
+        return end_pass(sampler, process);
+    int send_err = send(sampler, process);
+    return err ? err : send_err;
+}
+
+int goroutines_update(struct sampler *sampler, struct sampled_process *process)
+{
+    struct sampled_goroutines *goroutines = &process->goroutines;
+    unsigned part = goroutines->has_read_all ? PART_OF_PERIOD : FIRST_PART_OF_PERIOD;
+    if (!goroutines->place.layout || !process->program)
+        return 0;
+    int err = read_until(sampler, process, monotonic_ns() + sampler->clock.period_ns / part);
+    return err == -EAGAIN ? 0 : err;
+}
+
+int goroutines_begin(struct sampler *sampler, struct sampled_process *process,
+                     const struct go_place *place)
+{
+    struct sampled_goroutines *goroutines = &process->goroutines;
+    uint64_t opened_ns = process->span.opened_ns, start_ns = sampler->clock.start_ns;
+    goroutines->place = *place;
+    goroutines->pass_ns = process->span.has_before || opened_ns < start_ns ? opened_ns : start_ns;
+    if (goroutines->pass_ns < start_ns)
+        goroutines->pass_ns = start_ns;
+    return sampler->options->is_dump ? goroutines_finish(sampler, process)
+                                     : goroutines_update(sampler, process);
+}
+
+int goroutines_finish(struct sampler *sampler, struct sampled_process *process)
+{
+    struct sampled_goroutines *goroutines = &process->goroutines;
+    uint64_t until_ns = monotonic_ns() + (sampler->options->is_dump ? DUMP_NS : FINISH_NS);
+    if (!goroutines->place.layout || !process->program || process->has_exited)
+        return 0;
+    bool is_last = !goroutines->is_reading;
+    for (;;) {
+        int err = read_until(sampler, process, until_ns);
+        if (err != -EAGAIN && (err || (!goroutines->is_reading && is_last)))
+            return err;
+        is_last = is_last || !goroutines->is_reading;
+        if (monotonic_ns() >= until_ns)
+            return 0;
+        if (err == -EAGAIN)
+            channel_await_worker(sampler->channel);
+    }
+}
+
+void goroutines_forget(struct sampled_goroutines *goroutines)
+{
+    free(goroutines->items);
+    free(goroutines->order);
+    free(goroutines->room);
+    goroutine_news_free(goroutines->news);
+    *goroutines = (struct sampled_goroutines){0};
+}

@@ -1,0 +1,197 @@
+#include "worker/goroutines.h"
+#include "base/array.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- The runtime ---- */
+
+int program_goroutines_update(struct program_goroutines *goroutines, struct results *results,
+                              struct program_maps *maps, const struct observation *observation,
+                              struct channel *channel)
+{
+    struct request request = {.kind = REQUEST_GOROUTINES, .program = observation->program->number};
+    struct go *go = &goroutines->go;
+    bool was_read;
+    if (go->module || goroutines->mapping_count == maps->space->mapping_count)
+        return 0;
+    goroutines->mapping_count = maps->space->mapping_count;
+    int err = maps->areas.count ? 0 : program_maps_read_areas(maps, observation, &was_read);
+    if (err)
+        return err;
+    go_find(maps->space, observation_live_tid(observation), &maps->areas, go);
+    if (go->module && !go->place.layout)
+        results->counts.go_version = go->minor ? go->minor : 1;
+    if (!go->place.layout)
+        return 0;
+    goroutines->is_told = true;
+    request.go = go->place;
+    return channel_request(channel, &request);
+}
+
+bool program_goroutines_is_idle(const struct program_goroutines *goroutines,
+                                const struct observation *observation, const struct stack *stack)
+{
+    return goroutines->is_told && thread_state_waits(observation->state) &&
+           go_is_idle(&goroutines->go, stack->addresses, stack->depth);
+}
+
+static const struct known_go_address *known_address(struct program_goroutines *goroutines,
+                                                    uint64_t address)
+{
+    struct known_go_address *known =
+        &goroutines->known[hash_bytes(&address, sizeof address, 0) % KNOWN_GO_ADDRESSES];
+    const struct go *go = &goroutines->go;
+    struct pclntab_function function;
+    if (known->address != address)
+        *known = (struct known_go_address){
+            .address = address,
+            .is_entry = pclntab_find(&go->table, address - go->bias, &function) &&
+                        function.start == address - go->bias,
+            .is_own = go_is_own(go, address),
+        };
+    return known;
+}
+
+/* ---- Time ---- */
+
+static void count(struct results *results, uint32_t sample, uint64_t ticks, uint64_t time_ns)
+{
+    struct stack_table *stacks = &results->stacks;
+    enum stack_cut cut = stacks->stacks[stacks->samples[sample].stack].cut;
+    stack_table_count(stacks, sample, ticks, time_ns, 0);
+    results->counts.samples += ticks;
+    results->counts.goroutine_ns += time_ns;
+    if (cut != STACK_WHOLE)
+        results->counts.samples_cut += ticks;
+}
+
+static void count_until(struct program_goroutines *goroutines, struct results *results,
+                        uint64_t period_ns, struct counted_goroutine *goroutine, uint64_t until_ns)
+{
+    if (!goroutine->sample_plus_1 || until_ns <= goroutine->since_ns)
+        return;
+    uint64_t time_ns = until_ns - goroutine->since_ns;
+    goroutines->carry_ns += time_ns;
+    count(results, goroutine->sample_plus_1 - 1, goroutines->carry_ns / period_ns, time_ns);
+    goroutines->carry_ns %= period_ns;
+    goroutine->since_ns = until_ns;
+}
+
+void program_goroutines_close(struct program_goroutines *goroutines, struct results *results,
+                              uint64_t period_ns)
+{
+    for (size_t i = 0; i < goroutines->count; i++)
+        count_until(goroutines, results, period_ns, &goroutines->items[i], goroutines->seen_ns);
+}
+
+/* ---- Stacks ---- */
+
+/* The switch from a goroutine notes where the call returns to that made it (mcall in
+ * runtime/asm_amd64.s); one that has not run yet begins with its function. */
+static int unwind(struct program_goroutines *goroutines, const struct goroutine_means *means,
+                  struct space *space, const struct goroutine_news *news,
+                  const struct goroutine_seen *seen, struct stack *stack)
+{
+    const struct goroutine *goroutine = &seen->goroutine;
+    struct unwind_hints hints;
+    bool is_entry = known_address(goroutines, goroutine->pc)->is_entry;
+    struct snapshot snapshot = {
+        .registers = {.interrupted_call = -1, .finished_call = -1},
+        .stack = {.address = goroutine->sp,
+                  .memory = news->stacks + seen->stack_at,
+                  .bytes = seen->stack_bytes,
+                  .end = goroutine->stack_high,
+                  .end_is_known = true},
+    };
+    struct registers *registers = &snapshot.registers;
+    registers_set(registers, architecture.pc, is_entry ? goroutine->pc : goroutine->pc - 1);
+    registers_set(registers, architecture.sp, goroutine->sp);
+    registers_set(registers, architecture.frame_pointer, goroutine->frame_pointer);
+    return unwind_snapshot(means->unwinder, space, &snapshot, means->max_depth, stack, &hints);
+}
+
+static int label(const struct goroutine_means *means, const struct program_goroutines *goroutines,
+                 const struct goroutine *goroutine, uint32_t process,
+                 struct sample_labels *ret_labels)
+{
+    struct results *results = means->results;
+    bool is_runnable = goroutine_is_runnable(goroutine);
+    *ret_labels = (struct sample_labels){
+        .thread_name = results->stacks.processes[process].name,
+        .tid = means->are_told_apart ? (uint32_t)goroutine->id : 0,
+        .state = is_runnable ? THREAD_RUNNABLE : THREAD_SLEEPING,
+        .syscall_number = -1,
+        .process = process,
+        .task = TASK_GOROUTINE,
+    };
+    const char *reason = is_runnable ? "" : go_wait_reason(goroutines->go.minor, goroutine->reason);
+    return strings_intern(&results->strings, reason, &ret_labels->wait_reason);
+}
+
+static int count_parked(struct program_goroutines *goroutines, const struct goroutine_means *means,
+                        struct space *space, uint32_t process, const struct goroutine_news *news,
+                        const struct goroutine_seen *seen, struct stack *stack,
+                        uint32_t *ret_sample)
+{
+    struct stack_table *stacks = &means->results->stacks;
+    size_t stacks_before = stacks->stack_count;
+    struct sample_labels labels;
+    int err = unwind(goroutines, means, space, news, seen, stack);
+    if (!err)
+        err = label(means, goroutines, &seen->goroutine, process, &labels);
+    if (!err)
+        err = stack_table_add(stacks, space->id, stack, &labels, 0, 0, ret_sample);
+    if (!err && stacks->stack_count > stacks_before)
+        space_note_sampled(space, stack->addresses, stack->depth);
+    return err;
+}
+
+static int take(struct program_goroutines *goroutines, const struct goroutine_means *means,
+                struct space *space, uint32_t process, const struct goroutine_news *news,
+                const struct goroutine_seen *seen, struct stack *stack)
+{
+    size_t before = goroutines->count;
+    uint32_t sample;
+    if (seen->number >= GOROUTINES_MAX)
+        return 0;
+    if (array_reserve(&goroutines->items, &goroutines->capacity, seen->number + 1u))
+        return -ENOMEM;
+    if (seen->number >= before) {
+        goroutines->count = seen->number + 1u;
+        memset(&goroutines->items[before], 0,
+               (goroutines->count - before) * sizeof *goroutines->items);
+    }
+    struct counted_goroutine *goroutine = &goroutines->items[seen->number];
+    count_until(goroutines, means->results, means->period_ns, goroutine, seen->before_ns);
+    *goroutine = (struct counted_goroutine){0};
+    means->results->counts.goroutines_moved += seen->has_moved;
+    if (!seen->is_parked || known_address(goroutines, seen->goroutine.start)->is_own)
+        return 0;
+    int err = count_parked(goroutines, means, space, process, news, seen, stack, &sample);
+    if (!err)
+        *goroutine = (struct counted_goroutine){sample + 1, seen->before_ns};
+    return err;
+}
+
+int program_goroutines_take(struct program_goroutines *goroutines,
+                            const struct goroutine_means *means, struct program_maps *maps,
+                            uint32_t process, const struct goroutine_news *news,
+                            struct stack *stack)
+{
+    int err = 0;
+    if (!maps->space || !goroutines->is_told)
+        return 0;
+    for (size_t i = 0; i < news->count && !err; i++)
+        err = take(goroutines, means, maps->space, process, news, &news->items[i], stack);
+    if (news->seen_ns)
+        goroutines->seen_ns = news->seen_ns;
+    means->results->counts.goroutines_left_out = news->left_out;
+    return err;
+}
+
+void program_goroutines_free(struct program_goroutines *goroutines)
+{
+    free(goroutines->items);
+}

@@ -1,0 +1,68 @@
+/* Counts the goroutines of a Go program: one that is parked is counted where it is, for as long as
+ * it stays there. One that is on a thread is counted as the thread. */
+#ifndef FGPROF_WORKER_GOROUTINES_H
+#define FGPROF_WORKER_GOROUTINES_H
+
+#include "runtime/go/find.h"
+#include "sampler/channel.h"
+#include "unwind/unwind.h"
+#include "worker/program_maps.h"
+
+struct counted_goroutine {
+    uint32_t sample_plus_1; /* in the stack table: where it is parked; 0: it is not */
+    uint64_t since_ns;      /* CLOCK_MONOTONIC: since then its time is not counted yet */
+};
+
+/* What the runtime's table of functions says of an address. */
+struct known_go_address {
+    uint64_t address;
+    bool is_entry; /* a function begins there */
+    bool is_own;   /* see go_is_own */
+};
+#define KNOWN_GO_ADDRESSES 256
+
+/* Zeroed at first. */
+struct program_goroutines {
+    struct go go;
+    size_t mapping_count;            /* of the space when it was last searched for a runtime */
+    bool is_told;                    /* the sampling thread was told of it */
+    struct counted_goroutine *items; /* by number, as in allgs */
+    size_t count, capacity;
+    uint64_t seen_ns;  /* those that are parked were still there then */
+    uint64_t carry_ns; /* less than a tick, of time that was counted */
+    struct known_go_address known[KNOWN_GO_ADDRESSES];
+};
+
+/* What counting needs. */
+struct goroutine_means {
+    struct unwinder *unwinder;
+    struct results *results;
+    uint64_t period_ns;
+    size_t max_depth;
+    bool are_told_apart; /* by their ids */
+};
+
+/* These functions return 0 or -ENOMEM. */
+
+/* Searches for a runtime if something new is mapped, and tells the sampling thread of one. */
+int program_goroutines_update(struct program_goroutines *goroutines, struct results *results,
+                              struct program_maps *maps, const struct observation *observation,
+                              struct channel *channel);
+
+/* Whether the thread with this stack has no goroutine to run: then it is left out. */
+bool program_goroutines_is_idle(const struct program_goroutines *goroutines,
+                                const struct observation *observation, const struct stack *stack);
+
+/* Counts what is new. `process` is a row of the stack table. */
+int program_goroutines_take(struct program_goroutines *goroutines,
+                            const struct goroutine_means *means, struct program_maps *maps,
+                            uint32_t process, const struct goroutine_news *news,
+                            struct stack *stack);
+
+/* Counts the time up to when goroutines were last seen. */
+void program_goroutines_close(struct program_goroutines *goroutines, struct results *results,
+                              uint64_t period_ns);
+
+void program_goroutines_free(struct program_goroutines *goroutines);
+
+#endif
