@@ -16,8 +16,10 @@ int fgprof_recorder_dump(fgprof_recorder *recorder, fgprof_dump **ret_dump)
     recorder->options.sampler.is_dump = true;
     recorder->options.sampler.objects.kinds[OBJECT_THREAD] = true;
     recorder->waits = &dump->waits;
+    recorder->goroutines = &dump->goroutine_list;
     int err = fgprof_recorder_run(recorder, &dump->profile);
     recorder->waits = NULL;
+    recorder->goroutines = NULL;
     if (!err)
         err = dump->profile->summary.error;
     if (!err) {

@@ -31,8 +31,8 @@ size_t deadlocks_find(const size_t *waits_for, size_t count, size_t *cycles)
     return found;
 }
 
-struct sample_of_thread {
-    uint32_t tid;
+struct sample_of_thread { /* or of a goroutine */
+    uint64_t tid;
     const struct profile_sample *sample;
 };
 
@@ -45,15 +45,18 @@ static int compare_samples(const void *a, const void *b)
 static int add_threads(struct fgprof_dump *dump)
 {
     const struct fgprof_profile *profile = dump->profile;
-    size_t count = profile->sample_count;
-    struct sample_of_thread *samples = calloc(count + 1, sizeof *samples);
+    size_t count = 0;
+    struct sample_of_thread *samples = calloc(profile->sample_count + 1, sizeof *samples);
     dump->threads = calloc(dump->waits.count + 1, sizeof *dump->threads);
     if (!samples || !dump->threads) {
         free(samples);
         return -ENOMEM;
     }
-    for (size_t i = 0; i < count; i++)
-        samples[i] = (struct sample_of_thread){profile->samples[i].tid, &profile->samples[i]};
+    for (size_t i = 0; i < profile->sample_count; i++) {
+        const struct profile_sample *sample = &profile->samples[i];
+        if (!sample->is_goroutine)
+            samples[count++] = (struct sample_of_thread){sample->tid, sample};
+    }
     qsort(samples, count, sizeof *samples, compare_samples);
     for (size_t i = 0; i < dump->waits.count; i++) {
         const struct wait_facts *facts = &dump->waits.items[i];
@@ -62,6 +65,44 @@ static int add_threads(struct fgprof_dump *dump)
         if (found)
             dump->threads[dump->thread_count++] =
                 (struct dump_thread){.sample = found->sample, .facts = facts, .owner = DUMP_NOBODY};
+    }
+    dump->leaves_out_threads = dump->goroutine_list.count && dump->thread_count < dump->waits.count;
+    free(samples);
+    return 0;
+}
+
+static uint64_t goroutine_key(uint32_t pid, uint64_t id)
+{
+    return (uint64_t)pid << 32 | (uint32_t)id;
+}
+
+static int add_goroutines(struct fgprof_dump *dump)
+{
+    const struct fgprof_profile *profile = dump->profile;
+    struct goroutine_list *list = &dump->goroutine_list;
+    size_t count = 0;
+    struct sample_of_thread *samples = calloc(profile->sample_count + 1, sizeof *samples);
+    dump->goroutines = calloc(list->count + 1, sizeof *dump->goroutines);
+    if (!samples || !dump->goroutines) {
+        free(samples);
+        return -ENOMEM;
+    }
+    for (size_t i = 0; i < profile->sample_count; i++) {
+        const struct profile_sample *sample = &profile->samples[i];
+        if (sample->is_goroutine)
+            samples[count++] = (struct sample_of_thread){
+                goroutine_key(profile->processes[sample->process].pid, sample->tid), sample};
+    }
+    qsort(samples, count, sizeof *samples, compare_samples);
+    goroutine_list_sort(list);
+    for (size_t i = 0; i < list->count; i++) {
+        const struct listed_goroutine *listed = &list->items[i];
+        uint64_t key = goroutine_key((uint32_t)listed->process_id, listed->id);
+        const struct sample_of_thread *found =
+            listed->is_parked ? FIND_SORTED(samples, count, tid, key) : NULL;
+        if (found || !listed->is_parked)
+            dump->goroutines[dump->goroutine_count++] =
+                (struct dump_goroutine){listed, found ? found->sample : NULL};
     }
     free(samples);
     return 0;
@@ -150,6 +191,8 @@ static int find_deadlocks(struct fgprof_dump *dump)
 int dump_complete(struct fgprof_dump *dump)
 {
     int err = add_threads(dump);
+    if (!err)
+        err = add_goroutines(dump);
     if (err)
         return err;
     find_resources(dump);
@@ -169,6 +212,8 @@ void dump_free(struct fgprof_dump *dump)
     if (!dump)
         return;
     free(dump->threads);
+    free(dump->goroutines);
+    goroutine_list_free(&dump->goroutine_list);
     wait_list_free(&dump->waits);
     profile_free(dump->profile);
     free(dump);

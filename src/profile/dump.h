@@ -5,6 +5,7 @@
 #include "profile/profile.h"
 #include "wait/facts.h"
 #include "wait/lock.h"
+#include "worker/goroutine_list.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -21,14 +22,23 @@ struct dump_thread {
     size_t deadlock;     /* the deadlock that it is in, numbered from 1; 0: none */
 };
 
+struct dump_goroutine {
+    const struct listed_goroutine *listed;
+    const struct profile_sample *sample; /* NULL: it is on a thread */
+};
+
 #define DUMP_NOBODY SIZE_MAX
 
 struct fgprof_dump {
-    struct fgprof_profile *profile; /* by thread id, with one sample for each thread */
+    struct fgprof_profile *profile; /* by id, with one sample for each thread and goroutine */
     struct wait_list waits;
     struct dump_thread *threads; /* by process, then by id */
     size_t thread_count;
     size_t deadlock_count;
+    struct goroutine_list goroutine_list;
+    struct dump_goroutine *goroutines; /* by process, then by id */
+    size_t goroutine_count;
+    bool leaves_out_threads; /* which have no goroutine */
 };
 
 /* Joins the profile and the facts. Returns 0 or -ENOMEM. */

@@ -352,6 +352,7 @@ int recorder_sample(struct fgprof_recorder *recorder)
         .tells_threads_apart = options->threads == FGPROF_THREADS_BY_ID || options->drops_idle,
         .lookups = lookup_reader_lookups(recorder->lookups),
         .waits = recorder->waits,
+        .goroutines = recorder->goroutines,
         .bytes_max = options->keep_bytes,
         .checkpoint = options->keep_ns ? keep_checkpoint : NULL,
         .crowded = keep_less,

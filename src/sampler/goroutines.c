@@ -6,6 +6,7 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "proc/memory.h"
+#include "runtime/go/labels.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -13,15 +14,17 @@
 /* How much of the time between ticks reading may take: of the first pass, which copies all stacks,
  * and of others. */
 #define FIRST_PART_OF_PERIOD 5
-#define PART_OF_PERIOD 50
+#define PART_OF_PERIOD 100
 /* At the end of a recording, and of a dump. */
-#define FINISH_NS 250000000u
+#define FINISH_NS 1000000000u
 #define DUMP_NS 10000000000u
+#define DUMP_TRIES 10
 
 #define ROOM_BYTES (64u << 10)
 #define GAP_BYTES                                                                                  \
     2048u /* it costs less to read what is between two goroutines than to read twice */
 #define NEWS_UNDER_WAY_MAX 8
+#define TOLD_EACH_NS 500000000u /* that all are where they were */
 #define POINTERS_AT_ONCE 4096
 #define ADDRESS_MAX ((uint64_t)1 << 47)
 
@@ -146,6 +149,17 @@ static bool read_again(const struct sampled_process *process, uint64_t address,
     return true;
 }
 
+/* Of the goroutine that was told last. */
+static int copy_labels(struct sampled_process *process, const struct goroutine *goroutine)
+{
+    const struct go_layout *layout = process->goroutines.place.layout;
+    char text[GO_LABELS_BYTES_MAX];
+    size_t bytes = goroutine->labels ? go_labels_read(layout, goroutine->labels, live_tid(process),
+                                                      &process->areas, text)
+                                     : 0;
+    return bytes ? goroutine_news_label(process->goroutines.news, text, bytes) : 0;
+}
+
 /* Copies the stack of a parked goroutine. If it has moved meanwhile, what was read is no use. */
 static int copy_stack(struct sampler *sampler, struct sampled_process *process,
                       struct sampled_goroutine *known, uint64_t address,
@@ -165,6 +179,10 @@ static int copy_stack(struct sampler *sampler, struct sampled_process *process,
     told->stack_bytes =
         memory_read(live_tid(process), &process->areas, goroutine->sp, stack, seen->stack_bytes);
     const struct goroutine_rest rest = goroutine_rest(goroutine);
+    err = copy_labels(process, goroutine);
+    if (err)
+        return err;
+    told = &news->items[news->count - 1];
     bool was_read = read_again(process, address, &again);
     const struct goroutine_rest rest_again =
         was_read ? goroutine_rest(&again) : (struct goroutine_rest){0};
@@ -207,6 +225,19 @@ static int take(struct sampler *sampler, struct sampled_process *process,
     return err;
 }
 
+/* A dump has no later pass: tries again to read a goroutine that has moved meanwhile. */
+static int take_again(struct sampler *sampler, struct sampled_process *process,
+                      const struct goroutine_address *place, struct goroutine *goroutine)
+{
+    const struct sampled_goroutine *known = &process->goroutines.items[place->number];
+    int err = 0;
+    for (int i = 0; i < DUMP_TRIES && !err && goroutine_where(goroutine) == GOROUTINE_PARKED &&
+                    !known->rest.id && read_again(process, place->address, goroutine);
+         i++)
+        err = take(sampler, process, place, goroutine, clock_now_ns(&sampler->clock));
+    return err;
+}
+
 /* ---- A pass ---- */
 
 /* How many goroutines from number `first` of the order on are read at once. *ret_bytes: how much
@@ -242,6 +273,8 @@ static int read_next(struct sampler *sampler, struct sampled_process *process)
         if (at + goroutine_bytes(layout) <= got) {
             goroutine_parse(layout, goroutines->room + at, &goroutine);
             err = take(sampler, process, &first[i], &goroutine, at_ns);
+            if (!err && sampler->options->is_dump)
+                err = take_again(sampler, process, &first[i], &goroutine);
         }
         goroutines->next += !err;
     }
@@ -262,16 +295,32 @@ static int begin_pass(struct sampler *sampler, struct sampled_process *process)
     return err;
 }
 
-/* All that is read of a pass is of a time after it began. */
-static int end_pass(struct sampler *sampler, struct sampled_process *process)
+static int tell_seen(struct sampler *sampler, struct sampled_process *process, uint64_t seen_ns)
 {
     struct sampled_goroutines *goroutines = &process->goroutines;
     if (!news_of(goroutines))
         return -ENOMEM;
-    goroutines->news->seen_ns = goroutines->pass_ns;
+    goroutines->news->seen_ns = goroutines->told_ns = seen_ns;
+    return send(sampler, process);
+}
+
+int goroutines_tell(struct sampler *sampler, struct sampled_process *process)
+{
+    return process->goroutines.place.layout && process->program
+               ? tell_seen(sampler, process, clock_now_ns(&sampler->clock))
+               : 0;
+}
+
+/* All that is read of a pass is of a time after it began. If nothing is new, the worker need not
+ * know at once. */
+static int end_pass(struct sampler *sampler, struct sampled_process *process)
+{
+    struct sampled_goroutines *goroutines = &process->goroutines;
     goroutines->is_reading = false;
     goroutines->has_read_all = true;
-    return send(sampler, process);
+    bool is_urgent = goroutines->news || sampler->clock.end_ns ||
+                     goroutines->pass_ns - goroutines->told_ns >= TOLD_EACH_NS;
+    return is_urgent ? tell_seen(sampler, process, goroutines->pass_ns) : 0;
 }
 
 /* Returns 0, -ENOMEM, or -EAGAIN if the worker is behind. */
@@ -326,7 +375,7 @@ int goroutines_finish(struct sampler *sampler, struct sampled_process *process)
             return err;
         is_last = is_last || !goroutines->is_reading;
         if (monotonic_ns() >= until_ns)
-            return 0;
+            return goroutines_tell(sampler, process);
         if (err == -EAGAIN)
             channel_await_worker(sampler->channel);
     }

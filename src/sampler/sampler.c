@@ -1,6 +1,7 @@
 #include "sampler/sampler.h"
 #include "base/clock.h"
 #include "observe/proc_source.h"
+#include "sampler/goroutines.h"
 #include "sampler/kernel_samples.h"
 #include "sampler/off_cpu_samples.h"
 #include "sampler/processes.h"
@@ -206,11 +207,18 @@ static void wait_until(struct sampler *sampler, const struct loop *loop, uint64_
 static int send_state(struct sampler *sampler, enum message_kind kind, uint64_t after)
 {
     struct message message = {.kind = kind, .after = after, .state = malloc(sizeof *message.state)};
+    int err = 0;
     if (!message.state)
         return -ENOMEM;
+    for (size_t i = 0; i < sampler->process_count && !err; i++)
+        err = goroutines_tell(sampler, sampler->processes[i]);
+    if (err) {
+        free(message.state);
+        return err;
+    }
     message.state->counts = sampler->counts;
     message.state->now_ns = clock_now_ns(&sampler->clock);
-    int err = channel_send(sampler->channel, &message);
+    err = channel_send(sampler->channel, &message);
     if (err)
         free(message.state);
     channel_ring(sampler->channel);

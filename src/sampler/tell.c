@@ -1,5 +1,6 @@
 #include "sampler/tell.h"
 #include "proc/procfs.h"
+#include "sampler/goroutines.h"
 
 #include <string.h>
 
@@ -202,9 +203,12 @@ int tell_program_ended(struct sampler *sampler, struct sampled_process *process)
     const struct message message = {.kind = MESSAGE_PROGRAM_ENDED, .program = process->program};
     if (!process->program)
         return 0;
+    int err = goroutines_tell(sampler, process);
+    if (err)
+        return err;
     process->program = NULL;
     process->areas.mem_fd_plus_1 = 0;
-    int err = process->objects ? 0 : channel_send(sampler->channel, &message);
+    err = process->objects ? 0 : channel_send(sampler->channel, &message);
     if (err || process->objects)
         program_release(message.program);
     /* The collector has its own reference, and reports to the worker when it has sent everything

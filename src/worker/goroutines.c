@@ -1,7 +1,10 @@
 #include "worker/goroutines.h"
 #include "base/array.h"
+#include "proc/memory.h"
+#include "worker/labels.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -113,9 +116,11 @@ static int unwind(struct program_goroutines *goroutines, const struct goroutine_
 }
 
 static int label(const struct goroutine_means *means, const struct program_goroutines *goroutines,
-                 const struct goroutine *goroutine, uint32_t process,
+                 const struct goroutine_batch *batch, const struct goroutine_seen *seen,
                  struct sample_labels *ret_labels)
 {
+    const struct goroutine *goroutine = &seen->goroutine;
+    uint32_t process = batch->process;
     struct results *results = means->results;
     bool is_runnable = goroutine_is_runnable(goroutine);
     *ret_labels = (struct sample_labels){
@@ -127,20 +132,24 @@ static int label(const struct goroutine_means *means, const struct program_gorou
         .task = TASK_GOROUTINE,
     };
     const char *reason = is_runnable ? "" : go_wait_reason(goroutines->go.minor, goroutine->reason);
-    return strings_intern(&results->strings, reason, &ret_labels->wait_reason);
+    int err = strings_intern(&results->strings, reason, &ret_labels->wait_reason);
+    return err || !seen->label_bytes
+               ? err
+               : labels_take_texts(results, (const char *)batch->news->stacks + seen->label_at,
+                                   seen->label_bytes, &ret_labels->label_set_plus_1);
 }
 
 static int count_parked(struct program_goroutines *goroutines, const struct goroutine_means *means,
-                        struct space *space, uint32_t process, const struct goroutine_news *news,
+                        struct space *space, const struct goroutine_batch *batch,
                         const struct goroutine_seen *seen, struct stack *stack,
                         uint32_t *ret_sample)
 {
     struct stack_table *stacks = &means->results->stacks;
     size_t stacks_before = stacks->stack_count;
     struct sample_labels labels;
-    int err = unwind(goroutines, means, space, news, seen, stack);
+    int err = unwind(goroutines, means, space, batch->news, seen, stack);
     if (!err)
-        err = label(means, goroutines, &seen->goroutine, process, &labels);
+        err = label(means, goroutines, batch, seen, &labels);
     if (!err)
         err = stack_table_add(stacks, space->id, stack, &labels, 0, 0, ret_sample);
     if (!err && stacks->stack_count > stacks_before)
@@ -148,8 +157,52 @@ static int count_parked(struct program_goroutines *goroutines, const struct goro
     return err;
 }
 
+/* ---- A dump ---- */
+
+static int list(struct program_goroutines *goroutines, const struct goroutine_means *means,
+                struct program_maps *maps, pid_t tid, const struct goroutine_seen *seen)
+{
+    const struct goroutine *goroutine = &seen->goroutine;
+    uint64_t thread, now_ns = seen->at_ns, since_ns = (uint64_t)goroutine->waits_since;
+    struct listed_goroutine listed = {
+        .process_id = maps->space->pid,
+        .id = goroutine->id,
+        .parent = goroutine->parent,
+        .is_parked = seen->is_parked,
+        .is_in_call = goroutine_is_in_call(goroutine),
+        .waits_ns = since_ns && since_ns < now_ns ? now_ns - since_ns : 0,
+        .is_locked = goroutine->is_locked,
+        /* Where the go statement's call returns to. Nobody has started the first one. */
+        .creator = goroutine->id > 1 ? go_describe(&goroutines->go, goroutine->creator - 1) : NULL,
+    };
+    if (!seen->is_parked &&
+        memory_read_word(tid, &maps->areas, goroutine->m + goroutines->go.place.layout->m_thread,
+                         &thread) &&
+        thread <= INT_MAX)
+        listed.tid = (pid_t)thread;
+    int err = goroutine_list_add(means->list, &listed);
+    if (err)
+        free(listed.creator);
+    return err;
+}
+
+static int take_for_dump(struct program_goroutines *goroutines, const struct goroutine_means *means,
+                         struct program_maps *maps, const struct goroutine_batch *batch,
+                         const struct goroutine_seen *seen, struct stack *stack)
+{
+    uint32_t sample;
+    if (seen->has_moved || known_address(goroutines, seen->goroutine.start)->is_own)
+        return 0;
+    int err = seen->is_parked
+                  ? count_parked(goroutines, means, maps->space, batch, seen, stack, &sample)
+                  : 0;
+    if (!err && seen->is_parked)
+        count(means->results, sample, 1, 0);
+    return err ? err : list(goroutines, means, maps, batch->tid, seen);
+}
+
 static int take(struct program_goroutines *goroutines, const struct goroutine_means *means,
-                struct space *space, uint32_t process, const struct goroutine_news *news,
+                struct space *space, const struct goroutine_batch *batch,
                 const struct goroutine_seen *seen, struct stack *stack)
 {
     size_t before = goroutines->count;
@@ -165,26 +218,30 @@ static int take(struct program_goroutines *goroutines, const struct goroutine_me
     }
     struct counted_goroutine *goroutine = &goroutines->items[seen->number];
     count_until(goroutines, means->results, means->period_ns, goroutine, seen->before_ns);
-    *goroutine = (struct counted_goroutine){0};
+    /* A copy may have counted it for longer. */
+    uint64_t since_ns =
+        goroutine->since_ns > seen->before_ns ? goroutine->since_ns : seen->before_ns;
+    *goroutine = (struct counted_goroutine){.since_ns = since_ns};
     means->results->counts.goroutines_moved += seen->has_moved;
     if (!seen->is_parked || known_address(goroutines, seen->goroutine.start)->is_own)
         return 0;
-    int err = count_parked(goroutines, means, space, process, news, seen, stack, &sample);
+    int err = count_parked(goroutines, means, space, batch, seen, stack, &sample);
     if (!err)
-        *goroutine = (struct counted_goroutine){sample + 1, seen->before_ns};
+        goroutine->sample_plus_1 = sample + 1;
     return err;
 }
 
 int program_goroutines_take(struct program_goroutines *goroutines,
                             const struct goroutine_means *means, struct program_maps *maps,
-                            uint32_t process, const struct goroutine_news *news,
-                            struct stack *stack)
+                            const struct goroutine_batch *batch, struct stack *stack)
 {
+    const struct goroutine_news *news = batch->news;
     int err = 0;
     if (!maps->space || !goroutines->is_told)
         return 0;
     for (size_t i = 0; i < news->count && !err; i++)
-        err = take(goroutines, means, maps->space, process, news, &news->items[i], stack);
+        err = means->list ? take_for_dump(goroutines, means, maps, batch, &news->items[i], stack)
+                          : take(goroutines, means, maps->space, batch, &news->items[i], stack);
     if (news->seen_ns)
         goroutines->seen_ns = news->seen_ns;
     means->results->counts.goroutines_left_out = news->left_out;

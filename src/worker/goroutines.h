@@ -6,6 +6,7 @@
 #include "runtime/go/find.h"
 #include "sampler/channel.h"
 #include "unwind/unwind.h"
+#include "worker/goroutine_list.h"
 #include "worker/program_maps.h"
 
 struct counted_goroutine {
@@ -39,7 +40,14 @@ struct goroutine_means {
     struct results *results;
     uint64_t period_ns;
     size_t max_depth;
-    bool are_told_apart; /* by their ids */
+    bool are_told_apart;         /* by their ids */
+    struct goroutine_list *list; /* of a dump, in which each is counted once; else NULL */
+};
+
+struct goroutine_batch {
+    uint32_t process; /* a row of the stack table */
+    pid_t tid;        /* a live thread */
+    const struct goroutine_news *news;
 };
 
 /* These functions return 0 or -ENOMEM. */
@@ -53,11 +61,10 @@ int program_goroutines_update(struct program_goroutines *goroutines, struct resu
 bool program_goroutines_is_idle(const struct program_goroutines *goroutines,
                                 const struct observation *observation, const struct stack *stack);
 
-/* Counts what is new. `process` is a row of the stack table. */
+/* Counts what is new. */
 int program_goroutines_take(struct program_goroutines *goroutines,
                             const struct goroutine_means *means, struct program_maps *maps,
-                            uint32_t process, const struct goroutine_news *news,
-                            struct stack *stack);
+                            const struct goroutine_batch *batch, struct stack *stack);
 
 /* Counts the time up to when goroutines were last seen. */
 void program_goroutines_close(struct program_goroutines *goroutines, struct results *results,

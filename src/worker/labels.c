@@ -233,6 +233,37 @@ int program_labels_take(struct program_labels *labels, struct results *results,
     return 0;
 }
 
+/* The value that is there, as shown to users. Returns false if it is not text. */
+static bool value_text(const char *value, char *ret_value)
+{
+    const struct context_attribute attribute = {(const unsigned char *)value, strlen(value), true};
+    return context_attribute_text(&attribute, ret_value);
+}
+
+int labels_take_texts(struct results *results, const char *texts, size_t bytes,
+                      uint32_t *ret_set_plus_1)
+{
+    struct labels_text text;
+    bool is_limited;
+    const char *end = texts + bytes;
+    text.count = 0;
+    *ret_set_plus_1 = 0;
+    for (size_t i = 0; texts < end && i < ATTRIBUTE_KEYS_MAX; i++) {
+        const char *value = texts + strlen(texts) + 1;
+        if (!key_text(texts, text.keys[i]) || !value_text(value, text.values[i]))
+            results->counts.labels_bad++;
+        else if (!has_key(&text, text.keys[i]))
+            add_label(&text, text.keys[i], text.values[i]);
+        texts = value + strlen(value) + 1;
+    }
+    if (!text.count)
+        return 0;
+    int err =
+        label_sets_add(&results->label_sets, text.labels, text.count, ret_set_plus_1, &is_limited);
+    results->counts.labels_limited += !err && is_limited;
+    return err;
+}
+
 void program_labels_free(struct program_labels *labels)
 {
     process_context_free(&labels->context);

@@ -36,6 +36,11 @@ int program_labels_take(struct program_labels *labels, struct results *results,
                         const struct observation *observation, const char *span_key,
                         uint32_t *ret_set_plus_1, struct span_sight *ret_sight);
 
+/* Sets *ret_set_plus_1 to the set of these labels, each its key and its value, which end with a
+ * NUL; and counts what became of them. Returns 0 or -ENOMEM. */
+int labels_take_texts(struct results *results, const char *texts, size_t bytes,
+                      uint32_t *ret_set_plus_1);
+
 void program_labels_free(struct program_labels *labels);
 
 #endif

@@ -77,6 +77,7 @@ int worker_new(const struct worker_options *options, struct channel *channel,
                                                   .results = results,
                                                   .period_ns = options->period_ns,
                                                   .max_depth = options->max_depth,
+                                                  .list = options->goroutines,
                                                   .are_told_apart = options->tells_threads_apart};
     *ret_worker = worker;
     return 0;
@@ -419,11 +420,12 @@ static int count_goroutines(struct worker *worker, const struct message *message
                                             .process = message->goroutines.process,
                                             .round_ns = message->goroutines.round_ns};
     struct program_tables *program;
+    const struct goroutine_batch batch = {message->goroutines.process, message->goroutines.tid,
+                                          message->goroutines.news};
     int err = update_program(worker, &observation, &program);
     return err ? err
                : program_goroutines_take(&program->goroutines, &worker->goroutines, &program->maps,
-                                         message->goroutines.process, message->goroutines.news,
-                                         &worker->stack);
+                                         &batch, &worker->stack);
 }
 
 /* Counts the time of goroutines that have not moved since. */

@@ -5,6 +5,7 @@
 
 #include "sampler/channel.h"
 #include "wait/facts.h"
+#include "worker/goroutine_list.h"
 #include "worker/kept_memory.h"
 #include "worker/spans.h"
 
@@ -43,8 +44,9 @@ struct worker_options {
     bool has_goroutines; /* those of Go programs are counted, and threads without one left out */
     bool tells_threads_apart; /* each thread has samples of its own; notes those that never moved */
     struct span_options spans;
-    struct lookups *lookups; /* see unwinder_new; must outlive the worker */
-    struct wait_list *waits; /* for a dump: receives what threads wait for; else NULL */
+    struct lookups *lookups;           /* see unwinder_new; must outlive the worker */
+    struct wait_list *waits;           /* for a dump: receives what threads wait for; else NULL */
+    struct goroutine_list *goroutines; /* the same, of its goroutines */
     size_t bytes_max; /* what stacks, timelines and checkpoints may take; SIZE_MAX: no limit */
     worker_checkpoint_fn *checkpoint; /* NULL: no checkpoints are noted; then neither are needed: */
     worker_crowded_fn *crowded;

@@ -1,9 +1,11 @@
 """Goroutines that wait, against the profiles that Go makes of itself at the same time."""
 
 import collections
+import json
 import os
 import re
 import subprocess
+import sys
 
 from harness import context_switches, folded, has, ready, ticks_planned, users_build
 from test_go import BUILDS, build
@@ -76,7 +78,8 @@ def check_parked(world, options, each, go="go"):
     assert not differ, (len(differ), differ[:4], done.stderr)
     assert all(abs(count - round(count)) < 0.02 * round(count) for count in counts.values()), counts
     assert {reason: round(count) for reason, count in reasons.items()} == gos_reasons(truth + ".2"), reasons
-    assert '"wait_reason":"chan receive"' in text, text
+    assert re.search('# labels: {"route":"/search", .*"user":"42", "wait_reason":"chan receive"}', text), text
+    assert text.count('"route"') == 1, text
     assert "goroutine-seconds" in done.stderr, done.stderr
     assert not any(has(stack, "main.shape") for stack in threads), threads
     assert any(has(stack, "runtime.mstart") or has(stack, "runtime.mcall") for stack in threads), threads
@@ -103,6 +106,85 @@ def test_goroutines_pie(world):
 @users_build
 def test_goroutines_pie_stripped(world):
     check_parked(world, BUILDS["pie-stripped"], 4)
+
+
+def gos_dump(path):
+    """{id: (reason, [(function, file, line), ...: leaf first, without the runtime's], creator)} by
+    debug=2."""
+    goroutines = {}
+    for text in open(path).read().split("\n\n"):
+        head = re.match(r"goroutine (\d+).* \[([^],]*)", text)
+        frames = re.findall(r"^(\S.*)\([^()]*\)\n\t(.*):(\d+)", text, re.M)
+        creator = re.search(r"^created by (\S+)(?: in goroutine (\d+))?\n\t(.*):(\d+)", text, re.M)
+        goroutines[int(head[1])] = (head[2], [frame for frame in frames if not frame[0].startswith("runtime.")],
+                                    creator and creator.groups())
+    return goroutines
+
+
+def dumps(text):
+    """The same of a dump."""
+    goroutines = {}
+    for part in text.split("\n\n"):
+        head = re.match(r"goroutine (\d+) \[([^],]*)", part)
+        if head:
+            frames = re.findall(r"^    (\S.*) \((.*?):(\d+)(?:, inlined)?\)$", part, re.M)
+            creator = re.search(r"^created by (\S+) \((.*):(\d+)\)(?: in goroutine (\d+))?$", part, re.M)
+            goroutines[int(head[1])] = (
+                head[2], [frame for frame in frames if not frame[0].startswith("runtime.")],
+                creator and (creator[1], creator[4], creator[2], creator[3]))
+    return goroutines
+
+
+def check_dump(world, options, each, go="go"):
+    truth = world.path("truth")
+    with ready(build(world, "goroutines", options, go), 120, each, truth, stdin=subprocess.PIPE) as target:
+        assert written(target) == "written\n"
+        done = world.fgprof("dump", "-p", target.pid)
+        grouped = world.fgprof("dump", "-p", target.pid, "--group")
+        document = json.loads(world.fgprof("dump", "-p", target.pid, "--json").stdout)
+        threads = world.fgprof("dump", "-p", target.pid, "--no-goroutines")
+    ours, theirs = dumps(done.stdout), gos_dump(truth + ".2")
+    assert len(theirs) >= 50 * each + 10, theirs
+    # The first one writes Go's own, and then waits in a system call.
+    assert re.search(r"^goroutine 1 \[syscall, on thread \d+\]$", done.stdout, re.M), done.stdout
+    assert ours.pop(1) and theirs.pop(1)
+    differ = [(number, ours.get(number), theirs.get(number)) for number in set(ours) | set(theirs)
+              if ours.get(number) != theirs.get(number)]
+    assert not differ, (len(differ), differ[:2])
+    groups = [int(count) for count in re.findall(r"^(\d+) @", grouped.stdout, re.M)]
+    assert groups.count(each) >= 50 and sum(groups) == len(ours) + 1, grouped.stdout
+    assert {row["goroutine"]: row["state"] for row in document["goroutines"] if row["goroutine"] != 1} == {
+        number: state for number, (state, _, _) in ours.items()}
+    assert "runtime.stopm" not in done.stdout and "runtime.stopm" in threads.stdout, threads.stdout
+    assert "goroutine " not in threads.stdout, threads.stdout
+
+
+def test_dump_of_goroutines(world):
+    check_dump(world, BUILDS["plain"], 3)
+
+
+@users_build
+def test_dump_of_goroutines_stripped(world):
+    check_dump(world, BUILDS["pie-stripped"], 3)
+
+
+def test_dump_of_goroutines_of_debians_go(world):
+    check_dump(world, BUILDS["plain"], 3, DEBIANS)
+
+
+@users_build
+def test_goroutines_of_a_library(world):
+    """In a program that is not Go's: its own threads stay."""
+    library = build(world, "goroutines-shared", ["-buildmode=c-shared", "-ldflags=-s -w"])
+    code = (f"import ctypes, time; ctypes.CDLL({library!r}).Begin(); print('ready', flush=True);"
+            " time.sleep(120)")
+    with ready(sys.executable, "-c", code) as target:
+        done = world.attach(target, "--native", duration="1s")
+    stacks, ticks = folded(done.stdout), ticks_planned(done.stderr)
+    parked = sum(count for stack, count in stacks.items() if has(stack, "runtime.goexit", "main.park"))
+    assert abs(parked / (5 * ticks) - 1) < 0.03, (parked, ticks, done.stdout, done.stderr)
+    assert not any("runtime.schedule" in stack for stack in stacks), stacks
+    assert any(stack[-1] == "clock_nanosleep" for stack in stacks), stacks
 
 
 @users_build

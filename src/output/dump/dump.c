@@ -183,6 +183,16 @@ void dump_append_state(struct buffer *buffer, const struct fgprof_dump *dump,
         buffer_puts(buffer, ", paused");
 }
 
+const char *dump_goroutine_state(const struct fgprof_dump *dump,
+                                 const struct dump_goroutine *goroutine)
+{
+    const struct profile_sample *sample = goroutine->sample;
+    if (!sample)
+        return goroutine->listed->is_in_call ? "syscall" : "running";
+    const char *reason = strings_get(&dump->profile->strings, sample->syscall_name);
+    return *reason ? reason : sample->state == THREAD_RUNNABLE ? "runnable" : "waiting";
+}
+
 static bool shows_function(const struct fgprof_profile *profile, const struct profile_stack *stack,
                            const char *name)
 {

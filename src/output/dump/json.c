@@ -168,6 +168,36 @@ static void put_thread(struct json *json, const struct fgprof_dump *dump,
     json_end(json, '}');
 }
 
+static void put_goroutine(struct json *json, const struct fgprof_dump *dump,
+                          const struct dump_goroutine *goroutine)
+{
+    const struct fgprof_profile *profile = dump->profile;
+    const struct listed_goroutine *listed = goroutine->listed;
+    struct frame_walk walk = {0};
+    struct profile_frame frame;
+    json_break_line(json);
+    json_begin(json, NULL, '{');
+    json_number(json, "pid", (uint64_t)listed->process_id);
+    json_number(json, "goroutine", listed->id);
+    json_string(json, "state", dump_goroutine_state(dump, goroutine));
+    if (listed->waits_ns)
+        json_number(json, "waits_ns", listed->waits_ns);
+    if (listed->tid)
+        json_number(json, "tid", (uint64_t)listed->tid);
+    if (listed->is_locked)
+        json_bool(json, "locked_to_thread", true);
+    if (listed->parent)
+        json_number(json, "created_by_goroutine", listed->parent);
+    if (listed->creator)
+        json_string(json, "created_in", listed->creator);
+    json_begin(json, "frames", '[');
+    while (goroutine->sample &&
+           frame_next_from_leaf(profile, &profile->stacks[goroutine->sample->stack], &walk, &frame))
+        put_frame(json, profile, &frame);
+    json_end(json, ']');
+    json_end(json, '}');
+}
+
 /* Writes each deadlock as the ids of its threads, in the order in which they wait for each
  * other. */
 static void put_deadlocks(struct json *json, const struct fgprof_dump *dump)
@@ -194,6 +224,12 @@ void output_dump_json(const struct fgprof_dump *dump, struct sink *sink)
     for (size_t i = 0; i < dump->thread_count && !sink->error; i++)
         put_thread(&json, dump, &dump->threads[i]);
     json_end(&json, ']');
+    if (dump->goroutine_count) {
+        json_begin(&json, "goroutines", '[');
+        for (size_t i = 0; i < dump->goroutine_count && !sink->error; i++)
+            put_goroutine(&json, dump, &dump->goroutines[i]);
+        json_end(&json, ']');
+    }
     put_deadlocks(&json, dump);
     json_end(&json, '}');
     sink_write(sink, "\n", 1);

@@ -7,10 +7,11 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define THREADS_NAMED_MAX 100 /* of the threads with the same stack */
+#define MEMBERS_NAMED_MAX 100 /* of the threads and goroutines with the same stack */
 
 /* The function's place in its source, else in which file it is: " (/src/a.c:12)" or
  * " (libfoo.so)". */
@@ -90,19 +91,92 @@ static void put_thread(struct sink *sink, const struct fgprof_dump *dump,
     sink_put(sink, &buffer);
 }
 
+/* Like: goroutine 18 [chan receive, 3 minutes] */
+static void append_goroutine(struct buffer *buffer, const struct fgprof_dump *dump,
+                             const struct dump_goroutine *goroutine)
+{
+    const struct listed_goroutine *listed = goroutine->listed;
+    uint64_t minutes = listed->waits_ns / 60000000000u;
+    buffer_print(buffer, "goroutine %" PRIu64 " [%s", listed->id,
+                 dump_goroutine_state(dump, goroutine));
+    if (goroutine->sample && minutes)
+        buffer_print(buffer, ", %" PRIu64 " minutes", minutes);
+    if (listed->tid)
+        buffer_print(buffer, ", on thread %d", listed->tid);
+    buffer_puts(buffer, listed->is_locked ? ", locked to thread]" : "]");
+}
+
+static void append_creator(struct buffer *buffer, const struct dump_goroutine *goroutine,
+                           const char *before)
+{
+    const struct listed_goroutine *listed = goroutine->listed;
+    if (!listed->creator)
+        return;
+    buffer_print(buffer, "%screated by ", before);
+    name_append(buffer, listed->creator);
+    if (listed->parent)
+        buffer_print(buffer, " in goroutine %" PRIu64, listed->parent);
+}
+
+static void put_goroutine(struct sink *sink, const struct fgprof_dump *dump,
+                          const struct dump_goroutine *goroutine, bool has_addresses)
+{
+    struct buffer buffer = {0};
+    append_goroutine(&buffer, dump, goroutine);
+    buffer_puts(&buffer, goroutine->sample ? ":\n" : "\n");
+    if (goroutine->sample)
+        append_frames(&buffer, dump->profile, &dump->profile->stacks[goroutine->sample->stack],
+                      has_addresses);
+    size_t end = buffer.length;
+    append_creator(&buffer, goroutine, "");
+    buffer_puts(&buffer, buffer.length > end ? "\n\n" : "\n");
+    sink_put(sink, &buffer);
+}
+
+/* How many of the process's come next. */
+static size_t count_threads(const struct fgprof_dump *dump, size_t at, pid_t process_id)
+{
+    size_t end = at;
+    while (end < dump->thread_count && dump->threads[end].facts->process_id == process_id)
+        end++;
+    return end - at;
+}
+
+static size_t count_goroutines(const struct fgprof_dump *dump, size_t at, pid_t process_id)
+{
+    size_t end = at;
+    while (end < dump->goroutine_count && dump->goroutines[end].listed->process_id == process_id)
+        end++;
+    return end - at;
+}
+
+static void put_process(struct sink *sink, const struct fgprof_dump *dump, pid_t process_id,
+                        size_t threads, size_t goroutines)
+{
+    sink_print(sink, "process %d: %zu thread%s", process_id, threads, threads == 1 ? "" : "s");
+    if (goroutines)
+        sink_print(sink, "%s, %zu goroutine%s",
+                   dump->leaves_out_threads ? ", not counting those without a goroutine" : "",
+                   goroutines, goroutines == 1 ? "" : "s");
+    sink_print(sink, "\n\n");
+}
+
 static void put_threads(const struct fgprof_dump *dump, struct sink *sink, bool has_addresses)
 {
+    size_t i = 0, j = 0;
     dump_put_deadlocks(sink, dump, "");
-    for (size_t i = 0; i < dump->thread_count && !sink->error; i++) {
-        pid_t process_id = dump->threads[i].facts->process_id;
-        if (!i || dump->threads[i - 1].facts->process_id != process_id) {
-            size_t end = i;
-            while (end < dump->thread_count && dump->threads[end].facts->process_id == process_id)
-                end++;
-            sink_print(sink, "process %d: %zu thread%s\n\n", process_id, end - i,
-                       end - i == 1 ? "" : "s");
-        }
-        put_thread(sink, dump, &dump->threads[i], has_addresses);
+    while ((i < dump->thread_count || j < dump->goroutine_count) && !sink->error) {
+        pid_t of_thread = i < dump->thread_count ? dump->threads[i].facts->process_id : INT_MAX;
+        pid_t of_goroutine =
+            j < dump->goroutine_count ? dump->goroutines[j].listed->process_id : INT_MAX;
+        pid_t process_id = of_thread < of_goroutine ? of_thread : of_goroutine;
+        size_t threads = count_threads(dump, i, process_id);
+        size_t goroutines = count_goroutines(dump, j, process_id);
+        put_process(sink, dump, process_id, threads, goroutines);
+        for (; threads && !sink->error; threads--)
+            put_thread(sink, dump, &dump->threads[i++], has_addresses);
+        for (; goroutines && !sink->error; goroutines--)
+            put_goroutine(sink, dump, &dump->goroutines[j++], has_addresses);
     }
 }
 
@@ -116,7 +190,14 @@ void output_dump_addresses(const struct fgprof_dump *dump, struct sink *sink)
     put_threads(dump, sink, true);
 }
 
-/* Threads with the same stack are neighbours in `members`. */
+/* One of a thread and a goroutine, whose stack is known. */
+struct member {
+    uint32_t stack;
+    const struct dump_thread *thread;
+    const struct dump_goroutine *goroutine;
+};
+
+/* Members with the same stack are neighbours. */
 struct group {
     uint32_t stack;
     size_t first, count;
@@ -124,11 +205,12 @@ struct group {
 
 static int compare_members(const void *a, const void *b)
 {
-    const struct dump_thread *left = *(const struct dump_thread *const *)a;
-    const struct dump_thread *right = *(const struct dump_thread *const *)b;
-    if (left->sample->stack != right->sample->stack)
-        return left->sample->stack < right->sample->stack ? -1 : 1;
-    return (left > right) - (left < right);
+    const struct member *left = a, *right = b;
+    if (left->stack != right->stack)
+        return left->stack < right->stack ? -1 : 1;
+    if (left->thread != right->thread)
+        return (left->thread > right->thread) - (left->thread < right->thread);
+    return (left->goroutine > right->goroutine) - (left->goroutine < right->goroutine);
 }
 
 static int compare_groups(const void *a, const void *b)
@@ -139,39 +221,59 @@ static int compare_groups(const void *a, const void *b)
     return (left->stack > right->stack) - (left->stack < right->stack);
 }
 
-static size_t make_groups(const struct fgprof_dump *dump, const struct dump_thread **members,
-                          struct group *groups)
+static size_t find_members(const struct fgprof_dump *dump, struct member *members)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < dump->thread_count; i++)
+        members[count++] = (struct member){dump->threads[i].sample->stack, &dump->threads[i], NULL};
+    for (size_t i = 0; i < dump->goroutine_count; i++) {
+        const struct dump_goroutine *goroutine = &dump->goroutines[i];
+        if (goroutine->sample)
+            members[count++] = (struct member){goroutine->sample->stack, NULL, goroutine};
+    }
+    qsort(members, count, sizeof *members, compare_members);
+    return count;
+}
+
+static size_t make_groups(const struct member *members, size_t count, struct group *groups)
 {
     size_t group_count = 0;
-    for (size_t i = 0; i < dump->thread_count; i++)
-        members[i] = &dump->threads[i];
-    qsort(members, dump->thread_count, sizeof *members, compare_members);
-    for (size_t i = 0; i < dump->thread_count; i++) {
-        uint32_t stack = members[i]->sample->stack;
-        if (!group_count || groups[group_count - 1].stack != stack)
-            groups[group_count++] = (struct group){.stack = stack, .first = i};
+    for (size_t i = 0; i < count; i++) {
+        if (!group_count || groups[group_count - 1].stack != members[i].stack)
+            groups[group_count++] = (struct group){.stack = members[i].stack, .first = i};
         groups[group_count - 1].count++;
     }
     qsort(groups, group_count, sizeof *groups, compare_groups);
     return group_count;
 }
 
+static void append_member(struct buffer *buffer, const struct fgprof_dump *dump,
+                          const struct member *member)
+{
+    if (member->thread) {
+        append_thread(buffer, dump, member->thread, false);
+        dump_append_birth(buffer, dump, member->thread, ", ");
+    } else {
+        append_goroutine(buffer, dump, member->goroutine);
+        append_creator(buffer, member->goroutine, ", ");
+    }
+}
+
 static void put_group(struct sink *sink, const struct fgprof_dump *dump,
-                      const struct dump_thread **members, const struct group *group)
+                      const struct member *members, const struct group *group)
 {
     const struct profile_stack *stack = &dump->profile->stacks[group->stack];
     struct buffer buffer = {0};
     buffer_print(&buffer, "%zu @", group->count);
     text_append_addresses(&buffer, dump->profile, stack);
     buffer_puts(&buffer, "\n");
-    for (size_t i = 0; i < group->count && i < THREADS_NAMED_MAX; i++) {
+    for (size_t i = 0; i < group->count && i < MEMBERS_NAMED_MAX; i++) {
         buffer_puts(&buffer, "# ");
-        append_thread(&buffer, dump, members[group->first + i], false);
-        dump_append_birth(&buffer, dump, members[group->first + i], ", ");
+        append_member(&buffer, dump, &members[group->first + i]);
         buffer_puts(&buffer, "\n");
     }
-    if (group->count > THREADS_NAMED_MAX) {
-        buffer_print(&buffer, "# and %zu more\n", group->count - THREADS_NAMED_MAX);
+    if (group->count > MEMBERS_NAMED_MAX) {
+        buffer_print(&buffer, "# and %zu more\n", group->count - MEMBERS_NAMED_MAX);
     }
     sink_put(sink, &buffer);
     text_put_stack(sink, dump->profile, stack);
@@ -180,13 +282,15 @@ static void put_group(struct sink *sink, const struct fgprof_dump *dump,
 
 void output_dump_grouped(const struct fgprof_dump *dump, struct sink *sink)
 {
-    const struct dump_thread **members = calloc(dump->thread_count + 1, sizeof *members);
-    struct group *groups = calloc(dump->thread_count + 1, sizeof *groups);
+    size_t most = dump->thread_count + dump->goroutine_count + 1;
+    struct member *members = calloc(most, sizeof *members);
+    struct group *groups = calloc(most, sizeof *groups);
     if (!members || !groups) {
         sink->error = -ENOMEM;
     } else {
-        size_t group_count = make_groups(dump, members, groups);
-        sink_print(sink, "thread profile: total %zu\n", dump->thread_count);
+        size_t count = find_members(dump, members);
+        size_t group_count = make_groups(members, count, groups);
+        sink_print(sink, "thread profile: total %zu\n", count);
         dump_put_deadlocks(sink, dump, "# ");
         for (size_t i = 0; i < group_count && !sink->error; i++)
             put_group(sink, dump, members, &groups[i]);

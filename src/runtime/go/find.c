@@ -1,6 +1,7 @@
 #include "runtime/go/find.h"
 #include "proc/memory.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -25,7 +26,9 @@ static unsigned version_of(struct module *module)
     unsigned char info[BUILD_INFO_VERSION + 1 + 64];
     for (size_t i = 0; i < module->segment_count; i++) {
         const struct segment *segment = &module->segments[i];
-        uint64_t at = segment->offset, end = segment->offset + segment->file_bytes;
+        uint64_t end = segment->offset + segment->file_bytes;
+        uint64_t at =
+            (segment->offset + BUILD_INFO_ALIGNMENT - 1) & ~(uint64_t)(BUILD_INFO_ALIGNMENT - 1);
         while (!segment->executable &&
                image_find(&module->image, at, end, magic, 8, BUILD_INFO_ALIGNMENT, &at)) {
             if (image_read(&module->image, at, info, sizeof info) &&
@@ -218,6 +221,20 @@ bool go_is_idle(const struct go *go, const uint64_t *addresses, size_t depth)
         }
     }
     return false;
+}
+
+char *go_describe(const struct go *go, uint64_t address)
+{
+    char name[PCLNTAB_STRING_MAX], file[PCLNTAB_STRING_MAX], *text;
+    struct pclntab_function function;
+    uint32_t line;
+    if (!pclntab_find(&go->table, address - go->bias, &function) ||
+        !pclntab_name(&go->table, function.name, name))
+        return NULL;
+    bool has_line = pclntab_line(&go->table, &function, address - go->bias, file, &line);
+    int length = has_line ? asprintf(&text, "%s (%s:%" PRIu32 ")", name, file, line)
+                          : asprintf(&text, "%s", name);
+    return length < 0 ? NULL : text;
 }
 
 /* As isSystemGoroutine of runtime/traceback.go, which shows the one of finalizers while it runs

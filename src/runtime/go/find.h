@@ -28,6 +28,10 @@ void go_find(struct space *space, pid_t tid, const struct stack_areas *areas, st
  * to run. */
 bool go_is_idle(const struct go *go, const uint64_t *addresses, size_t depth);
 
+/* The function that has the code at this address, and its place in the source: "main.f
+ * (/src/f.go:12)"; NULL: not known, or memory is short. The caller frees it. */
+char *go_describe(const struct go *go, uint64_t address);
+
 /* Whether the goroutine that begins with this function is the runtime's own, which Go's profiles
  * leave out. */
 bool go_is_own(const struct go *go, uint64_t start);

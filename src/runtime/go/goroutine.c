@@ -81,6 +81,11 @@ enum goroutine_where goroutine_where(const struct goroutine *goroutine)
     }
 }
 
+bool goroutine_is_in_call(const struct goroutine *goroutine)
+{
+    return goroutine->status == STATUS_SYSCALL;
+}
+
 bool goroutine_is_runnable(const struct goroutine *goroutine)
 {
     return goroutine->status == STATUS_RUNNABLE || goroutine->status == STATUS_PREEMPTED;

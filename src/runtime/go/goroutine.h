@@ -45,6 +45,9 @@ enum goroutine_where {
 };
 enum goroutine_where goroutine_where(const struct goroutine *goroutine);
 
+/* Of one that is on a thread: whether it is in a system call or in C. */
+bool goroutine_is_in_call(const struct goroutine *goroutine);
+
 /* Of one that is parked: whether it waits for a thread only. */
 bool goroutine_is_runnable(const struct goroutine *goroutine);
 

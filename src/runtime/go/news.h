@@ -14,6 +14,7 @@ struct goroutine_seen {
     uint64_t before_ns, at_ns; /* when it was last read before, and now (CLOCK_MONOTONIC) */
     struct goroutine goroutine;
     size_t stack_at, stack_bytes; /* of its stack, from the stack pointer on, in `stacks` */
+    size_t label_at, label_bytes; /* there too: its labels, as from go_labels_read */
 };
 
 /* Zeroed at first. */
@@ -34,6 +35,9 @@ struct goroutine_news {
  * all. Returns 0, -ENOMEM, or -ENOSPC. */
 int goroutine_news_add(struct goroutine_news *news, const struct goroutine_seen *seen,
                        unsigned char **ret_stack);
+
+/* Gives the last one labels. Returns 0 or -ENOMEM. */
+int goroutine_news_label(struct goroutine_news *news, const char *labels, size_t bytes);
 
 /* Frees it and what it holds. Takes NULL. */
 void goroutine_news_free(struct goroutine_news *news);

@@ -1,0 +1,190 @@
+/* Goroutines in this process's memory. */
+#include "sampler/goroutines.h"
+#include "one_thread.h"
+
+#define GOROUTINES 3
+#define STACK_WORDS 512
+
+static const struct go_layout *layout;
+static unsigned char goroutines[GOROUTINES][GOROUTINE_BYTES_MAX] __attribute__((aligned(8)));
+static uint64_t stacks[GOROUTINES][STACK_WORDS];
+static uint64_t pointers[GOROUTINES], all[3];
+static struct program program = {.references = 1000};
+
+static void put(size_t number, size_t offset, uint64_t value)
+{
+    memcpy(goroutines[number] + offset, &value, sizeof value);
+}
+
+static int begin(void **state)
+{
+    struct one_thread *world = one_thread_new(getpid());
+    layout = go_layout_of(26);
+    memset(goroutines, 0, sizeof goroutines);
+    for (size_t i = 0; i < GOROUTINES; i++) {
+        pointers[i] = (uintptr_t)goroutines[i];
+        stacks[i][STACK_WORDS - 2] = 100 + i;
+        put(i, 0, (uintptr_t)stacks[i]);
+        put(i, 8, (uintptr_t)(stacks[i] + STACK_WORDS));
+        put(i, layout->g_sched, (uintptr_t)(stacks[i] + STACK_WORDS - 2));
+        put(i, layout->g_id, 18 + i);
+        goroutines[i][layout->g_status] = 4;
+    }
+    all[0] = (uintptr_t)pointers;
+    all[1] = all[2] = GOROUTINES;
+    world->sampler.clock.period_ns = 60000000000u; /* time for a whole pass */
+    world->process.program = &program;
+    world->process.goroutines.place = (struct go_place){layout, (uintptr_t)all};
+    *state = world;
+    return 0;
+}
+
+static int end(void **state)
+{
+    struct one_thread *world = *state;
+    goroutines_forget(&world->process.goroutines);
+    return one_thread_free(state);
+}
+
+/* Reads once, and returns the news; false if there are none. The caller releases the message. */
+static bool read_news(struct one_thread *world, struct message *ret_message)
+{
+    world->process.goroutines.told_ns = 0;
+    assert_int_equal(goroutines_update(&world->sampler, &world->process), 0);
+    return channel_receive(world->sampler.channel, false, ret_message);
+}
+
+static void release(struct one_thread *world, struct message *message)
+{
+    channel_release(world->sampler.channel, message);
+    channel_done(world->sampler.channel);
+}
+
+static void test_parked_goroutines_are_told_once(void **state)
+{
+    struct one_thread *world = *state;
+    struct message message;
+    assert_true(read_news(world, &message));
+    const struct goroutine_news *news = message.goroutines.news;
+    assert_int_equal(message.kind, MESSAGE_GOROUTINES);
+    assert_int_equal(news->count, GOROUTINES);
+    assert_true(news->seen_ns > 0);
+    for (size_t i = 0; i < GOROUTINES; i++) {
+        const struct goroutine_seen *seen = &news->items[i];
+        assert_true(seen->is_parked && !seen->has_moved);
+        assert_int_equal(seen->goroutine.id, 18 + seen->number);
+        assert_int_equal(seen->stack_bytes, 16);
+        assert_memory_equal(news->stacks + seen->stack_at, &stacks[seen->number][STACK_WORDS - 2],
+                            16);
+    }
+    release(world, &message);
+    assert_true(read_news(world, &message)); /* all are where they were */
+    assert_int_equal(message.goroutines.news->count, 0);
+    release(world, &message);
+}
+
+static void test_changes_are_told(void **state)
+{
+    struct one_thread *world = *state;
+    struct message message;
+    assert_true(read_news(world, &message));
+    release(world, &message);
+    goroutines[0][layout->g_sequence]++;
+    goroutines[1][layout->g_status] = 2;
+    goroutines[2][layout->g_status] = 8; /* its stack moves: it is there again at once */
+    assert_true(read_news(world, &message));
+    const struct goroutine_news *news = message.goroutines.news;
+    assert_int_equal(news->count, 2);
+    for (size_t i = 0; i < 2; i++) {
+        assert_true(news->items[i].before_ns <= news->items[i].at_ns);
+        assert_int_equal(news->items[i].is_parked, news->items[i].number == 0);
+    }
+    release(world, &message);
+    goroutines[1][layout->g_status] = 6; /* dead, as it was on a thread before */
+    assert_true(read_news(world, &message));
+    assert_int_equal(message.goroutines.news->count, 0);
+    release(world, &message);
+}
+
+/* What can't be read is left out, and nothing else is. */
+static void test_wild_pointers(void **state)
+{
+    static const uint64_t wild[] = {0, 8, 1, UINT64_MAX, (uint64_t)1 << 63, 0x7fff00000010};
+    struct one_thread *world = *state;
+    struct message message;
+    for (size_t i = 0; i < sizeof wild / sizeof *wild; i++) {
+        pointers[1] = wild[i];
+        goroutines_forget(&world->process.goroutines);
+        world->process.goroutines.place = (struct go_place){layout, (uintptr_t)all};
+        assert_true(read_news(world, &message));
+        assert_int_equal(message.goroutines.news->count, GOROUTINES - 1);
+        assert_true(message.goroutines.news->seen_ns > 0);
+        release(world, &message);
+    }
+}
+
+static void test_wild_lists(void **state)
+{
+    static const uint64_t lengths[] = {(uint64_t)1 << 40, UINT64_MAX};
+    struct one_thread *world = *state;
+    struct message message;
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        all[1] = lengths[i];
+        goroutines_forget(&world->process.goroutines);
+        world->process.goroutines.place = (struct go_place){layout, (uintptr_t)all};
+        for (unsigned ticks = 0; ticks < 1000 && !world->process.goroutines.has_read_all; ticks++) {
+            if (read_news(world, &message))
+                release(world, &message);
+        }
+        assert_true(world->process.goroutines.count <= GOROUTINES_MAX);
+        assert_int_equal(world->process.goroutines.left_out, lengths[i] - GOROUTINES_MAX);
+    }
+    all[0] = (uint64_t)1 << 62;
+    goroutines_forget(&world->process.goroutines);
+    world->process.goroutines.place = (struct go_place){layout, (uintptr_t)all};
+    assert_true(read_news(world, &message));
+    assert_int_equal(message.goroutines.news->count, 0);
+    release(world, &message);
+    world->process.goroutines.place.all = 16;
+    if (read_news(world, &message))
+        release(world, &message);
+}
+
+/* A stack that is not there, and one that is longer than is copied. */
+static void test_wild_stacks(void **state)
+{
+    struct one_thread *world = *state;
+    struct message message;
+    put(0, 0, 0x10000);
+    put(0, 8, 0x20000);
+    put(0, layout->g_sched, 0x11000);
+    put(1, 8, (uintptr_t)stacks[1] + ((uint64_t)8 << 30));
+    assert_true(read_news(world, &message));
+    bool has_more = true;
+    for (size_t left = GOROUTINES; left && has_more;) {
+        const struct goroutine_news *news = message.goroutines.news;
+        assert_true(news->count <= left && news->stack_bytes <= GOROUTINE_NEWS_STACK_BYTES);
+        left -= news->count;
+        for (size_t i = 0; i < news->count; i++) {
+            if (news->items[i].number == 0)
+                assert_int_equal(news->items[i].stack_bytes, 0);
+        }
+        release(world, &message);
+        has_more = left && (channel_receive(world->sampler.channel, false, &message) ||
+                            read_news(world, &message));
+    }
+    while (channel_receive(world->sampler.channel, false, &message))
+        release(world, &message);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_parked_goroutines_are_told_once, begin, end),
+        cmocka_unit_test_setup_teardown(test_changes_are_told, begin, end),
+        cmocka_unit_test_setup_teardown(test_wild_pointers, begin, end),
+        cmocka_unit_test_setup_teardown(test_wild_lists, begin, end),
+        cmocka_unit_test_setup_teardown(test_wild_stacks, begin, end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
