@@ -121,6 +121,25 @@ static void test_an_inlined_call_that_is_elsewhere(void **state)
     made_go_free(&made);
 }
 
+/* From Go 1.27 on the record says where the types are with a length, not only with their bounds. */
+static void test_inlined_calls_of_go_1_27(void **state)
+{
+    (void)state;
+    struct made_go made;
+    struct pclntab table;
+    struct pclntab_function function;
+    struct pclntab_inlined inlined;
+    make_go(&made, PCLNTAB_1_20, functions, COUNT);
+    put_go64(&made, MADE_GO_MODULE + 8 * 37, MADE_GO_DATA);
+    put_go64(&made, MADE_GO_MODULE + 8 * 38, 0x100);
+    put_go64(&made, MADE_GO_MODULE + 8 * 40, 0x200);
+    put_go64(&made, MADE_GO_MODULE + 8 * 43, MADE_GO_INLINED);
+    assert_true(pclntab_open(&table, &made.module));
+    assert_true(pclntab_find(&table, MADE_GO_CODE + functions[0].code_bytes, &function));
+    assert_true(pclntab_inlined(&table, &function, function.start, &inlined));
+    made_go_free(&made);
+}
+
 /* From Go 1.26 on the header does not say where the code is. */
 static void test_the_start_of_the_code_in_the_runtimes_record(void **state)
 {
@@ -323,6 +342,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_form),
         cmocka_unit_test(test_inlined_calls),
+        cmocka_unit_test(test_inlined_calls_of_go_1_27),
         cmocka_unit_test(test_an_inlined_call_that_is_elsewhere),
         cmocka_unit_test(test_the_start_of_the_code_in_the_runtimes_record),
         cmocka_unit_test(test_pointers_for_the_loader_to_set),
