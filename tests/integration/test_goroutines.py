@@ -192,6 +192,15 @@ def test_ten_thousand_goroutines(world):
     check_parked(world, BUILDS["plain"], 200)
 
 
+def test_a_report_of_goroutines(world):
+    """They are not taken for threads, whose numbers may be the same."""
+    with ready(build(world, "goroutines", BUILDS["plain"]), 120, 2, world.path("truth"), stdin=subprocess.PIPE) as target:
+        assert written(target) == "written\n"
+        text = world.attach(target, "-f", "report").stdout
+    waits = re.findall(r'^  \d\. (.*) waits? .* in (?:chan|select|IO|sync|sleep).*', text, re.M)
+    assert waits and all("goroutine" in wait and "thread" not in wait for wait in waits), text
+
+
 @users_build
 def test_goroutines_at_work(world):
     """Those that compute and sleep by turns: the parts of their time, and all of it."""

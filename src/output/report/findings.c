@@ -109,7 +109,7 @@ static int add_saturated(struct report *report, uint32_t example, size_t count, 
     const struct report_use *longest = longest_run(report, example);
     uint64_t elapsed_ns = report->profile->summary.elapsed_ns;
     struct finding finding = {.kind = "saturated_thread", .time_ns = time_ns};
-    buffer_puts(&finding.text, "thread ");
+    buffer_print(&finding.text, "%s ", report_thread_word(thread));
     report_append_thread(&finding.text, report, thread);
     buffer_print(&finding.text, " keeps a CPU busy: %.1f %% running, %.1f %% waiting for a CPU",
                  report_percent(times->state_ns[FGPROF_STATE_RUNNING], elapsed_ns),
@@ -373,11 +373,13 @@ static int add_path(struct report *report, enum report_activity activity,
         buffer_free(&finding.detail);
         return 0;
     }
+    const struct report_thread *thread = &report->threads[row->thread];
     if (row->threads > 1)
-        buffer_print(&finding.text, "%zu threads, most of all ", row->threads);
+        buffer_print(&finding.text, "%zu %ss, most of all ", row->threads,
+                     report_thread_word(thread));
     else
-        buffer_puts(&finding.text, "thread ");
-    report_append_thread(&finding.text, report, &report->threads[row->thread]);
+        buffer_print(&finding.text, "%s ", report_thread_word(thread));
+    report_append_thread(&finding.text, report, thread);
     buffer_print(&finding.text, "%s %.2f s",
                  activity == REPORT_RUNNING ? row->threads > 1 ? ", run" : " runs"
                  : row->threads > 1         ? ", wait"

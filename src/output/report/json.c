@@ -135,7 +135,7 @@ static void put_thread_ids(struct json *json, const struct report *report,
 {
     const struct fgprof_profile *profile = report->profile;
     json_number(json, "pid", profile->process_count ? profile->processes[thread->process].pid : 0);
-    json_number(json, "tid", thread->tid);
+    json_number(json, thread->is_goroutine ? "goroutine" : "tid", thread->tid);
 }
 
 static void put_paths(struct json *json, const struct report *report, enum report_activity activity,

@@ -83,6 +83,7 @@ static bool is_same_thread(const void *owner, uint32_t item, const void *key)
     const struct report_thread *known = &((const struct report *)owner)->threads[item];
     const struct report_thread *sought = key;
     return known->process == sought->process && known->tid == sought->tid &&
+           known->is_goroutine == sought->is_goroutine &&
            (known->tid || known->name == sought->name);
 }
 
@@ -93,8 +94,9 @@ static int get_thread(struct report *report, const struct profile_sample *sample
                                     sample->process < report->process_count ? sample->process : 0,
                                 .name = sample->thread_name,
                                 .tid = sample->tid,
+                                .is_goroutine = sample->is_goroutine,
                                 .never_moved = true};
-    uint32_t hashed[] = {key.process, key.tid, key.tid ? 0 : key.name};
+    uint32_t hashed[] = {key.process, key.tid, key.tid ? 0 : key.name, key.is_goroutine};
     uint64_t hash = hash_bytes(hashed, sizeof hashed, 0);
     *ret_thread = index_find(&report->thread_index, hash, is_same_thread, report, &key);
     if (*ret_thread != INDEX_NONE)
@@ -362,6 +364,11 @@ void report_append_process(struct buffer *buffer, const struct report *report, u
     name_append_short(buffer, *name ? name : "[unnamed]", REPORT_NAME_COLUMNS);
     if (row->pid)
         buffer_print(buffer, "/%" PRIu32, row->pid);
+}
+
+const char *report_thread_word(const struct report_thread *thread)
+{
+    return thread->is_goroutine ? "goroutine" : "thread";
 }
 
 void report_append_thread(struct buffer *buffer, const struct report *report,

@@ -50,6 +50,7 @@ struct report_times {
 struct report_thread {
     uint32_t process, name;
     uint32_t tid; /* 0: not told apart */
+    bool is_goroutine;
     bool never_moved;
     uint64_t for_work_ns; /* in calls that wait for work or a time, and for no lock */
     struct report_times times;
@@ -172,6 +173,8 @@ void report_append_host(struct buffer *buffer, const struct fgprof_profile *prof
 void report_append_process(struct buffer *buffer, const struct report *report, uint32_t process);
 void report_append_thread(struct buffer *buffer, const struct report *report,
                           const struct report_thread *thread);
+/* "thread" or "goroutine". */
+const char *report_thread_word(const struct report_thread *thread);
 
 /* See call_tree_append_path. */
 void report_append_path(struct buffer *buffer, const struct report *report,

@@ -227,6 +227,8 @@ static void append_threads(struct buffer *buffer, const struct report *report)
         const struct report_thread *thread = &report->threads[busiest[i]];
         from = buffer->length;
         buffer_puts(buffer, "    ");
+        if (thread->is_goroutine)
+            buffer_puts(buffer, "goroutine ");
         report_append_thread(buffer, report, thread);
         append_times(buffer, from, &thread->times);
     }
