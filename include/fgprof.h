@@ -227,7 +227,11 @@ FGPROF_API int fgprof_options_set_timeline(fgprof_options *options, bool is_want
  * its timelines may begin later still. As much again is needed while a profile is made. UINT64_MAX:
  * no limit, and only timelines are forgotten, and the ids of threads that have ended, whose samples
  * are joined by name: profiles of the whole recording can be made too.
- * Default: all is kept. Errors: -ERANGE if keep_ns is 0 or `bytes` too small. */
+ * If keep_ns is 0, all of the recording is kept, and `bytes` is the memory for all of it: beyond
+ * that, processes and threads that have ended are shown together, by name, as the summary's
+ * processes_joined and ended_are_joined say; if that is not enough, stacks that are not there yet
+ * are not kept (samples_not_kept). This is the default, with 256 MiB.
+ * Errors: -ERANGE if `bytes` is too small, or it and keep_ns are 0. */
 FGPROF_API int fgprof_options_set_keep(fgprof_options *options, uint64_t keep_ns, uint64_t bytes);
 
 /* Sets whether the trace and span ids of OpenTelemetry's thread context, if threads publish them,
@@ -526,6 +530,10 @@ struct fgprof_summary {
     uint64_t goroutines_left_out; /* at last, beyond the first 1,000,000 */
     uint64_t go_version; /* Go 1.go_version can't be read: its threads are shown; 1: an unknown
                             version; 0: there was none */
+    /* What did not fit in the memory that fgprof_options_set_keep gives: */
+    bool ended_are_joined;     /* threads that had ended are shown together, by name */
+    uint64_t processes_joined; /* processes that had ended, the same */
+    uint64_t samples_not_kept; /* samples without a stack, as it was not there yet */
 };
 
 /* Fills the caller's struct. `bytes` is its size, sizeof *ret_summary: see "Compatibility". */

@@ -152,7 +152,7 @@ int fgprof_options_set_timeline(fgprof_options *options, bool is_wanted)
 
 int fgprof_options_set_keep(fgprof_options *options, uint64_t keep_ns, uint64_t bytes)
 {
-    if (!keep_ns || (bytes && bytes < KEEP_BYTES_MIN))
+    if (bytes ? bytes < KEEP_BYTES_MIN : !keep_ns)
         return -ERANGE;
     options->keep_ns = keep_ns;
     options->keep_bytes = bytes > SIZE_MAX ? SIZE_MAX : (size_t)bytes;

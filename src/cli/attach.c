@@ -17,7 +17,7 @@ static int record_attached(const struct cli_options *options, fgprof_recorder *r
         return EXIT_NOT_WRITTEN;
     interrupt_stops(recorder);
     fgprof_profile *profile = run_recorder(options, recorder);
-    bool written = profile && write_and_summarize(options, profile, file);
+    bool written = profile && write_and_summarize(options, recorder, profile, file);
     fgprof_profile_free(profile);
     return written ? EXIT_WRITTEN : EXIT_NOT_WRITTEN;
 }

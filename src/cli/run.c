@@ -31,7 +31,7 @@ static int record_started(const struct cli_options *options, fgprof_recorder *re
     pid_t child = fgprof_recorder_child(recorder);
     fgprof_profile *profile =
         name_page(options, child, file) ? run_recorder(options, recorder) : NULL;
-    bool written = profile && write_and_summarize(options, profile, file);
+    bool written = profile && write_and_summarize(options, recorder, profile, file);
     fgprof_profile_free(profile);
     if (!options->is_quiet && goes_on(child))
         fprintf(stderr, "fgprof-c: %s is still running: waiting for process %d to exit\n",

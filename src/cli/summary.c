@@ -14,6 +14,8 @@
 
 #define MODULES_SHOWN 5
 #define SHORT_TICKS 2u
+#define KEPT_BYTES_SHOWN (64u << 20) /* of memory: less need not be mentioned */
+#define KEPT_PART_SHOWN 50
 #define PAUSE_LONG_NS 2000000 /* of a longer pause, this much is charged to --max-pause */
 
 /* Writes a duration with a suitable unit. */
@@ -604,6 +606,47 @@ static void summarize(const struct cli_options *options, const fgprof_profile *p
     summarize_labels(summary);
 }
 
+/* What did not fit. */
+static void summarize_not_kept(const struct fgprof_summary *summary)
+{
+    if (summary->processes_joined)
+        fprintf(stderr,
+                "  %" PRIu64 " %s ended are shown together, by name, to save memory "
+                "(--keep-memory), and so are threads\n",
+                summary->processes_joined,
+                summary->processes_joined == 1 ? "process that has" : "processes that have");
+    else if (summary->ended_are_joined)
+        fputs("  threads that have ended are shown together, by name, to save memory "
+              "(--keep-memory)\n",
+              stderr);
+    if (summary->samples_not_kept)
+        fprintf(stderr,
+                "  %.2f %% of samples have no stack, as there were more different ones than fit in "
+                "memory (--keep-memory)\n",
+                percent(summary->samples_not_kept, summary->samples));
+}
+
+/* What is kept of a large recording, or of one of which some is not: the kinds that matter. */
+static void summarize_memory(const fgprof_recorder *recorder, const struct fgprof_summary *summary)
+{
+    char amount[32];
+    const char *name, *separator = ":";
+    uint64_t bytes, all = 0;
+    for (size_t i = 0; fgprof_recorder_kept_memory(recorder, i, &bytes); i++)
+        all += bytes;
+    summarize_not_kept(summary);
+    if (all < KEPT_BYTES_SHOWN && !summary->ended_are_joined && !summary->samples_not_kept)
+        return;
+    fprintf(stderr, "  memory kept: %s", readable_bytes(all, amount, sizeof amount));
+    for (size_t i = 0; (name = fgprof_recorder_kept_memory(recorder, i, &bytes)); i++) {
+        if (bytes < all / KEPT_PART_SHOWN)
+            continue;
+        fprintf(stderr, "%s %s %s", separator, name, readable_bytes(bytes, amount, sizeof amount));
+        separator = ",";
+    }
+    fputc('\n', stderr);
+}
+
 /* A file that was written. */
 struct written {
     char *path; /* NULL: it has no name of its own */
@@ -659,8 +702,8 @@ static void say_written(enum fgprof_format format, const struct written *written
     buffer_free(&path);
 }
 
-bool write_and_summarize(const struct cli_options *options, fgprof_profile *profile,
-                         struct output_file *file)
+bool write_and_summarize(const struct cli_options *options, const fgprof_recorder *recorder,
+                         fgprof_profile *profile, struct output_file *file)
 {
     progress_clear(options);
     int err = options_for_profile(options, profile);
@@ -678,8 +721,10 @@ bool write_and_summarize(const struct cli_options *options, fgprof_profile *prof
     }
     struct fgprof_summary summary;
     fgprof_profile_summary(profile, &summary, sizeof summary);
-    if (!options->is_quiet)
+    if (!options->is_quiet) {
         summarize(options, profile, &summary);
+        summarize_memory(recorder, &summary);
+    }
     if (summary.error)
         fprintf(stderr, "fgprof-c: sampling ended early: %s\n", strerror(-summary.error));
     if (!options->is_quiet && written.path)

@@ -6,10 +6,10 @@
 
 struct output_file;
 
-/* Writes `profile` to `file`, which is open, and commits or abandons the file. Prints the summary
- * unless -q was given, and errors in any case. Returns whether a profile of the whole time was
- * written. */
-bool write_and_summarize(const struct cli_options *options, fgprof_profile *profile,
-                         struct output_file *file);
+/* Writes the recorder's `profile` to `file`, which is open, and commits or abandons the file.
+ * Prints the summary unless -q was given, and errors in any case. Returns whether a profile of the
+ * whole time was written. */
+bool write_and_summarize(const struct cli_options *options, const fgprof_recorder *recorder,
+                         fgprof_profile *profile, struct output_file *file);
 
 #endif

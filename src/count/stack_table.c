@@ -30,11 +30,14 @@ static uint64_t hash_of_stack(uint32_t space, uint32_t cut, const uint64_t *addr
 int stack_table_add_stack(struct stack_table *table, uint32_t space, const struct stack *stack,
                           uint32_t *ret_stack)
 {
+    static const struct stack not_kept = {.cut = STACK_CUT_NOT_KEPT};
     struct stack_key key = {space, stack};
     uint64_t hash = hash_of_stack(space, (uint32_t)stack->cut, stack->addresses, stack->depth);
     *ret_stack = index_find(&table->stack_index, hash, is_same_stack, table, &key);
     if (*ret_stack != INDEX_NONE)
         return 0;
+    if (table->is_full && stack->depth)
+        return stack_table_add_stack(table, NO_SPACE, &not_kept, ret_stack);
     if (array_reserve(&table->addresses, &table->address_capacity,
                       table->address_count + stack->depth) ||
         array_reserve(&table->stacks, &table->stack_capacity, table->stack_count + 1) ||
@@ -152,6 +155,7 @@ int stack_table_add_process(struct stack_table *table, pid_t pid, uint32_t name,
         index_add(&table->process_index, hash_of_number(number), row))
         return -ENOMEM;
     table->processes[row] = (struct counted_process){(uint32_t)pid, name, number, false};
+    table->free_process_count -= row < table->process_count;
     table->process_count += row == table->process_count;
     table->processes_added++;
     table->first_free = row + 1;
@@ -168,9 +172,11 @@ void stack_table_free_processes(struct stack_table *table, const struct renumber
 {
     index_clear(&table->process_index, table->process_count);
     table->first_free = 0;
+    table->free_process_count = 0;
     for (uint32_t i = 0; i < table->process_count; i++) {
         struct counted_process *process = &table->processes[i];
         process->is_free = process->is_free || renumber_of(rows, i) != ROW_GONE;
+        table->free_process_count += process->is_free;
         if (process->is_free)
             *process = (struct counted_process){.is_free = true};
         else /* there is room, as there were as many before */
@@ -246,6 +252,7 @@ int stack_table_join_ended(struct stack_table *table, uint32_t sample, uint32_t 
     to->waited_ticks += from->waited_ticks;
     add_sleeps(to, from->sleeps);
     counted_sample_empty(from);
+    from->joined_plus_1 = joined + 1;
     return 0;
 }
 

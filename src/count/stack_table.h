@@ -25,6 +25,8 @@ struct counted_process {
 };
 #define PROCESS_NONE UINT32_MAX
 
+#define NO_SPACE UINT32_MAX /* the space of a stack that was not captured, or is not kept */
+
 struct counted_stack {
     uint32_t space;
     uint32_t cut;         /* enum stack_cut */
@@ -68,9 +70,11 @@ struct counted_sample {
     uint32_t sleeps;     /* that began here: an estimate, and no more than fit */
     uint32_t epoch;      /* the table's, when it was last counted */
     uint32_t next_aside; /* in the list of stack_table.asides; 0: it is in none */
-    uint64_t serial; /* which it keeps, also when rows are forgotten: greater than that of the row
-                        before */
-    uint64_t count;  /* ticks */
+    uint32_t
+        joined_plus_1; /* it was moved to this row: see stack_table_join_ended; 0: it was not */
+    uint64_t serial;   /* which it keeps, also when rows are forgotten: greater than that of the row
+                          before */
+    uint64_t count;    /* ticks */
     uint64_t time_ns;
     uint64_t part_ns;    /* while awake, the thread's part of its process's time */
     double waited_ticks; /* that found no thread awake, and this wait */
@@ -81,12 +85,14 @@ struct stack_table {
     size_t process_count, process_capacity;
     uint32_t processes_added; /* ever */
     uint32_t first_free;      /* no row before it is free */
+    size_t free_process_count;
     struct index process_index;
     uint64_t *addresses;
     size_t address_count, address_capacity;
     struct counted_stack *stacks;
     size_t stack_count, stack_capacity;
     struct index stack_index;
+    bool is_full; /* set by the owner: stacks that are not there yet are all one */
     struct counted_sample *samples;
     size_t sample_count, sample_capacity;
     struct index sample_index;
@@ -107,7 +113,8 @@ uint32_t stack_table_find_process(const struct stack_table *table, uint32_t numb
 /* Frees these rows. */
 void stack_table_free_processes(struct stack_table *table, const struct renumber *rows);
 
-/* Finds the equal stack, or adds it. Returns 0 or -ENOMEM. */
+/* Finds the equal stack, or adds it, or if the table is full, one that is cut before its first
+ * frame (STACK_CUT_NOT_KEPT). Returns 0 or -ENOMEM. */
 int stack_table_add_stack(struct stack_table *table, uint32_t space, const struct stack *stack,
                           uint32_t *ret_stack);
 
@@ -131,7 +138,8 @@ int stack_table_aside(struct stack_table *table, uint32_t sample, uint32_t aside
                       uint32_t *ret_sample);
 
 /* Moves all that was counted for the sample to the one of what has ended that has this stack and,
- * but for that, these labels. Returns 0 or -ENOMEM, and then nothing is moved. */
+ * but for that, these labels, and notes which one that is. Returns 0 or -ENOMEM, and then nothing
+ * is moved. */
 int stack_table_join_ended(struct stack_table *table, uint32_t sample, uint32_t stack,
                            const struct sample_labels *labels);
 

@@ -349,6 +349,7 @@ int modules_get(struct modules *modules, int proc_fd, pid_t tid, const struct ma
     (*ret_module)->root_fd_plus_1 = keep_root(modules, proc_fd, tid);
     modules->items[number] = *ret_module;
     modules->count += number == modules->count;
+    modules->in_use++;
     return 0;
 }
 
@@ -392,6 +393,7 @@ void modules_close_unused(struct modules *modules, module_gone_fn *gone, void *c
         gone(context, module);
         module_free(module);
         modules->items[i] = NULL;
+        modules->in_use--;
     }
     close_unused_roots(modules);
 }

@@ -21,6 +21,7 @@ struct modules {
     size_t root_count, root_capacity;
     struct module **items; /* by number; NULL: the number is free */
     size_t count, capacity;
+    size_t in_use;      /* of the numbers */
     uint64_t waited_ns; /* for file systems that a process provides */
     uint32_t opened;    /* so many in all */
 };

@@ -142,22 +142,27 @@ static int read_maps(struct maps_reading *reading, int maps_fd)
 /* Gives the space a number. Returns 0 or -ENOMEM. */
 static int put(struct spaces *spaces, struct space *space)
 {
-    size_t at = 0;
+    size_t at = spaces->first_free;
     while (at < spaces->count && !spaces->items[at]->is_free)
         at++;
     if (array_reserve(&spaces->items, &spaces->capacity, at + 1))
         return -ENOMEM;
-    if (at < spaces->count)
+    if (at < spaces->count) {
         space_free(spaces->items[at]);
-    else
+        spaces->free_count--;
+    } else {
         spaces->count++;
+    }
     spaces->items[at] = space;
+    spaces->first_free = at + 1;
     space->id = (uint32_t)at;
     return 0;
 }
 
 static void take_back(struct spaces *spaces, struct space *space)
 {
+    if (space->id < spaces->first_free)
+        spaces->first_free = space->id;
     if (space->id + 1u == spaces->count) {
         spaces->count--;
         space_free(space);
@@ -165,6 +170,7 @@ static void take_back(struct spaces *spaces, struct space *space)
     }
     space_empty(space);
     space->is_free = true;
+    spaces->free_count++;
 }
 
 int spaces_add(struct spaces *spaces, struct modules *modules, pid_t pid, int proc_fd, pid_t tid,
@@ -401,6 +407,7 @@ static bool is_origin(const struct spaces *spaces, const struct renumber *rows, 
 
 void spaces_forget(struct spaces *spaces, const struct renumber *rows)
 {
+    spaces->first_free = 0;
     for (size_t i = 0; i < spaces->count; i++) {
         struct space *space = spaces->items[i];
         if (space->is_free || is_of_use(spaces, rows, i))
@@ -410,6 +417,7 @@ void spaces_forget(struct spaces *spaces, const struct renumber *rows)
             leave_jit(spaces, rows, space);
         space->jit = NULL;
         space->is_free = !is_origin(spaces, rows, space->id);
+        spaces->free_count += space->is_free;
     }
     if (spaces->shared)
         space_keep_sampled(spaces->shared, false);

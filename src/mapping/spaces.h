@@ -9,6 +9,8 @@
 struct spaces {
     struct space **items;
     size_t count, capacity;
+    size_t first_free; /* no space before it is free */
+    size_t free_count;
     struct space *shared; /* see spaces_share; NULL: not needed so far */
 };
 

@@ -180,6 +180,8 @@ static void subtract_counts(const struct checkpoint *checkpoint, struct result_c
     results->samples_cut = less(results->samples_cut, checkpoint->results.samples_cut);
     results->samples_not_captured =
         less(results->samples_not_captured, checkpoint->results.samples_not_captured);
+    results->samples_not_kept =
+        less(results->samples_not_kept, checkpoint->results.samples_not_kept);
     results->running_ns -= checkpoint->results.running_ns;
     results->labels_read -= checkpoint->results.labels_read;
     results->labels_later -= checkpoint->results.labels_later;
@@ -337,6 +339,17 @@ int checkpoints_hold(struct checkpoints *checkpoints, struct checkpoint *checkpo
     pthread_mutex_unlock(&checkpoints->lock);
     *ret_checkpoint = held;
     return 0;
+}
+
+uint32_t checkpoints_held_since(struct checkpoints *checkpoints, uint32_t epoch)
+{
+    pthread_mutex_lock(&checkpoints->lock);
+    for (const struct fgprof_moment *held = checkpoints->held; held; held = held->next) {
+        if (checkpoint_epoch(held->checkpoint) < epoch)
+            epoch = checkpoint_epoch(held->checkpoint);
+    }
+    pthread_mutex_unlock(&checkpoints->lock);
+    return epoch;
 }
 
 void checkpoints_drop(struct fgprof_moment *held)

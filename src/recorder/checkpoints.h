@@ -56,6 +56,9 @@ int checkpoints_hold(struct checkpoints *checkpoints, struct checkpoint *checkpo
                      struct fgprof_moment **ret_checkpoint);
 void checkpoints_drop(struct fgprof_moment *checkpoint);
 
+/* The epoch of the earliest checkpoint that a caller holds, or `epoch` if that is earlier. */
+uint32_t checkpoints_held_since(struct checkpoints *checkpoints, uint32_t epoch);
+
 /* Finds the checkpoint at which a profile begins, and locks it until checkpoints_unlock: `since`,
  * if it is not NULL and nothing after it was dropped; else the latest at or before `begin_ns`; else
  * the earliest if the start of the recording was dropped. NULL: the start of the recording. */

@@ -105,6 +105,9 @@ static void summarize_results(const struct results *results, struct fgprof_summa
     summary->labels_bad = counts->labels_bad;
     summary->labels_limited = counts->labels_limited;
     summary->waits_limited = results->waits.limited;
+    summary->ended_are_joined = counts->ended_are_joined;
+    summary->processes_joined = counts->processes_joined;
+    summary->samples_not_kept = counts->samples_not_kept;
     summary->python_stacks = counts->python_stacks;
     summary->python_stacks_missing = counts->python_stacks_missing;
     summary->python_version = counts->python_version;

@@ -21,6 +21,8 @@
 /* The part of the memory that timelines may take is 1 / TIMELINE_PART. */
 #define TIMELINE_PART 2
 #define KEEP_BYTES_DEFAULT (64u << 20)
+/* Without checkpoints; beyond it, what has ended is no longer shown apart. */
+#define KEEP_ALL_BYTES_DEFAULT (256u << 20)
 
 static void init_timeline(struct fgprof_recorder *recorder, const struct fgprof_options *options)
 {
@@ -39,7 +41,7 @@ static void init_keeping(struct fgprof_options *options)
 {
     uint64_t every_ns = options->keep_ns / CHECKPOINTS_KEPT;
     if (!options->keep_bytes)
-        options->keep_bytes = KEEP_BYTES_DEFAULT;
+        options->keep_bytes = options->keep_ns ? KEEP_BYTES_DEFAULT : KEEP_ALL_BYTES_DEFAULT;
     options->sampler.moment_every_ns = !options->keep_ns ? 0
                                        : every_ns < CHECKPOINTS_EVERY_MIN_NS
                                            ? CHECKPOINTS_EVERY_MIN_NS
@@ -187,6 +189,13 @@ static bool keep_less(void *context, struct worker_checkpoints *ret_checkpoints)
     bool is_less = checkpoints_give_up(recorder->checkpoints);
     bool may = checkpoints_need(recorder->checkpoints, true, ret_checkpoints);
     return is_less && may;
+}
+
+/* Runs in the worker's thread. */
+static uint32_t held_since(void *context, uint32_t epoch)
+{
+    struct fgprof_recorder *recorder = context;
+    return checkpoints_held_since(recorder->checkpoints, epoch);
 }
 
 /* Runs in the worker's thread. */
@@ -357,6 +366,7 @@ int recorder_sample(struct fgprof_recorder *recorder)
         .checkpoint = options->keep_ns ? keep_checkpoint : NULL,
         .crowded = keep_less,
         .order_checkpoint = order_checkpoint,
+        .held_since = held_since,
         .spans = {options->slow_key, options->slow_ns},
         .copy = make_copy,
         .failed = stop_sampling,

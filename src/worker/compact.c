@@ -298,6 +298,29 @@ static void forget_gone_threads(struct counted_threads *threads)
     }
 }
 
+/* Those of a profile that begins at a checkpoint name processes, and are not joined. */
+static bool timeline_follows(const struct results *results)
+{
+    return !results->timeline.is_ring;
+}
+
+/* Moves the timelines to the samples that others were joined to. */
+static int follow_joined(struct results *results)
+{
+    struct stack_table *table = &results->stacks;
+    struct renumber rows;
+    int err = renumber_init(&rows, table->sample_count);
+    for (uint32_t i = 0; i < table->sample_count && !err; i++) {
+        uint32_t joined_plus_1 = table->samples[i].joined_plus_1;
+        rows.to[i] = joined_plus_1 ? joined_plus_1 - 1 : i;
+        table->samples[i].joined_plus_1 = 0;
+    }
+    if (!err)
+        timeline_renumber_samples(&results->timeline, &rows);
+    renumber_free(&rows);
+    return err;
+}
+
 /* Joins ended processes and threads. */
 static int join_ended(struct results *results, struct counted_threads *threads,
                       const struct compaction *how, struct ended_processes *ended)
@@ -310,11 +333,14 @@ static int join_ended(struct results *results, struct counted_threads *threads,
     if (err)
         return err;
     each_sample(results, threads, how->programs, &in_use, keep);
-    timeline_keep_samples(&results->timeline, &in_use);
+    if (!timeline_follows(results))
+        timeline_keep_samples(&results->timeline, &in_use);
     err = ended_processes_join(ended, results, threads, how->epoch, &in_use, how->old == OLD_JOIN);
     /* New rows are of what has ended, and are not in use. */
     if (!err && how->old == OLD_JOIN)
         err = ended_threads_join_samples(results, threads, how->epoch, &in_use);
+    if (!err && timeline_follows(results))
+        err = follow_joined(results);
     renumber_free(&in_use);
     return err;
 }

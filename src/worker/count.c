@@ -16,6 +16,8 @@ static void note_counted(struct result_counts *counts, const struct share *share
         counts->samples_cut += share->ticks;
     if (cut == STACK_CUT_NOT_CAPTURED)
         counts->samples_not_captured += share->ticks;
+    if (cut == STACK_CUT_NOT_KEPT)
+        counts->samples_not_kept += share->ticks;
 }
 
 static void count_again(const struct counter *counter, uint32_t sample, const struct share *share)

@@ -138,6 +138,7 @@ static int choose_rows(struct join *join, bool joins_all)
         if (!has_ended(ended, i) || !(joins_all || are_makers[i]))
             continue;
         ended->joined[i] = target_of(&targets, results->stacks.processes, i);
+        results->counts.processes_joined += joins_all;
         if (ended->joined[i] != i)
             elapsed_join(&results->elapsed[ended->joined[i]], &results->elapsed[i]);
     }
@@ -262,6 +263,7 @@ static int join_sample(struct join *join, uint32_t number)
         err = share_stack(join, stack, &stack);
     }
     bool is_changed = is_own || labels.wait_plus_1 != table->samples[number].labels.wait_plus_1;
+    join->results->counts.ended_are_joined |= is_own;
     return err || !is_changed ? err : stack_table_join_ended(table, number, stack, &labels);
 }
 

@@ -135,17 +135,20 @@ void ended_names_free(struct ended_names *names)
     renumber_free(&names->known);
 }
 
-static int join_sample(struct stack_table *table, uint32_t sample, uint32_t name)
+static int join_sample(struct results *results, uint32_t sample, uint32_t name)
 {
+    struct stack_table *table = &results->stacks;
     struct sample_labels labels = table->samples[sample].labels;
     labels.thread_name = name;
     labels.tid = 0;
+    results->counts.ended_are_joined = true;
     return stack_table_join_ended(table, sample, table->samples[sample].stack, &labels);
 }
 
-static int join_samples(struct stack_table *table, const struct alive *alive,
+static int join_samples(struct results *results, const struct alive *alive,
                         struct ended_names *names, uint32_t epoch, const struct renumber *in_use)
 {
+    const struct stack_table *table = &results->stacks;
     size_t count = table->sample_count;
     int err = 0;
     for (uint32_t i = 0; i < count && !err; i++) {
@@ -154,7 +157,7 @@ static int join_samples(struct stack_table *table, const struct alive *alive,
         if (sample->epoch <= epoch && !sample->labels.has_ended && !is_set_aside &&
             !counted_sample_is_empty(sample) && renumber_of(in_use, i) == ROW_GONE &&
             !is_alive(alive, &sample->labels))
-            err = join_sample(table, i, ended_names_get(names, sample->labels.thread_name));
+            err = join_sample(results, i, ended_names_get(names, sample->labels.thread_name));
     }
     return err;
 }
@@ -168,7 +171,7 @@ int ended_threads_join_samples(struct results *results, const struct counted_thr
     if (!err)
         err = find_alive(results, threads, &alive);
     if (!err)
-        err = join_samples(&results->stacks, &alive, &names, epoch, in_use);
+        err = join_samples(results, &alive, &names, epoch, in_use);
     free(alive.ids.items);
     renumber_free(&alive.names);
     ended_names_free(&names);

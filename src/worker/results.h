@@ -18,8 +18,6 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define NO_SPACE UINT32_MAX /* the space of a stack that was not captured */
-
 struct result_counts {
     uint64_t samples;                           /* weighted by ticks */
     uint64_t samples_cut, samples_not_captured; /* of the samples */
@@ -42,6 +40,9 @@ struct result_counts {
     uint64_t goroutines_moved;      /* while they were read: not counted */
     uint64_t goroutines_left_out;   /* at last: there were too many */
     uint64_t spans_kept, spans_dropped, spans_dropped_ns; /* see worker/spans.h */
+    uint64_t processes_joined; /* that had ended, and are shown by name only */
+    bool ended_are_joined;     /* samples of these, or of threads that had ended */
+    uint64_t samples_not_kept; /* of those cut: see stack_table.is_full */
 };
 
 struct results {

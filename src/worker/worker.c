@@ -14,6 +14,15 @@
 
 /* At least this many checkpoints are taken while the memory fills. */
 #define CHECKPOINTS_IN_FULL 12
+/* Without checkpoints, what nothing refers to goes each time there are half as many rows again, and
+ * some more: a quarter of those that fit in memory. So each row is looked at a few times in all. */
+#define ROW_BYTES 1024   /* about, with what it refers to */
+#define MODULES_MORE 256 /* an open file each */
+
+/* How much there is of what comes and goes. */
+struct kept_rows {
+    size_t rows, modules;
+};
 
 struct worker {
     struct worker_options options;
@@ -30,7 +39,8 @@ struct worker {
     struct page_checks page_checks;
     struct stack stack; /* room for the stack that is found */
     struct worker_checkpoints checkpoints;
-    size_t noted_at_bytes; /* what was used when a checkpoint was last noted */
+    size_t noted_at_bytes;       /* what was used when a checkpoint was last noted */
+    struct kept_rows noted_rows; /* without checkpoints: what there was when rows last went */
     bool has_ordered_checkpoint;
     int error;                                   /* the first one */
     _Atomic uint64_t samples, stacks, deadlocks; /* may be read by other threads */
@@ -365,12 +375,49 @@ static int drop_what_is_old(struct worker *worker, bool may_forget_samples)
     return err;
 }
 
+static struct kept_rows count_rows(const struct results *results)
+{
+    const struct stack_table *stacks = &results->stacks;
+    return (struct kept_rows){
+        .rows = stacks->sample_count + stacks->stack_count + stacks->process_count -
+                stacks->free_process_count + results->spaces.count - results->spaces.free_count +
+                results->waits.count + results->label_sets.set_count + results->strings.count,
+        .modules = results->modules.in_use,
+    };
+}
+
+/* Without checkpoints, no stack is forgotten: drops what nothing refers to. If all takes more than
+ * it may, joins what has ended; if that is not enough, further stacks are not kept. */
+static int make_room(struct worker *worker)
+{
+    struct results *results = worker->results;
+    struct compaction how = {
+        .old = OLD_STAY,
+        .epoch = results->stacks.epoch,
+        .unwinder = worker->means.unwinder,
+        .programs = &worker->programs,
+    };
+    begin_epoch(worker);
+    results->stacks.is_full = false;
+    int err = compact(results, &worker->threads, &worker->owners, &how);
+    if (!err && kept_bytes_all(results, 0) > worker->options.bytes_max) {
+        how.old = OLD_JOIN;
+        how.epoch = worker->options.held_since(worker->options.context, how.epoch);
+        err = compact(results, &worker->threads, &worker->owners, &how);
+        results->stacks.is_full = kept_bytes_all(results, 0) > worker->options.bytes_max;
+    }
+    kernel_names_limit(&worker->kernel_names, results->strings.text_bytes);
+    worker->noted_rows = count_rows(results);
+    return err;
+}
+
 static int note_checkpoint(struct worker *worker, const struct sampling_state *state)
 {
     void *context = worker->options.context;
     int err = close_windows(worker);
+    worker->has_ordered_checkpoint = false;
     if (err || !worker->options.checkpoint)
-        return err;
+        return err ? err : make_room(worker);
     bool may_forget =
         worker->options.checkpoint(context, worker->results, state, &worker->checkpoints);
     begin_epoch(worker);
@@ -379,17 +426,30 @@ static int note_checkpoint(struct worker *worker, const struct sampling_state *s
            worker->options.crowded(context, &worker->checkpoints))
         err = drop_what_is_old(worker, true);
     worker->noted_at_bytes = bytes_used(worker);
-    worker->has_ordered_checkpoint = false;
     return err;
+}
+
+static bool are_more(size_t now, size_t noted, size_t more)
+{
+    return now >= noted + noted / 2 + more;
 }
 
 /* Orders checkpoints more often while much is counted: if there is no room for all of the time to
  * keep, profiles can still begin at one of several. */
-static void check_bytes(struct worker *worker)
+static bool needs_checkpoint(const struct worker *worker)
 {
     size_t step = worker->options.bytes_max / CHECKPOINTS_IN_FULL;
-    if (!worker->options.checkpoint || worker->has_ordered_checkpoint ||
-        bytes_used(worker) < worker->noted_at_bytes + step)
+    if (worker->options.checkpoint)
+        return bytes_used(worker) >= worker->noted_at_bytes + step;
+    const struct kept_rows now = count_rows(worker->results), noted = worker->noted_rows;
+    size_t rows_more = worker->options.bytes_max / ROW_BYTES / 4;
+    return worker->options.order_checkpoint && (are_more(now.rows, noted.rows, rows_more) ||
+                                                are_more(now.modules, noted.modules, MODULES_MORE));
+}
+
+static void check_bytes(struct worker *worker)
+{
+    if (worker->has_ordered_checkpoint || !needs_checkpoint(worker))
         return;
     worker->has_ordered_checkpoint = true;
     worker->options.order_checkpoint(worker->options.context);
@@ -400,6 +460,7 @@ static int finish(struct worker *worker)
     int count_err = close_windows(worker);
     int err = programs_end_all(&worker->programs, worker->results, worker->means.unwinder);
     int wait_err = worker->options.waits ? wait_list_finish(worker->options.waits) : 0;
+    publish_kept(worker);
     return count_err ? count_err : err ? err : wait_err;
 }
 

@@ -31,7 +31,11 @@ typedef bool worker_checkpoint_fn(void *context, const struct results *results,
  * there were any. */
 typedef bool worker_crowded_fn(void *context, struct worker_checkpoints *ret_checkpoints);
 
-/* Called in the worker's thread to order a checkpoint soon. */
+/* Called in the worker's thread: the epoch of the earliest checkpoint that a profile may begin at,
+ * or `epoch` if that is earlier. */
+typedef uint32_t worker_held_fn(void *context, uint32_t epoch);
+
+/* Called in the worker's thread to order a MESSAGE_MOMENT soon. */
 typedef void worker_order_fn(void *context);
 
 /* Called in the worker's thread at its first error: nothing more is counted. May be NULL. */
@@ -47,10 +51,14 @@ struct worker_options {
     struct lookups *lookups;           /* see unwinder_new; must outlive the worker */
     struct wait_list *waits;           /* for a dump: receives what threads wait for; else NULL */
     struct goroutine_list *goroutines; /* the same, of its goroutines */
-    size_t bytes_max; /* what stacks, timelines and checkpoints may take; SIZE_MAX: no limit */
-    worker_checkpoint_fn *checkpoint; /* NULL: no checkpoints are noted; then neither are needed: */
+    /* What stacks, timelines and checkpoints may take; SIZE_MAX: no limit. Without checkpoints: all
+     * that is kept, and beyond it what has ended is joined. */
+    size_t bytes_max;
+    worker_checkpoint_fn *checkpoint; /* NULL: no checkpoints are noted; then this is not needed: */
     worker_crowded_fn *crowded;
-    worker_order_fn *order_checkpoint;
+    worker_order_fn *order_checkpoint; /* without checkpoints: orders MESSAGE_MOMENT to make room;
+                                          NULL: none is made */
+    worker_held_fn *held_since;        /* needed with order_checkpoint */
     worker_copy_fn *copy;
     worker_failed_fn *failed;
     void *context; /* of these functions */

@@ -69,6 +69,8 @@ fgprof_options *options_for_library(const struct cli_options *options)
     fgprof_options_set_idle(library, !options->drops_idle);
     fgprof_options_set_heap(library, options->heap_rate, options->has_mappings);
     fgprof_options_set_time(library, !options_are_of_objects(options));
+    if (options->keep_bytes && !options->keep_ns)
+        fgprof_options_set_keep(library, 0, options->keep_bytes);
     if (options_are_of_objects(options))
         fgprof_options_add_objects(library, options->kind);
     if (options->kind == FGPROF_KIND_CUSTOM)

@@ -175,7 +175,7 @@ static bool check_serving(const struct cli_options *options)
         fprintf(stderr, "fgprof-c: --allow-remote needs a token: give --token-file FILE too\n");
         return false;
     }
-    if (options->keep_bytes && !options->keep_ns) {
+    if (options->command == COMMAND_SERVE && options->keep_bytes && !options->keep_ns) {
         fprintf(stderr, "fgprof-c: --keep-memory needs a time to keep: give --keep TIME\n");
         return false;
     }

@@ -480,8 +480,8 @@ const struct cli_option option_table[] = {
      true},
     {"keep", 0, "TIME", BIT(RECORD), OPTIONS_WHEN, set_keep, 0,
      "how much of the past is kept (default 60s)", true},
-    {"keep-memory", 0, "N", SERVING, OPTIONS_WHEN, set_keep_memory, 0,
-     "keep at most N MiB (default 64)", false},
+    {"keep-memory", 0, "N", SERVING | WRITING, OPTIONS_WHEN, set_keep_memory, 0,
+     "keep at most N MiB (256; of serve and record 64)", false},
 
     {"threads", 't', "[=tid]", RENDERING, OPTIONS_SHOWN, set_threads, 0,
      "folded: thread name as root frame; =tid: and its id", true},

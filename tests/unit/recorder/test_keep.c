@@ -21,6 +21,7 @@ struct world {
     bool until_short;    /* sampling goes on until the profile is much shorter than it, */
     unsigned until_less; /* and until stacks were forgotten so often */
     unsigned times_less;
+    uint64_t until_samples;      /* no profile is made of the last part: it ends then */
     uint64_t stacks, elapsed_ns; /* at the last progress */
     uint64_t last_ns;            /* of the profile that is made then: */
     fgprof_profile *last;
@@ -83,6 +84,11 @@ static void on_progress(const struct fgprof_progress *progress, void *context)
     struct world *world = context;
     if (!progress->samples || world->error || world->last)
         return;
+    if (world->until_samples) {
+        if (progress->samples >= world->until_samples)
+            fgprof_recorder_stop(world->recorder);
+        return;
+    }
     if (world->wants_moment && !world->checkpoint)
         world->error = fgprof_recorder_moment(world->recorder, &world->checkpoint);
     world->times_less += progress->stacks < world->stacks;
@@ -128,7 +134,7 @@ static fgprof_profile *record(struct world *world, uint64_t keep_ns, uint64_t by
     assert_int_equal(fgprof_recorder_attach(world->recorder, world->child), 0);
     assert_int_equal(fgprof_recorder_run(world->recorder, &profile), 0);
     assert_int_equal(world->error, 0);
-    assert_non_null(world->last);
+    assert_true(world->last || world->until_samples);
     return profile;
 }
 
@@ -221,10 +227,32 @@ static void test_stacks_may_be_kept_in_any_case(void **state)
     fgprof_profile_free(at_end);
 }
 
+/* Of a stack of 150 frames, 1 MiB holds some 800. What is counted stays all there. */
+static void test_a_whole_recording_is_bounded(void **state)
+{
+    struct world *world = *state;
+    world->until_samples = 4000;
+    fgprof_profile *at_end = record(world, 0, 1 << 20);
+    const struct fgprof_summary *summary = &at_end->summary;
+    uint64_t count = 0, all_ns = 0;
+    for (size_t i = 0; i < at_end->sample_count; i++) {
+        count += at_end->samples[i].count;
+        all_ns += at_end->samples[i].time_ns;
+    }
+    assert_in_range(summary->stacks, 100, 1500);
+    assert_in_range(summary->samples_not_kept, summary->samples / 2, summary->samples - 100);
+    assert_false(summary->ended_are_joined); /* its only thread lives */
+    assert_int_equal(count, summary->samples);
+    assert_in_range(all_ns, summary->elapsed_ns / 10 * 9, summary->elapsed_ns / 10 * 13);
+    fgprof_profile_free(at_end);
+}
+
 static void test_what_can_be_kept(void **state)
 {
     struct world *world = *state;
     assert_int_equal(fgprof_options_set_keep(world->options, 0, 0), -ERANGE);
+    assert_int_equal(fgprof_options_set_keep(world->options, 0, 1), -ERANGE);
+    assert_int_equal(fgprof_options_set_keep(world->options, 0, 1 << 20), 0);
     assert_int_equal(fgprof_options_set_keep(world->options, 1, 1), -ERANGE);
     assert_int_equal(fgprof_options_set_keep(world->options, 1, (1 << 20) - 1), -ERANGE);
     assert_int_equal(fgprof_options_set_keep(world->options, 1, 1 << 20), 0);
@@ -235,8 +263,11 @@ static void test_what_can_be_kept(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_the_last_part_is_kept), TEST(test_a_checkpoint_of_the_callers),
-        TEST(test_memory_is_bounded),     TEST(test_stacks_may_be_kept_in_any_case),
+        TEST(test_the_last_part_is_kept),
+        TEST(test_a_checkpoint_of_the_callers),
+        TEST(test_memory_is_bounded),
+        TEST(test_stacks_may_be_kept_in_any_case),
+        TEST(test_a_whole_recording_is_bounded),
         TEST(test_what_can_be_kept),
     };
     return cmocka_run_group_tests_name("keep", tests, NULL, NULL);

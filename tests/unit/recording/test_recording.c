@@ -178,6 +178,9 @@ static void test_labels_are_kept(void **state)
     MAKE_LABELS(profile, 2, "route", "/b");
     profile->summary.labels_read = 1ull << 40;
     profile->summary.labels_limited = 3;
+    profile->summary.ended_are_joined = true;
+    profile->summary.processes_joined = 4;
+    profile->summary.samples_not_kept = 5;
     char *file = written(profile, FGPROF_RAW, &length);
     assert_int_equal(read_back(file, length, &again), 0);
     free(file);

@@ -612,6 +612,35 @@ static void test_samples_of_ended_threads_are_joined(void **state)
     assert_int_equal(world->results.stacks.sample_count, 4);
 }
 
+/* Those of which nothing is forgotten: with checkpoints, runs keep their thread's own sample. */
+static void test_timelines_follow_joined_samples(void **state)
+{
+    struct world *world = *state;
+    struct timeline *timeline = &world->results.timeline;
+    const uint64_t booked_ns[] = {0, 0, 100};
+    const struct stack_table *table = &world->results.stacks;
+    timeline_want(timeline, 10, 100, false);
+    set_samples(account(world, 0), add_of(world, 1, "main"));
+    for (uint32_t tid = 2; tid < 5; tid++) {
+        struct timeline_cursor cursor = {0};
+        timeline_book(timeline, &cursor, tid, 1000, booked_ns);
+        timeline_give(timeline, &cursor, 0, ACCOUNT_ASLEEP, add_of(world, tid, "short"));
+    }
+    assert_int_equal(join_until_now(world), 0);
+    const struct counted_sample *joined = sample_of(world, 0, "short");
+    assert_non_null(joined);
+    assert_int_equal(table->sample_count, 2);
+    assert_int_equal(timeline->run_count, 3);
+    for (size_t i = 0; i < timeline->run_count; i++)
+        assert_int_equal(timeline->runs[i].sample, joined - table->samples);
+    timeline->is_ring = true;
+    struct timeline_cursor cursor = {0};
+    timeline_book(timeline, &cursor, 5, 1000, booked_ns);
+    timeline_give(timeline, &cursor, 0, ACCOUNT_ASLEEP, add_of(world, 5, "short"));
+    assert_int_equal(join_until_now(world), 0);
+    assert_non_null(sample_of(world, 5, "short"));
+}
+
 /* There is a name for the others, with those before. */
 static void test_names_of_ended_threads_are_limited(void **state)
 {
@@ -686,6 +715,7 @@ int main(void)
         TEST(test_strings_stay_with_what_has_them),
         TEST(test_makers_of_ended_threads_are_joined),
         TEST(test_samples_of_ended_threads_are_joined),
+        TEST(test_timelines_follow_joined_samples),
         TEST(test_names_of_ended_threads_are_limited),
     };
     return cmocka_run_group_tests_name("compact", tests, NULL, NULL);

@@ -1,0 +1,58 @@
+"""What a recording keeps that begins nowhere but at its start: no more than --keep-memory."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+
+from harness import folded, status_field, users_build, wait_for
+
+
+def grows_by(world, kind, warm_up, more, *arguments):
+    """By how many KiB the memory of `attach` grows, and its open files, for so many more things that
+    come and go, once so many have gone; what it printed; and the profile, folded."""
+    output = world.path(f"{kind}.folded")
+    with world.running("soak", kind, 300, stdin=subprocess.PIPE) as target:
+        sampler = world.start("attach", "-p", target.pid, "-o", output, "--keep-memory", 1, *arguments)
+
+        def look(least):
+            def are_enough():
+                target.stdin.write("\n")
+                target.stdin.flush()
+                return json.loads(target.stdout.readline())["count"] >= least
+            wait_for(are_enough, f"{least} {kind}", seconds=180)
+            files = len(os.listdir(f"/proc/{sampler.pid}/fd"))
+            return int(status_field(sampler.pid, "RssAnon").split()[0]), files
+        early_kb, early_files = look(warm_up)
+        late_kb, late_files = look(warm_up + more)
+        sampler.send_signal(signal.SIGINT)
+        _, said = sampler.communicate(timeout=60)
+    assert sampler.returncode == 0, said
+    with open(output) as file:
+        return late_kb - early_kb, late_files - early_files, said, folded(file.read())
+
+
+@users_build
+def test_processes_that_have_ended_are_joined(world):
+    """By their program's name; and all of them stay counted."""
+    grown_kb, grown_files, said, stacks = grows_by(world, "processes", 2000, 4000, "--children", "--processes")
+    joined = int(re.search(r"(\d+) processes that have ended are shown together", said)[1])
+    seen = int(re.search(r"(\d+) processes seen", said)[1])
+    assert seen / 2 < joined < seen, said
+    assert re.search(r"memory kept: [\d.]+ [KM]iB: stacks [\d.]+ KiB, processes ", said), said
+    by_process = {stack[0] for stack in stacks}
+    assert {f"tool-{number}" for number in range(4)} < by_process, by_process
+    # As long as the last ones were not joined yet, these are one each.
+    assert len(by_process) < seen / 2, len(by_process)
+    assert grown_kb < 2500 and grown_files < 100, (grown_kb, grown_files)
+
+
+@users_build
+def test_libraries_that_were_unloaded_are_closed(world):
+    """Once as many stacks are kept as fit."""
+    grown_kb, grown_files, said, stacks = grows_by(world, "libraries", 3000, 4000, "-F", 400)
+    assert re.search(r"[\d.]+ % of samples have no stack", said), said
+    assert any("[truncated: stack not kept]" in stack for stack in stacks), stacks
+    assert any("spin_once" in stack for stack in stacks), stacks
+    assert grown_kb < 2500 and grown_files < 350, (grown_kb, grown_files)
