@@ -58,11 +58,11 @@ static int limit_resources(uint64_t memory_bytes_max, uint64_t cpu_seconds_max)
 
 /* What libelf, zlib and malloc call, and what sends and receives. */
 static const unsigned allowed[] = {
-    SYS_pread64,        SYS_read,    SYS_lseek,      SYS_fstat,           SYS_fcntl,
-    SYS_close,          SYS_recvmsg, SYS_sendmsg,    SYS_sendto,          SYS_munmap,
-    SYS_mremap,         SYS_madvise, SYS_brk,        SYS_futex,           SYS_getrandom,
-    SYS_sysinfo,        SYS_exit,    SYS_exit_group, SYS_restart_syscall, SYS_rt_sigreturn,
-    SYS_rt_sigprocmask, SYS_write,
+    SYS_pread64,        SYS_read,    SYS_lseek,         SYS_fstat,           SYS_fcntl,
+    SYS_close,          SYS_recvmsg, SYS_sendmsg,       SYS_sendto,          SYS_munmap,
+    SYS_mremap,         SYS_madvise, SYS_brk,           SYS_futex,           SYS_getrandom,
+    SYS_sysinfo,        SYS_exit,    SYS_exit_group,    SYS_restart_syscall, SYS_rt_sigreturn,
+    SYS_rt_sigprocmask, SYS_write,   SYS_clock_gettime,
 };
 /* With these, memory could become code. Their third argument is what may be done with it. */
 static const unsigned allowed_without_code[] = {SYS_mmap, SYS_mprotect};

@@ -1,4 +1,5 @@
 #include "jit/source.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -70,64 +71,67 @@ bool jit_source_has_more(struct jit_source *source)
 
 static int add_entry(void *context, const struct perf_map_entry *entry)
 {
-    return jit_code_add(context, entry->start, entry->size, entry->name, entry->name_bytes, 0);
+    announce_symbol(context, entry->start, entry->size, entry->name, entry->name_bytes, 0);
+    return 0;
 }
 
 /* A record that is broken, or has lines before its function, is ignored: V8 writes such records if
  * a script's name is not in plain memory. */
-static int add_lines(struct jit_source *source, struct jit_code *code,
-                     struct jitdump_record *record)
+static void add_lines(struct jit_source *source, struct buffer *announced,
+                      struct jitdump_record *record)
 {
     struct jitdump_record check = *record;
     struct jitdump_line line;
-    int err = 0;
+    const char *file = NULL; /* of the line before */
+    size_t file_bytes = 0;
     source->line_count = 0;
     source->lines_start = record->start;
     while (jitdump_next_line(&check, &line)) {
         if (line.address < record->start || line.address - record->start > UINT32_MAX)
-            return 0;
+            return;
     }
-    while (!check.line_count && !err && jitdump_next_line(record, &line)) {
-        err = jit_code_add_line(code, (uint32_t)(line.address - record->start), line.file,
-                                line.file_bytes, line.line);
-        if (!err)
-            source->line_count++;
+    while (!check.line_count && jitdump_next_line(record, &line)) {
+        bool is_same =
+            file && file_bytes == line.file_bytes && memcmp(file, line.file, file_bytes) == 0;
+        announce_line(announced, (uint32_t)(line.address - record->start),
+                      is_same ? NULL : line.file, line.file_bytes, line.line);
+        file = line.file;
+        file_bytes = line.file_bytes;
+        source->line_count++;
     }
-    return err;
 }
 
-static int add_record(struct jit_source *source, struct jit_code *code,
-                      struct jitdump_record *record)
+static void add_record(struct jit_source *source, struct buffer *announced,
+                       struct jitdump_record *record)
 {
-    int err = 0;
     uint32_t line_count = source->lines_start == record->start ? source->line_count : 0;
     switch (record->kind) {
     case JITDUMP_LOAD:
         source->line_count = 0;
-        if (record->size)
-            err = jit_code_add(code, record->start, record->size, record->name, record->name_bytes,
-                               line_count);
-        if (!err && record->size)
-            err = jit_code_identify(code, record->id);
-        return err;
+        if (!record->size)
+            return;
+        announce_symbol(announced, record->start, record->size, record->name, record->name_bytes,
+                        line_count);
+        announce_id(announced, record->id);
+        return;
     case JITDUMP_MOVE:
-        return jit_code_move(code, record->id, record->start);
+        announce_move(announced, record->id, record->start);
+        return;
     case JITDUMP_LINES:
-        return add_lines(source, code, record);
+        add_lines(source, announced, record);
+        return;
     case JITDUMP_OTHER:
-        break;
+        return;
     }
-    return 0;
 }
 
-/* Reads the whole records in the buffer, which are *ret_used bytes. The last one may end after the
- * buffer. */
-static int read_records(struct jit_source *source, struct jit_code *code, const uint8_t *bytes,
-                        size_t length, uint64_t available, uint64_t *ret_used)
+/* Reads the whole records in the buffer, and returns how many bytes these are. The last one may end
+ * after the buffer. */
+static uint64_t read_records(struct jit_source *source, struct buffer *announced,
+                             const uint8_t *bytes, size_t length, uint64_t available)
 {
     uint64_t at = 0;
-    int err = 0;
-    while (at < length && !err && !source->is_spent) {
+    while (at < length && !source->is_spent) {
         struct jitdump_record record;
         uint64_t used;
         enum jitdump_result result =
@@ -139,33 +143,35 @@ static int read_records(struct jit_source *source, struct jit_code *code, const 
             break;
         if (record.is_too_long)
             source->bytes_unread += used;
-        err = add_record(source, code, &record);
+        add_record(source, announced, &record);
         at += used;
     }
-    *ret_used = at;
-    return err;
+    return at;
 }
 
-int jit_source_read(struct jit_source *source, struct jit_code *code, off_t most)
+int jit_source_read(const struct jit_source *from, off_t most, struct jit_reading *reading)
 {
-    off_t until = source->offset + most;
-    off_t size = size_of(source);
-    off_t bytes_max = source->is_dump ? DUMP_BYTES_MAX : MAP_BYTES_MAX;
+    struct jit_source *source = &reading->source;
+    struct buffer *announced = &reading->announced;
+    uint64_t begin_ns = thread_cpu_ns();
+    off_t until = from->offset + most, size = size_of(from);
+    off_t bytes_max = from->is_dump ? DUMP_BYTES_MAX : MAP_BYTES_MAX;
     uint8_t *buffer = malloc(BUFFER_BYTES);
-    int err = buffer ? 0 : -ENOMEM;
     bool is_at_end = false;
-    source->is_full = false;
-    while (!err && !is_at_end && !source->is_spent && source->offset < until) {
+    *source = *from;
+    announced->length = 0;
+    announced->error = buffer ? 0 : -ENOMEM;
+    while (!announced->error && !is_at_end && !source->is_spent && source->offset < until) {
         uint64_t used = 0;
         size_t map_used = 0;
         ssize_t got = pread(source->fd, buffer, BUFFER_BYTES, source->offset);
         off_t end = source->offset + got > size ? source->offset + got : size;
         if (got > 0 && source->is_dump) {
-            err = read_records(source, code, buffer, (size_t)got, (uint64_t)(end - source->offset),
-                               &used);
+            used = read_records(source, announced, buffer, (size_t)got,
+                                (uint64_t)(end - source->offset));
         } else if (got > 0) {
-            err = perf_map_read(&source->map, (const char *)buffer, (size_t)got, add_entry, code,
-                                &map_used);
+            perf_map_read(&source->map, (const char *)buffer, (size_t)got, add_entry, announced,
+                          &map_used);
             used = map_used;
         }
         source->offset += (off_t)used;
@@ -174,10 +180,24 @@ int jit_source_read(struct jit_source *source, struct jit_code *code, off_t most
         source->is_spent = source->is_spent || source->bytes_read >= bytes_max;
     }
     free(buffer);
-    source->is_full = err == -ENOSPC;
     if (is_at_end)
         source->bytes_read = 0;
-    if (source->is_full)
-        err = 0;
-    return err ? err : is_at_end || source->is_spent || source->is_full;
+    reading->is_at_end = is_at_end || source->is_spent;
+    reading->cpu_ns = thread_cpu_ns() - begin_ns;
+    return announced->error;
+}
+
+int jit_source_take(struct jit_source *source, const struct jit_reading *reading,
+                    struct jit_code *code)
+{
+    const struct buffer *announced = &reading->announced;
+    const uint8_t *begin = (const uint8_t *)announced->bytes;
+    int err = announced->length
+                  ? announced_take((struct bytes){begin, begin + announced->length, false}, code)
+                  : 0;
+    if (!err)
+        *source = reading->source;
+    source->is_full = err == -ENOSPC;
+    source->is_spent = source->is_spent || err == -EPROTO;
+    return err == -ENOMEM ? err : 0;
 }

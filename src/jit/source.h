@@ -2,7 +2,7 @@
 #ifndef FGPROF_JIT_SOURCE_H
 #define FGPROF_JIT_SOURCE_H
 
-#include "jit/code.h"
+#include "jit/announce.h"
 #include "jit/jitdump.h"
 #include "jit/perf_map.h"
 
@@ -32,8 +32,21 @@ void jit_source_close(struct jit_source *source);
  * read from its start. A deleted map with nothing new is closed. */
 bool jit_source_has_more(struct jit_source *source);
 
-/* Reads about `most` more bytes and announces what it finds to `code`. Returns 1 at the end, 0 if
- * there is more, or -ENOMEM. */
-int jit_source_read(struct jit_source *source, struct jit_code *code, off_t most);
+/* What was read of a source. Zeroed at first; its buffer is used again. */
+struct jit_reading {
+    struct jit_source source; /* as it is after that */
+    bool is_at_end;           /* nothing more is to be read now */
+    uint64_t cpu_ns;          /* what it took */
+    struct buffer announced;
+};
+
+/* Reads about `most` more bytes. Done by a process without privileges, if it is of a target's file
+ * (see unwind/lookup.h). Returns 0 or -ENOMEM. */
+int jit_source_read(const struct jit_source *source, off_t most, struct jit_reading *reading);
+
+/* Announces what was read to `code`, and goes on there. If it does not fit, or can't have been in a
+ * file, the source is full, or spent. Returns 0 or -ENOMEM. */
+int jit_source_take(struct jit_source *source, const struct jit_reading *reading,
+                    struct jit_code *code);
 
 #endif

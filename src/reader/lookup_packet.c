@@ -138,3 +138,58 @@ bool lookup_packet_take_answer(struct bytes *body, const struct lookup *lookup,
     }
     return !body->failed && !bytes_left(body);
 }
+
+/* ---- Generated code ---- */
+
+void lookup_packet_put_source(struct buffer *body, const struct jit_source *source)
+{
+    packet_put_number(body, source->is_dump);
+    packet_put_number(body, source->is_spent);
+    put_signed(body, source->offset);
+    put_signed(body, source->bytes_read);
+    packet_put_number(body, source->bytes_unread);
+    packet_put_number(body, source->map.is_in_long_line);
+    packet_put_number(body, source->map.lines_ignored);
+    packet_put_number(body, source->dump.has_header);
+    packet_put_number(body, source->dump.is_swapped);
+    packet_put_number(body, source->lines_start);
+    packet_put_number(body, source->line_count);
+}
+
+bool lookup_packet_take_source(struct bytes *body, struct jit_source *source)
+{
+    source->is_dump = take_up_to(body, 1);
+    source->is_spent = take_up_to(body, 1);
+    source->offset = (off_t)take_up_to(body, INT64_MAX);
+    source->bytes_read = (off_t)take_up_to(body, INT64_MAX);
+    source->bytes_unread = packet_number(body);
+    source->map.is_in_long_line = take_up_to(body, 1);
+    source->map.lines_ignored = packet_number(body);
+    source->dump.has_header = take_up_to(body, 1);
+    source->dump.is_swapped = take_up_to(body, 1);
+    source->lines_start = packet_number(body);
+    source->line_count = (uint32_t)take_up_to(body, UINT32_MAX);
+    return !body->failed;
+}
+
+void lookup_packet_put_reading(struct buffer *body, const struct jit_reading *reading)
+{
+    lookup_packet_put_source(body, &reading->source);
+    packet_put_number(body, reading->is_at_end);
+    packet_put_number(body, reading->cpu_ns);
+    buffer_write(body, reading->announced.bytes, reading->announced.length);
+}
+
+bool lookup_packet_take_reading(struct bytes *body, const struct jit_source *source,
+                                struct jit_reading *reading)
+{
+    reading->source = *source;
+    bool ok = lookup_packet_take_source(body, &reading->source);
+    reading->source.is_dump = source->is_dump;
+    reading->is_at_end = take_up_to(body, 1);
+    reading->cpu_ns = packet_number(body);
+    reading->announced.length = 0;
+    reading->announced.error = 0;
+    buffer_write(&reading->announced, body->at, bytes_left(body));
+    return ok && !body->failed && !reading->announced.error;
+}

@@ -1,4 +1,5 @@
-/* Questions for what unwinding looks up, and their answers, as they are sent.
+/* Questions for what unwinding looks up, and for generated code, and their answers, as they are
+ * sent.
  *
  * An answer may be what a file made of its reader. So it is checked field by field that it says
  * something that a rule can say: unwinding then goes wrong with it at most as it would with the
@@ -19,5 +20,16 @@ void lookup_packet_put_answer(struct buffer *body, enum lookup_kind kind,
 /* Returns false if it can't be one. */
 bool lookup_packet_take_answer(struct bytes *body, const struct lookup *lookup,
                                union lookup_answer *ret_answer);
+
+/* How far a perf map or a jitdump was read. */
+void lookup_packet_put_source(struct buffer *body, const struct jit_source *source);
+/* Leaves its file as it is. Returns false if it can't be one. */
+bool lookup_packet_take_source(struct bytes *body, struct jit_source *source);
+
+/* What was read of it. */
+void lookup_packet_put_reading(struct buffer *body, const struct jit_reading *reading);
+/* Returns false if it can't be that. */
+bool lookup_packet_take_reading(struct bytes *body, const struct jit_source *source,
+                                struct jit_reading *reading);
 
 #endif

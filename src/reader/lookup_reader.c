@@ -87,8 +87,9 @@ static int send_question(struct lookup_reader *reader, size_t place, const struc
     return packet_send(reader->connection.socket, PACKET_LOOK_UP, &reader->question, -1);
 }
 
-static int receive_answer(struct lookup_reader *reader, size_t place, const struct lookup *lookup,
-                          union lookup_answer *ret_answer)
+/* Receives an answer of this kind: 0, why there is none, or the error in it. *ret_body: what comes
+ * after that. */
+static int receive(struct lookup_reader *reader, enum packet_kind kind, struct bytes *ret_body)
 {
     struct connection *connection = &reader->connection;
     struct packet *packet = &connection->packet;
@@ -97,14 +98,22 @@ static int receive_answer(struct lookup_reader *reader, size_t place, const stru
         return err;
     if (packet->fd >= 0)
         close(packet->fd);
-    struct bytes body = packet_bytes(packet);
-    err = (int)packet_number(&body);
-    if (packet->kind != PACKET_LOOKED_UP || body.failed || err > 0)
+    *ret_body = packet_bytes(packet);
+    err = (int)packet_number(ret_body);
+    if (packet->kind != kind || ret_body->failed || err > 0)
         return -EPROTO;
+    return err == -ENOMEM ? -E2BIG : err == -EMFILE || err == -ENFILE ? -EAGAIN : err ? -EIO : 0;
+}
+
+static int receive_answer(struct lookup_reader *reader, size_t place, const struct lookup *lookup,
+                          union lookup_answer *ret_answer)
+{
+    struct bytes body;
+    int err = receive(reader, PACKET_LOOKED_UP, &body);
     if (!err)
         return lookup_packet_take_answer(&body, lookup, ret_answer) ? 0 : -EPROTO;
     reader->open[place].serial = 0;
-    return err == -ENOMEM ? -E2BIG : err == -EMFILE || err == -ENFILE ? -EAGAIN : -EIO;
+    return err;
 }
 
 /* Returns 0, -EAGAIN, or why the question failed. */
@@ -176,12 +185,46 @@ static int find(struct lookups *lookups, struct module *module, const struct loo
     return -ENOEXEC;
 }
 
+static int ask_for_code(struct lookup_reader *reader, const struct jit_source *source, off_t most,
+                        struct jit_reading *reading)
+{
+    struct bytes body;
+    int err = begin(reader);
+    if (err)
+        return err;
+    reader->question.length = 0;
+    lookup_packet_put_source(&reader->question, source);
+    packet_put_number(&reader->question, (uint64_t)most);
+    err = packet_send(reader->connection.socket, PACKET_READ_CODE, &reader->question, source->fd);
+    if (!err)
+        err = receive(reader, PACKET_CODE_READ, &body);
+    if (!err && !lookup_packet_take_reading(&body, source, reading))
+        err = reading->announced.error ? reading->announced.error : -EPROTO;
+    return err;
+}
+
+static int read_code(struct lookups *lookups, const struct jit_source *source, off_t most,
+                     struct jit_reading *reading)
+{
+    struct lookup_reader *reader = (struct lookup_reader *)lookups;
+    int err = ask_for_code(reader, source, most, reading);
+    /* As above. */
+    if (err == -EPIPE || err == -E2BIG) {
+        connection_drop(&reader->connection);
+        err = ask_for_code(reader, source, most, reading);
+    }
+    if (!err || err == -ENOMEM || err == -EAGAIN)
+        return err;
+    connection_drop(&reader->connection);
+    return -ENOEXEC;
+}
+
 int lookup_reader_new(unsigned limit_ms, struct lookup_reader **ret_reader)
 {
     struct lookup_reader *reader = calloc(1, sizeof *reader);
     if (!reader)
         return -ENOMEM;
-    reader->lookups.find = find;
+    reader->lookups = (struct lookups){find, read_code};
     connection_open(&reader->connection, &lookup_role, limit_ms);
     *ret_reader = reader;
     return 0;

@@ -20,6 +20,7 @@ struct lookup_server {
     int socket;
     struct module_slot slots[LOOKUP_MODULES_MAX];
     struct cfi_entry scratch;
+    struct jit_reading reading;
     struct buffer answer;
 };
 
@@ -64,6 +65,24 @@ static int look_up(struct lookup_server *server, const struct packet *packet)
     return packet_send(server->socket, PACKET_LOOKED_UP, answer, -1);
 }
 
+/* The file is closed by the caller. */
+static int read_code(struct lookup_server *server, const struct packet *packet)
+{
+    struct bytes body = packet_bytes(packet);
+    struct buffer *answer = &server->answer;
+    struct jit_source source = {.is_open = true, .fd = packet->fd};
+    bool ok = lookup_packet_take_source(&body, &source);
+    uint64_t most = packet_number(&body);
+    if (!ok || body.failed || packet->fd < 0 || most > INT32_MAX)
+        return -EPROTO;
+    int err = jit_source_read(&source, (off_t)most, &server->reading);
+    answer->length = 0;
+    packet_put_number(answer, (uint64_t)(int64_t)err);
+    if (!err)
+        lookup_packet_put_reading(answer, &server->reading);
+    return packet_send(server->socket, PACKET_CODE_READ, answer, -1);
+}
+
 static void serve(int socket)
 {
     struct lookup_server *server = calloc(1, sizeof *server);
@@ -77,13 +96,16 @@ static void serve(int socket)
             err = load(server, &packet);
             continue;
         }
+        err = packet.kind == PACKET_LOOK_UP     ? look_up(server, &packet)
+              : packet.kind == PACKET_READ_CODE ? read_code(server, &packet)
+                                                : -EPROTO;
         if (packet.fd >= 0)
             close(packet.fd);
-        err = packet.kind == PACKET_LOOK_UP ? look_up(server, &packet) : -EPROTO;
     }
     for (size_t i = 0; i < LOOKUP_MODULES_MAX; i++)
         close_slot(&server->slots[i]);
     buffer_free(&server->answer);
+    buffer_free(&server->reading.announced);
     buffer_free(&packet.body);
     free(server);
 }

@@ -11,14 +11,15 @@
 
 enum packet_kind {
     /* To the reader: */
-    PACKET_OPEN,     /* a module: its serial, path, whether it is readable, its error; the file */
-    PACKET_NAME,     /* addresses of that module: how to show names, count, addresses */
-    PACKET_VARIABLE, /* which variable is at an address of that module */
-    PACKET_CLASS,    /* to which class objects belong that point to that address */
-    PACKET_SHOW,     /* how to show names, and a name */
-    PACKET_FILE,     /* what was asked for: 0 or a negative errno, a path or none; the file */
-    PACKET_LOAD,     /* the same as PACKET_OPEN, with the module's slot in place of its number */
-    PACKET_LOOK_UP,  /* for unwinding: the module's slot, what to look up */
+    PACKET_OPEN,      /* a module: its serial, path, whether it is readable, its error; the file */
+    PACKET_NAME,      /* addresses of that module: how to show names, count, addresses */
+    PACKET_VARIABLE,  /* which variable is at an address of that module */
+    PACKET_CLASS,     /* to which class objects belong that point to that address */
+    PACKET_SHOW,      /* how to show names, and a name */
+    PACKET_FILE,      /* what was asked for: 0 or a negative errno, a path or none; the file */
+    PACKET_LOAD,      /* the same as PACKET_OPEN, with the module's slot in place of its number */
+    PACKET_LOOK_UP,   /* for unwinding: the module's slot, what to look up */
+    PACKET_READ_CODE, /* a perf map or jitdump: how far it was read, how much to read; the file */
     /* From the reader: */
     PACKET_OPENED,    /* before the first symbols: 0 or a negative errno, and why */
     PACKET_SYMBOLS,   /* of the next addresses: count, symbols */
@@ -27,6 +28,7 @@ enum packet_kind {
     PACKET_WANTED,    /* it needs a file: its path */
     PACKET_FETCHED,   /* it needs a file from a server: the build id's length, and its bytes */
     PACKET_LOOKED_UP, /* 0 or a negative errno, the answer */
+    PACKET_CODE_READ, /* the same: how far it was read, what it says */
 };
 
 #define PACKET_BYTES_MAX (64u << 20)

@@ -126,9 +126,16 @@ static int find(struct lookups *lookups, struct module *module, const struct loo
                         : -ENOMEM;
 }
 
+static int read_code(struct lookups *lookups, const struct jit_source *source, off_t most,
+                     struct jit_reading *reading)
+{
+    (void)lookups;
+    return jit_source_read(source, most, reading);
+}
+
 void own_lookups_init(struct own_lookups *own)
 {
-    *own = (struct own_lookups){.lookups = {find}};
+    *own = (struct own_lookups){.lookups = {find, read_code}};
 }
 
 void own_lookups_forget(struct own_lookups *own, const struct module *module)

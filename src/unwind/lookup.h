@@ -1,4 +1,5 @@
-/* What unwinding looks up in a module's unwind tables, symbol tables and code.
+/* What unwinding looks up in a module's unwind tables, symbol tables and code; and what a program
+ * says of code that it generates.
  *
  * A target, or the author of its files, controls these. So while sampling, a process without
  * privileges looks things up, and its answers are checked (see reader/lookup_reader.h).
@@ -13,6 +14,7 @@
 #define FGPROF_UNWIND_LOOKUP_H
 
 #include "elf/go/pclntab.h"
+#include "jit/source.h"
 #include "unwind/code/prologue.h"
 #include "unwind/rule.h"
 
@@ -49,6 +51,10 @@ struct lookups {
      * present; or -ENOMEM. */
     int (*find)(struct lookups *lookups, struct module *module, const struct lookup *lookup,
                 union lookup_answer *ret_answer);
+    /* Does jit_source_read. Errors as above: -ENOEXEC if the file can't be read, and will not be.
+     */
+    int (*read_code)(struct lookups *lookups, const struct jit_source *source, off_t most,
+                     struct jit_reading *reading);
 };
 
 /* What was read of one module so far. */

@@ -64,7 +64,7 @@ static const union lookup_answer *unread(enum lookup_kind kind)
     return kind == LOOKUP_RULE || kind == LOOKUP_RETURNS ? &rule : &none;
 }
 
-static struct lookups *lookups_of(struct rule_tables *tables)
+struct lookups *rule_tables_lookups(struct rule_tables *tables)
 {
     if (!tables->lookups && !tables->own.lookups.find)
         own_lookups_init(&tables->own);
@@ -80,7 +80,7 @@ static const union lookup_answer *ask(struct rule_tables *tables, struct module 
         return NULL;
     while (tables->count <= module->number)
         tables->items[tables->count++] = (struct module_rules){0};
-    struct lookups *lookups = lookups_of(tables);
+    struct lookups *lookups = rule_tables_lookups(tables);
     int err = lookups->find(lookups, module, lookup, &answer);
     if (err == -EAGAIN)
         return unread(lookup->kind);

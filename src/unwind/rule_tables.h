@@ -30,6 +30,9 @@ struct rule_tables {
     size_t generated_count, generated_capacity;
 };
 
+/* What looks up what is not known yet. */
+struct lookups *rule_tables_lookups(struct rule_tables *tables);
+
 /* Returns the rule of an address of `module`, looked up at first use; valid until the next call.
  * RULE_UNREAD if the module can't be read. NULL if memory is short. */
 const struct rule *rule_tables_find(struct rule_tables *tables, struct module *module,

@@ -1,5 +1,6 @@
 #include "worker/generated_code.h"
 #include "base/clock.h"
+#include "unwind/rule_tables.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,6 +9,7 @@
 /* Reading takes at most this part of the time, and this much at once, some milliseconds. */
 #define READING_PART_OF_TIME 20
 #define TURN_BYTES (1u << 20)
+#define TURNS_MAX 1024          /* at the end: more than the largest file takes */
 #define FUNCTION_BYTES_MAX 8192 /* of a function's code, to learn how it is unwound */
 /* Replaced code begins a new space with its own stacks. While there are this many of a program,
  * nothing more is read; at the end, the first code sampled at an address names everything sampled
@@ -110,15 +112,35 @@ static void open_files(struct generated_code *generated, struct results *results
     open_dump(generated, results, space);
 }
 
-/* Returns 1 if it reached the end of the files, 0 if there is more, or -ENOMEM. */
-static int read_files(struct generated_code *generated, struct jit_code *code, off_t most)
+/* Returns 1 if nothing more is to be read now, 0 if there is more, or -ENOMEM. */
+static int read_file(struct jit_source *source, struct lookups *lookups, struct jit_code *code,
+                     struct jit_reading *reading)
 {
-    int map_end = 1, dump_end = 1;
-    if (jit_source_has_more(&generated->map))
-        map_end = jit_source_read(&generated->map, code, most);
-    if (map_end >= 0 && jit_source_has_more(&generated->dump))
-        dump_end = jit_source_read(&generated->dump, code, most);
-    return map_end < 0 ? map_end : dump_end < 0 ? dump_end : map_end && dump_end;
+    if (!jit_source_has_more(source))
+        return 1;
+    int err = lookups->read_code(lookups, source, TURN_BYTES, reading);
+    if (err == -EAGAIN || err == -ENOMEM)
+        return err == -EAGAIN ? 1 : err;
+    source->is_spent = err;
+    if (!err)
+        err = jit_source_take(source, reading, code);
+    if (err == -ENOMEM)
+        return err;
+    return err || reading->is_at_end || source->is_spent || source->is_full;
+}
+
+/* Reads a turn of each file. Returns as above, of both; *ret_cpu_ns: what that took the reader. */
+static int read_files(struct generated_code *generated, struct lookups *lookups,
+                      struct jit_code *code, uint64_t *ret_cpu_ns)
+{
+    struct jit_reading reading = {0};
+    int map_end = read_file(&generated->map, lookups, code, &reading);
+    *ret_cpu_ns = reading.cpu_ns;
+    reading.cpu_ns = 0;
+    int dump_end = map_end < 0 ? map_end : read_file(&generated->dump, lookups, code, &reading);
+    *ret_cpu_ns += reading.cpu_ns;
+    buffer_free(&reading.announced);
+    return dump_end < 0 ? dump_end : map_end && dump_end;
 }
 
 static bool has_room(const struct generated_code *generated, const struct spaces *spaces,
@@ -153,23 +175,33 @@ int generated_update(struct generated_code *generated, struct unwinder *unwinder
     open_files(generated, results, *space);
     bool has_news = jit_source_has_more(&generated->map) || jit_source_has_more(&generated->dump);
     /* Code reported before the end of the files is reached is not new: it is taken in then. */
-    int err = read_files(generated, &(*space)->jit->code, TURN_BYTES);
+    uint64_t reader_ns, took_ns;
+    int err = read_files(generated, rule_tables_lookups(unwinder_rules(unwinder)),
+                         &(*space)->jit->code, &reader_ns);
     if (err > 0)
         err = take_in(results, space);
     /* Code that was sampled before its function was known had no unwind rule. */
     if (has_news)
         unwinder_forget(unwinder, *space);
-    *reading = (struct throttle){now_ns, thread_cpu_ns() - begin_ns};
+    took_ns = thread_cpu_ns() - begin_ns;
+    /* Another process may say anything of the time that it took. */
+    uint64_t elapsed_ns = monotonic_ns() - now_ns;
+    took_ns += reader_ns < elapsed_ns ? reader_ns : elapsed_ns;
+    *reading = (struct throttle){now_ns, took_ns};
     return err;
 }
 
-int generated_finish(struct generated_code *generated, struct results *results, struct space *space)
+int generated_finish(struct generated_code *generated, struct unwinder *unwinder,
+                     struct results *results, struct space *space)
 {
     int err = 0;
     if (space && space->jit) {
         bool is_replaced;
+        uint64_t reader_ns;
         open_files(generated, results, space);
-        err = read_files(generated, &space->jit->code, INT64_MAX / 2);
+        for (unsigned turn = 0; turn < TURNS_MAX && !err; turn++)
+            err = read_files(generated, rule_tables_lookups(unwinder_rules(unwinder)),
+                             &space->jit->code, &reader_ns);
         if (err >= 0)
             err = jit_take_in(space->jit, &is_replaced);
         jit_settle(space->jit);

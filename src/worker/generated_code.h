@@ -40,7 +40,7 @@ int generated_update(struct generated_code *generated, struct unwinder *unwinder
 
 /* The program, or sampling, has ended: reads all that is left, and settles the names. `space` may
  * be NULL. */
-int generated_finish(struct generated_code *generated, struct results *results,
-                     struct space *space);
+int generated_finish(struct generated_code *generated, struct unwinder *unwinder,
+                     struct results *results, struct space *space);
 
 #endif

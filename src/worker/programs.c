@@ -46,7 +46,7 @@ int programs_end(struct programs *programs, uint32_t number, struct results *res
         return 0;
     struct program_tables *tables = item->tables;
     struct space *space = tables->maps.space;
-    int err = generated_finish(&tables->generated, results, space);
+    int err = generated_finish(&tables->generated, unwinder, results, space);
     if (space) {
         unwinder_drop(unwinder, space);
         space_retire(space);

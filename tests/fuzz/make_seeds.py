@@ -145,6 +145,14 @@ def main():
     put("maps", "deleted", here + b"/tmp/a b\\012c (deleted)\n" + b"\0" + here + b"/tmp/other\n")
     put("maps", "grown", here + b"\n\0" + here.replace(b"7f12a1f55", b"7f12a1f56") + b"\n")
     put("maps", "vdso", b"7ffc8d5f2000-7ffc8d5f4000 r-xp 00000000 00:00 0      [vdso]\n")
+    line = struct.pack("<BIII", 1, 0, 7, 4) + b"a.js" + struct.pack("<BIII", 1, 8, 9, 0xffffffff)
+    symbols = b"".join(struct.pack("<BQQII", 0, start, size, lines, len(name)) + name for start, size, lines, name in (
+        (0x1000, 16, 2, b"first"), (0x2000, 32, 0, b"second"), (0x1008, 0x1000, 0, b"over both")))
+    moved = struct.pack("<BQ", 2, 42) + struct.pack("<BQQ", 3, 42, 0x3000)
+    put("announce", "real", line + symbols + moved)
+    put("announce", "cut", line + symbols[:-3])
+    put("announce", "overflow", struct.pack("<BQQII", 0, 2**64 - 15, 17, 0, 1) + b"n")
+    put("announce", "lines", struct.pack("<BQQII", 0, 0x1000, 16, 9, 1) + b"n")
     text = b"7f52a40012c0 1a4 LazyCompile:*handle /srv/app.js:10:3\n0x7f52a4001300 0x20 Stub\n7f52a4001000 1000 all\n"
     put("perf_map", "real", b"\x40\0" + text)
     put("perf_map", "again", b"\xff\xff" + text * 3)

@@ -1,6 +1,6 @@
 /* The reader process that unwinding asks: that it says what is looked up in this process, too, and
- * what comes of its faults. They are planted in module_tables_find, which only that process calls:
- * an address that no module has stands for each. */
+ * what comes of its faults. They are planted in module_tables_find and jit_source_read, which only
+ * that process calls: an address that no module has stands for each, or a number of bytes. */
 #include "unit.h"
 #include "base/clock.h"
 #include "elf/elf_file.h"
@@ -99,6 +99,19 @@ int __wrap_module_tables_find(struct module_tables *tables, struct module *modul
     if (fault && fault < FAULTS)
         return plant((enum fault)fault, ret_answer);
     return __real_module_tables_find(tables, module, lookup, scratch, ret_answer);
+}
+
+int __real_jit_source_read(const struct jit_source *source, off_t most,
+                           struct jit_reading *reading);
+int __wrap_jit_source_read(const struct jit_source *source, off_t most,
+                           struct jit_reading *reading);
+int __wrap_jit_source_read(const struct jit_source *source, off_t most, struct jit_reading *reading)
+{
+    union lookup_answer answer;
+    int err = __real_jit_source_read(source, most, reading);
+    if (!err && most == FAULT_KIND)
+        buffer_puts(&reading->announced, "no announcement");
+    return err || most >= FAULTS ? err : plant((enum fault)most, &answer);
 }
 
 struct world {
@@ -262,6 +275,67 @@ static void check_fault(struct world *world, enum fault fault, const char *why)
     check_it_answers(world, 1);
 }
 
+static struct jit_source map_of(const char *text)
+{
+    struct jit_source source = {0};
+    jit_source_open(&source, file_of_text(text), false);
+    return source;
+}
+
+/* How many functions it finds in the rest of the map. */
+static size_t read_map(struct world *world, struct jit_source *source, off_t most)
+{
+    struct jit_reading reading = {0};
+    struct jit_code code;
+    assert_int_equal(jit_code_init(&code), 0);
+    assert_int_equal(world->lookups->read_code(world->lookups, source, most, &reading), 0);
+    assert_int_equal(jit_source_take(source, &reading, &code), 0);
+    size_t count = code.symbol_count;
+    jit_code_free(&code);
+    buffer_free(&reading.announced);
+    return count;
+}
+
+static void test_it_reads_generated_code(void **state)
+{
+    struct world *world = *state;
+    struct jit_source source = map_of("1000 10 first\n2000 10 sec");
+    int fd = source.fd;
+    assert_int_equal(read_map(world, &source, 1 << 20), 1);
+    assert_int_equal(source.offset, 14);
+    assert_int_equal(source.fd, fd);
+    assert_int_equal(pwrite(fd, "ond\n3000 10 third\n", 18, 25), 18);
+    assert_int_equal(read_map(world, &source, 1 << 20), 2);
+    assert_false(jit_source_has_more(&source));
+    jit_source_close(&source);
+}
+
+static void test_announcements_that_can_not_be(void **state)
+{
+    struct jit_source source = map_of("1000 10 first\n");
+    assert_int_equal(read_map(*state, &source, FAULT_KIND), 1);
+    assert_true(source.is_spent);
+    jit_source_close(&source);
+    assert_int_equal(source.bytes_unread, 14);
+}
+
+/* Where this file can't be read, others are. */
+static void check_code_fault(struct world *world, enum fault fault)
+{
+    struct jit_source source = map_of("1000 10 first\n");
+    struct jit_reading reading = {0};
+    assert_int_equal(world->lookups->read_code(world->lookups, &source, fault, &reading), -ENOEXEC);
+    assert_int_equal(read_map(world, &source, 1 << 20), 1);
+    check_it_answers(world, 0);
+    buffer_free(&reading.announced);
+    jit_source_close(&source);
+}
+
+static void test_no_memory_for_code(void **state)
+{
+    check_code_fault(*state, FAULT_NO_MEMORY);
+}
+
 static void test_answers_that_can_not_be(void **state)
 {
     check_fault(*state, FAULT_REGISTER, "its reader failed");
@@ -299,6 +373,16 @@ static int set_up_impatient(void **state)
 static void test_a_crash(void **state)
 {
     check_fault(*state, FAULT_CRASH, "its reader crashed");
+}
+
+static void test_a_crash_over_code(void **state)
+{
+    check_code_fault(*state, FAULT_CRASH);
+}
+
+static void test_a_hang_over_code(void **state)
+{
+    check_code_fault(*state, FAULT_HANG);
 }
 
 static void test_an_end(void **state)
@@ -388,6 +472,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         WITH_READER(test_it_says_what_is_said_here),
+        WITH_READER(test_it_reads_generated_code),
+        WITH_READER(test_announcements_that_can_not_be),
+        WITH_READER(test_no_memory_for_code),
         cmocka_unit_test_setup_teardown(test_more_modules_than_stay_open, set_up_many, tear_down),
         WITH_READER(test_a_module_in_memory),
         WITH_READER(test_answers_that_can_not_be),
@@ -397,6 +484,8 @@ int main(void)
 #ifndef __SANITIZE_ADDRESS__
         WITH_READER(test_a_crash),
         WITH_READER(test_an_end),
+        WITH_READER(test_a_crash_over_code),
+        cmocka_unit_test_setup_teardown(test_a_hang_over_code, set_up_impatient, tear_down),
         cmocka_unit_test_setup_teardown(test_a_hang, set_up_impatient, tear_down),
         cmocka_unit_test_setup_teardown(test_slow_answers, set_up_impatient, tear_down),
         WITH_READER(test_memory),

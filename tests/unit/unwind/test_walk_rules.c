@@ -490,7 +490,7 @@ static int look_up(struct lookups *lookups, struct module *module, const struct 
 static void test_what_cannot_be_read(void **state)
 {
     (void)state;
-    struct lookups lookups = {look_up};
+    struct lookups lookups = {.find = look_up};
     made.words[3] = code_at(FRAMED + 0x15);
     made.words[4] = word_at(6);
     made.words[5] = code_at(FIRST + 5);
