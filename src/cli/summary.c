@@ -727,7 +727,7 @@ bool write_and_summarize(const struct cli_options *options, const fgprof_recorde
     }
     if (summary.error)
         fprintf(stderr, "fgprof-c: sampling ended early: %s\n", strerror(-summary.error));
-    if (!options->is_quiet && written.path)
+    if (!options->is_quiet && !err && written.path)
         say_written(options->format, &written);
     free(written.path);
     return !err && !summary.error;

@@ -25,12 +25,13 @@ import socket
 import subprocess
 import time
 
-from harness import folded, status_field, threads_of, users_build
+from harness import Skip, folded, status_field, threads_of, users_build
 
 IS_ALL = os.environ.get("FGPROF_FAULTS") == "all"
 SEED = os.environ.get("FGPROF_FAULTS_SEED", "1")
 # Sites of a scenario in a short run.
 SAMPLE = 14
+SAMPLE_SANITIZED = 5 # the same under the sanitizers, where all takes longer
 AT_ONCE = 3
 # Nothing hangs for a second: the machine may be busy.
 HANGS_S = 60
@@ -153,9 +154,11 @@ def check_whole(path, faulty):
 
 
 def complaints(stderr):
-    """The lines that say what went wrong: not the summary, whose first line says for how long."""
+    """The lines that say what went wrong: not the summary, whose first line says for how long, nor what
+    goes on and was written."""
     return [line for line in stderr.splitlines()
-            if re.match(r"fgprof-c: .{10}", line) and not re.match(r"fgprof-c: [\d.]+ s at ", line)]
+            if re.match(r"fgprof-c: .{10}", line) and
+            not re.match(r"fgprof-c: ([\d.]+ s at |wrote |\S+ is still running: )", line)]
 
 
 def check_complaint(stderr):
@@ -175,7 +178,7 @@ def check_outcome(faulty, path, code, stderr, failed=(1,)):
         assert left == [os.path.basename(path)], f"it left {left}: {stderr}"
         check_whole(path, faulty)
     else:
-        assert not left, f"it ended with {code} and left {left}: {stderr}"
+        assert not left and "fgprof-c: wrote" not in stderr, f"it ended with {code} and left {left}: {stderr}"
 
 
 class Target:
@@ -347,7 +350,7 @@ def can_last(function, error):
              ("process_vm_readv", errno.EFAULT), ("ptrace", errno.EPERM)})
 
 
-def sites_to_fail(faulty):
+def sites_to_fail(faulty, sample):
     """Each site by each error of its function; without FGPROF_FAULTS=all a sample, which has each
     function."""
     every = [Site(function, hash, error, lasting) for function, hash in faulty.sites()
@@ -363,7 +366,7 @@ def sites_to_fail(faulty):
     for site in every:
         functions[site.function] += 1
         order.append((functions[site.function], site))
-    return [site for _, site in sorted(order, key=lambda item: item[0])[:SAMPLE]]
+    return [site for _, site in sorted(order, key=lambda item: item[0])[:sample]]
 
 
 @contextlib.contextmanager
@@ -377,9 +380,10 @@ def target_of(world, number):
         yield Target(process, name, progress, recording)
 
 
-# What the libraries of others do about it: glibc's regcomp (2.36) frees twice if memory is short, and
-# libmicrohttpd ends the program if it can't wake its own threads.
-OTHERS_ABORT = re.compile(r"\(regcomp\+|Fatal error in GNU libmicrohttpd")
+# What the libraries of others do about it: glibc's regcomp (2.36) frees twice if memory is short,
+# libmicrohttpd ends the program if it can't wake its own threads, and AddressSanitizer if a thread
+# lacks memory.
+OTHERS_ABORT = re.compile(r"\(regcomp\+|Fatal error in GNU libmicrohttpd|AddressSanitizer: CHECK failed")
 
 
 def fail_one(world, scenario, target, number, site):
@@ -391,14 +395,14 @@ def fail_one(world, scenario, target, number, site):
     except Exception as error:
         with open(faulty.log, encoding="utf-8") as log:
             place = log.read()
-        if f"it ended with {-signal.SIGABRT}" in str(error) and OTHERS_ABORT.search(str(error) + place):
+        if re.search(f"it ended with ({-signal.SIGABRT}|99):", str(error)) and OTHERS_ABORT.search(str(error) + place):
             target.check()
             return True, None
         return True, f"{scenario.__name__} {name_of(site)}: {type(error).__name__} {error}\n{place}"
     return faulty.has_failed(), None
 
 
-def check_scenario(world, scenario):
+def check_scenario(world, scenario, sample=SAMPLE):
     with contextlib.ExitStack() as stack:
         targets = queue.SimpleQueue()
         for number in range(AT_ONCE):
@@ -415,7 +419,7 @@ def check_scenario(world, scenario):
         target = targets.get()
         scenario(calm, target)
         targets.put(target)
-        sites = sites_to_fail(calm)
+        sites = sites_to_fail(calm, sample)
         assert sites, "no call was seen"
         with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
             results = list(pool.map(on_a_target, enumerate(sites)))
@@ -425,6 +429,15 @@ def check_scenario(world, scenario):
     assert not wrong, "\n".join(wrong)
     # Some calls are made only by chance, such as the growth of a buffer.
     assert reached >= len(sites) / 2, f"{reached} of {len(sites)}"
+
+
+def test_a_file_that_is_not_on_the_disk_was_not_written(world):
+    """The summary does not say so after the error. The first call makes the file."""
+    with target_of(world, 0) as target:
+        for number in "n2", "n3":
+            faulty = Faulty(world, "disk", number, Site("disk", number, errno.ENOSPC, False))
+            attach_folded(faulty, target)
+            assert faulty.has_failed()
 
 
 @users_build
@@ -461,3 +474,11 @@ def test_calls_of_serve_fail(world):
 def test_calls_of_convert_fail(world):
     for ending in ".folded", ".html", ".pb.gz", ".otlp.gz", ".speedscope.json", ".txt", ".report":
         check_scenario(world, convert_to(ending))
+
+
+def test_nothing_leaks_where_a_call_fails(world):
+    """What ends with an error frees all that it has, too: LeakSanitizer and others look at a few."""
+    if not world.is_sanitized:
+        raise Skip("needs a build with the sanitizers")
+    for scenario in attach_folded, attach_ptrace, dump, run, record, serve, convert_to(".folded"):
+        check_scenario(world, scenario, SAMPLE_SANITIZED)
