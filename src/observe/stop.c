@@ -41,11 +41,12 @@ static int note_status(struct stop *stop, int status)
     return 0;
 }
 
-/* Asking again is harmless, and fails for a thread that we do not trace. waitpid alone can't tell,
- * because a leader that another thread's exec replaced is a child of ours under `run`. */
+/* Asking again is harmless, and fails with ESRCH for a thread that we do not trace. waitpid alone
+ * can't tell, because a leader that another thread's exec replaced is a child of ours under `run`.
+ */
 static bool is_traced_by_us(pid_t tid)
 {
-    return ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) == 0;
+    return ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) == 0 || errno != ESRCH;
 }
 
 int stop_poll(struct stop *stop)
@@ -70,10 +71,16 @@ int stop_poll(struct stop *stop)
     }
 }
 
+static bool detach(const struct stop *stop)
+{
+    return ptrace(PTRACE_DETACH, stop->tid, NULL, (void *)(intptr_t)stop->pass_signal) == 0;
+}
+
+/* A thread that is not let go stays stopped for as long as we live, so a refusal counts only if it
+ * is repeated. */
 void stop_release(struct stop *stop)
 {
-    stop->is_dying =
-        ptrace(PTRACE_DETACH, stop->tid, NULL, (void *)(intptr_t)stop->pass_signal) != 0;
+    stop->is_dying = !detach(stop) && !detach(stop);
     stop->released_ns = monotonic_ns();
 }
 

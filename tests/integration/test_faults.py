@@ -441,6 +441,18 @@ def test_a_file_that_is_not_on_the_disk_was_not_written(world):
 
 
 @users_build
+def test_no_thread_is_left_stopped(world):
+    """The first stops of a command, each call of which fails once: the command ends."""
+    for number in range(1, 9):
+        faulty = Faulty(world, "stop", number, Site("ptrace", f"n{number}", errno.EPERM, False))
+        path = faulty.path("out.folded")
+        code, _, stderr = faulty.run("run", "-F", "400", "--capture=ptrace", "-o", path, "--",
+                                     world.fixture("workers"), 0.15, 1, 2)
+        check_outcome(faulty, path, code, stderr, failed=(125, 126))
+        assert faulty.has_failed()
+
+
+@users_build
 def test_calls_of_attach_fail(world):
     check_scenario(world, attach_folded)
 
