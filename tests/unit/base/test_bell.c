@@ -59,12 +59,40 @@ static void test_two_threads_take_turns(void **state)
     assert_int_equal(pthread_join(thread, NULL), 0);
 }
 
+/* For many messages, an old one or an urgent one; but not for none. */
+static void test_a_lazy_bell(void **state)
+{
+    (void)state;
+    struct bell bell = {0};
+    struct lazy_bell lazy = {.bell = &bell};
+    uint64_t now_ns = monotonic_ns();
+    lazy_bell_ring(&lazy);
+    assert_false(lazy_bell_ring_if_due(&lazy, now_ns));
+    assert_int_equal(bell_heard(&bell), 0);
+    lazy.unrung = 1;
+    lazy_bell_ring(&lazy);
+    assert_int_equal(bell_heard(&bell), 1);
+    assert_int_equal(lazy.unrung, 0);
+    assert_true(lazy.rung_ns >= now_ns);
+    lazy.unrung = 1;
+    assert_false(lazy_bell_ring_if_due(&lazy, lazy.rung_ns + 1));
+    assert_true(lazy_bell_ring_if_due(&lazy, lazy.rung_ns + 1000000000));
+    lazy.unrung = 1000;
+    assert_true(lazy_bell_ring_if_due(&lazy, lazy.rung_ns));
+    lazy.unrung = 1;
+    lazy.is_hurried = true;
+    assert_true(lazy_bell_ring_if_due(&lazy, lazy.rung_ns));
+    assert_false(lazy.is_hurried);
+    assert_int_equal(bell_heard(&bell), 4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_ring_before_the_wait),
         cmocka_unit_test(test_a_wait_has_an_end),
         cmocka_unit_test(test_two_threads_take_turns),
+        cmocka_unit_test(test_a_lazy_bell),
     };
     return cmocka_run_group_tests_name("bell", tests, NULL, NULL);
 }

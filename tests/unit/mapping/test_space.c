@@ -488,6 +488,18 @@ static void test_anonymous_code_grows_together(void **state)
     assert_false(refresh(world, ANONYMOUS(2000, 6000)));
 }
 
+/* The mapping that is left was sampled if any of them was. */
+static void test_what_was_sampled_grows_together(void **state)
+{
+    struct world *world = *state;
+    const uint64_t last = 0x5800;
+    assert_int_equal(add(world, ANONYMOUS(2000, 3000) ANONYMOUS(5000, 6000)), 0);
+    space_note_sampled(world->space, &last, 1);
+    assert_true(refresh(world, ANONYMOUS(2000, 6000)));
+    space_keep_sampled(world->space, false);
+    assert_non_null(space_find(world->space, 0x2000));
+}
+
 static void test_code_of_a_file_grows_up(void **state)
 {
     struct world *world = *state;
@@ -814,6 +826,7 @@ int main(void)
         IN_WORLD(test_conflicts),
         IN_WORLD(test_anonymous_code_grows),
         IN_WORLD(test_anonymous_code_grows_together),
+        IN_WORLD(test_what_was_sampled_grows_together),
         IN_WORLD(test_code_of_a_file_grows_up),
         IN_WORLD(test_code_of_a_file_grows_down),
         IN_WORLD(test_a_branch_is_alike),

@@ -69,6 +69,34 @@ static void test_equal_lines_are_one(void **state)
     assert_folded(profile, "work 321\n");
 }
 
+static struct fgprof_profile *with_samples(const char *name, uint32_t count)
+{
+    struct fgprof_profile *profile = make_profile();
+    uint32_t both = function(profile, 1, "both"), own = function(profile, 2, name);
+    MAKE_SAMPLE(profile, "app", 0, count, both);
+    MAKE_SAMPLE(profile, "app", 0, 2 * count, own);
+    return profile;
+}
+
+/* What only one of them has was not there in the other. */
+static void test_a_difference(void **state)
+{
+    struct fgprof_profile *before = with_samples("a", 3), *after = with_samples("c", 30);
+    (void)state;
+    for (int is_normalized = 0; is_normalized < 2; is_normalized++) {
+        int fd = file_of_text("");
+        assert_int_equal(
+            fgprof_profile_write_difference(before, after, FGPROF_FOLDED, is_normalized, fd), 0);
+        char *text = contents_of(fd, NULL);
+        assert_string_equal(text, is_normalized ? "a 60 0\nboth 30 30\nc 0 60\n"
+                                                : "a 6 0\nboth 3 30\nc 0 60\n");
+        free(text);
+        close(fd);
+    }
+    fgprof_profile_free(before);
+    fgprof_profile_free(after);
+}
+
 static void test_separators_in_names_are_replaced(void **state)
 {
     struct fgprof_profile *profile = *state;
@@ -493,6 +521,7 @@ int main(void)
         WITH_PROFILE(test_root_comes_first),
         WITH_PROFILE(test_lines_are_sorted_bytewise),
         WITH_PROFILE(test_equal_lines_are_one),
+        cmocka_unit_test(test_a_difference),
         WITH_PROFILE(test_separators_in_names_are_replaced),
         WITH_PROFILE(test_inlined_calls_are_marked_and_outermost_first),
         WITH_PROFILE(test_generated_code_is_marked),

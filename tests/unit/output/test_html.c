@@ -104,6 +104,21 @@ static void test_where_threads_come_from(void **state)
     free(data);
 }
 
+static void test_label_sets(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    uint32_t place = make_function(profile, 0x1000, PROFILE_NO_MAPPING, "f", "", 0);
+    char expected[80];
+    for (uint32_t i = 0; i < 2; i++)
+        MAKE_SAMPLE(profile, "worker", 77 + i, 1, place);
+    MAKE_LABELS(profile, 0, "route", "/a");
+    MAKE_LABELS(profile, 1, "route", "/b", "tenant", "t");
+    const struct profile_label *labels = profile->labels;
+    snprintf(expected, sizeof expected, "\"labels\":[[%u,%u],[%u,%u,%u,%u]],\"", labels[0].key,
+             labels[0].value, labels[1].key, labels[1].value, labels[2].key, labels[2].value);
+    assert_data(profile, expected);
+}
+
 static void test_elapsed_time(void **state)
 {
     struct fgprof_profile *profile = *state;
@@ -368,6 +383,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_golden_data, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_where_threads_come_from, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_label_sets, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_elapsed_time, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_when_threads_were_where, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_only_kept_samples_are_written, set_up, tear_down),
