@@ -235,4 +235,26 @@ static inline void assert_written(const struct fgprof_profile *profile, enum fgp
     free(text);
 }
 
+/* JSON in which each bracket has its other one. */
+static inline void assert_brackets_match(const char *json)
+{
+    char open[64];
+    size_t depth = 0;
+    bool is_in_string = false;
+    for (const char *at = json; *at; at++) {
+        if (is_in_string && *at == '\\') {
+            assert_true(*++at);
+        } else if (*at == '"') {
+            is_in_string = !is_in_string;
+        } else if (!is_in_string && (*at == '{' || *at == '[')) {
+            assert_true(depth < sizeof open);
+            open[depth++] = *at;
+        } else if (!is_in_string && (*at == '}' || *at == ']')) {
+            assert_true(depth > 0);
+            assert_int_equal(open[--depth], *at == '}' ? '{' : '[');
+        }
+    }
+    assert_int_equal(depth, 0);
+}
+
 #endif

@@ -28,6 +28,7 @@ static char *data_within(char *page)
     assert_non_null(end);
     char *data = strndup(begin, (size_t)(end - begin));
     assert_non_null(data);
+    assert_brackets_match(data);
     free(page);
     return data;
 }

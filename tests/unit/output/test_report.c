@@ -73,6 +73,8 @@ static void assert_has(const struct fgprof_profile *profile, enum fgprof_format 
     char *text = written(profile, format, NULL);
     if (!strstr(text, expected))
         assert_string_equal(text, expected); /* shows both */
+    if (format == FGPROF_REPORT_JSON)
+        assert_brackets_match(text);
     free(text);
 }
 
