@@ -50,9 +50,9 @@ def test_processes_that_have_ended_are_joined(world):
 
 @users_build
 def test_libraries_that_were_unloaded_are_closed(world):
-    """Once as many stacks are kept as fit."""
-    grown_kb, grown_files, said, stacks = grows_by(world, "libraries", 3000, 4000, "-F", 400)
+    """Once as many stacks are kept as fit. Without that each 1,000 took 6.9 MiB and 400 open files."""
+    grown_kb, grown_files, said, stacks = grows_by(world, "libraries", 5000, 4000, "-F", 400)
     assert re.search(r"[\d.]+ % of samples have no stack", said), said
     assert any("[truncated: stack not kept]" in stack for stack in stacks), stacks
     assert any("spin_once" in stack for stack in stacks), stacks
-    assert grown_kb < 2500 and grown_files < 350, (grown_kb, grown_files)
+    assert grown_kb < 10000 and grown_files < 1000, (grown_kb, grown_files)
