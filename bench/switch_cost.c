@@ -93,15 +93,19 @@ struct recorder {
     struct source *events;
 };
 
-static int start_record(uint32_t stack_bytes, uint64_t window_ns, pid_t followed,
-                        struct recorder *recorder)
+static int open_record(const struct switch_options *options, pid_t followed,
+                       struct recorder *recorder)
 {
-    const struct switch_options options = {
-        .stack_bytes = stack_bytes, .stack_window_ns = window_ns, .stack_pause_ns = PAUSE_NS};
-    int err = switch_record_open(&options, &recorder->record);
+    int err = switch_record_open(options, &recorder->record);
     if (!err && followed)
         err = switch_record_follow(recorder->record, followed);
     return err;
+}
+
+static int start_record(uint32_t stack_bytes, pid_t followed, struct recorder *recorder)
+{
+    const struct switch_options options = {.stack_bytes = stack_bytes};
+    return open_record(&options, followed, recorder);
 }
 
 static int record_nothing(pid_t pid, struct recorder *recorder)
@@ -113,27 +117,37 @@ static int record_nothing(pid_t pid, struct recorder *recorder)
 static int record_others(pid_t pid, struct recorder *recorder)
 {
     (void)pid;
-    return start_record(STACK_BYTES, 0, 0, recorder);
+    return start_record(STACK_BYTES, 0, recorder);
 }
 
 static int record_registers(pid_t pid, struct recorder *recorder)
 {
-    return start_record(0, 0, pid, recorder);
+    return start_record(0, pid, recorder);
 }
 
 static int record_1_kib(pid_t pid, struct recorder *recorder)
 {
-    return start_record(1024, 0, pid, recorder);
+    return start_record(1024, pid, recorder);
 }
 
 static int record_4_kib(pid_t pid, struct recorder *recorder)
 {
-    return start_record(STACK_BYTES, 0, pid, recorder);
+    return start_record(STACK_BYTES, pid, recorder);
 }
+
+static const struct switch_options before_ticks = {
+    .stack_bytes = STACK_BYTES, .stack_window_ns = WINDOW_NS, .stack_pause_ns = PAUSE_NS};
 
 static int record_before_ticks(pid_t pid, struct recorder *recorder)
 {
-    return start_record(STACK_BYTES, WINDOW_NS, pid, recorder);
+    return open_record(&before_ticks, pid, recorder);
+}
+
+static int record_wakes(pid_t pid, struct recorder *recorder)
+{
+    struct switch_options options = before_ticks;
+    options.tells_wakes = true;
+    return open_record(&options, pid, recorder);
 }
 
 static int record_events(pid_t pid, struct recorder *recorder)
@@ -154,7 +168,8 @@ static const struct way {
     {"registers", record_registers},
     {"registers, 1 KiB of stack", record_1_kib},
     {"registers, 4 KiB of stack", record_4_kib},
-    {"as used: 4 KiB, in the last 5 ms before a tick", record_before_ticks},
+    {"4 KiB in the last 5 ms before a tick", record_before_ticks},
+    {"as used: also who ends waits", record_wakes},
     {"perf events", record_events},
 };
 #define WAYS (sizeof ways / sizeof *ways)

@@ -60,6 +60,33 @@ enum thread_state departure_state_at(const struct departure *departure, uint64_t
     return departure->state;
 }
 
+_Static_assert(SWITCH_CHAIN_MAX == WAKE_CHAIN_MAX &&
+                   sizeof(struct switch_wake) <= SWITCH_FUTEX_BYTES,
+               "a wake takes the place of a futex");
+
+static void read_wake(const struct switch_message *message, const struct clock_offsets *offsets,
+                      struct past_departure *past)
+{
+    const struct switch_wake *raw = &message->wake;
+    struct wake_seen *wake = &past->wake;
+    past->woken_process_id = (pid_t)raw->process_id;
+    past->woken_tid = (pid_t)raw->tid;
+    *wake = (struct wake_seen){
+        .departed_ns = raw->out_ns + offsets->monotonic_ns,
+        .process_id = past->departure.process_id,
+        .tid = past->departure.tid,
+        .chain_depth = raw->chain_depth < WAKE_CHAIN_MAX ? raw->chain_depth : WAKE_CHAIN_MAX,
+    };
+    wake->thread = raw->waker == SWITCH_WAKER_THREAD          ? WAKE_BY_THREAD
+                   : raw->waker == SWITCH_WAKER_KERNEL_THREAD ? WAKE_BY_KERNEL_THREAD
+                                                              : WAKE_BY_IDLE;
+    memcpy(wake->name, raw->name, sizeof raw->name);
+    wake->name[sizeof raw->name - 1] = '\0';
+    for (unsigned i = 0; i < wake->chain_depth; i++)
+        wake->chain[i] = raw->chain_first +
+                         (uint64_t)(int64_t)(int32_t)(raw->chain[i] - (uint32_t)raw->chain_first);
+}
+
 bool past_departure_read(const void *data, size_t bytes, const struct clock_offsets *offsets,
                          struct past_departure *ret_past)
 {
@@ -92,6 +119,9 @@ bool past_departure_read(const void *data, size_t bytes, const struct clock_offs
     ret_past->futex = message.futex_bytes
                           ? (const unsigned char *)data + offsetof(struct switch_message, futex)
                           : NULL;
+    ret_past->is_wake = message.kind == SWITCH_MESSAGE_WAKE;
+    if (ret_past->is_wake)
+        read_wake(&message, offsets, ret_past);
     ret_past->has_futex_before = message.futex_bytes == SWITCH_FUTEX_BYTES;
     return true;
 }

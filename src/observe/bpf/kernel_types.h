@@ -25,6 +25,7 @@ struct task_struct {
     unsigned int flags;
     int pid, tgid; /* in the first PID namespace */
     __u64 start_boottime;
+    char comm[16];
     struct mm_struct *mm;
     struct task_struct *group_leader;
     struct pid *thread_pid;

@@ -80,7 +80,9 @@ struct switch_slot {
     struct switch_departure departure;
     /* Of a thread that waits for a futex, as it was when the thread left: all of `futex`, or the
      * last SWITCH_FUTEX_BYTES_FROM; 0: none. */
-    __u32 futex_bytes, unused;
+    __u32 futex_bytes;
+    __u32 looked_departure; /* by the reader: the lower bits of the number of the last departure
+                               that it found at a tick */
     unsigned char futex[SWITCH_FUTEX_BYTES];
 };
 
@@ -90,9 +92,38 @@ static inline __u32 switch_generation_after(__u32 generation)
     return generation + 1 ? generation + 1 : 1;
 }
 
-/* A departure that was over before the reader came. Or, where its number is 0, the Python frames of
- * a thread that was sampled while it ran, at out_ns. */
+/* Which kind of thread ran when another was woken. It, or an interrupt: the kernel's functions
+ * tell. */
+enum switch_waker {
+    SWITCH_WAKER_THREAD,
+    SWITCH_WAKER_KERNEL_THREAD, /* or one that only works for a process in the kernel */
+    SWITCH_WAKER_IDLE,          /* the CPU had nothing to do */
+};
+
+/* The end of a wait that a tick found, by the thread that ran then. */
+#define SWITCH_CHAIN_MAX 42u
+struct switch_wake {
+    __u64 number, out_ns;  /* of the departure */
+    __u32 tid, process_id; /* of the thread that was woken */
+    __u32 waker;           /* enum switch_waker */
+    __u32 chain_depth;
+    char name[16]; /* of the thread that ran */
+    /* The kernel's functions, leaf first: the lower bits of addresses that are all within 2 GiB of
+     * the first one. */
+    __u64 chain_first;
+    __u32 chain[SWITCH_CHAIN_MAX];
+};
+
+enum switch_message_kind {
+    SWITCH_MESSAGE_PAST, /* a departure that was over before the reader came. Or, where its number
+                            is 0, the Python frames of a thread that was sampled while it ran, at
+                            out_ns */
+    SWITCH_MESSAGE_WAKE, /* `departure` and stacks are those of the thread that woke another, as it
+                            was then. Registers are 0 if it has none */
+};
+
 struct switch_message {
+    __u32 kind, unused;          /* enum switch_message_kind */
     __u64 first_tick, last_tick; /* of those published and not acknowledged, the first and last that
                                     the thread was off its CPU for */
     __u32 slot, generation;
@@ -104,7 +135,10 @@ struct switch_message {
     __u32 frames_state;  /* enum switch_frames_state */
     __u32 frame_count;   /* at SWITCH_OTHER_OFFSET of what follows */
     struct switch_departure departure;
-    unsigned char futex[SWITCH_FUTEX_BYTES];
+    union {
+        unsigned char futex[SWITCH_FUTEX_BYTES];
+        struct switch_wake wake;
+    };
 };
 
 /* A power of two. The reader may be so many ticks late, less the one to come. */
@@ -132,7 +166,8 @@ struct switch_cpu {
 struct switch_failures {
     __u64 slots;   /* departures of threads that have no slot, since all are taken */
     __u64 storage; /* departures for which there was no memory */
-    __u64 ring;    /* messages for which there was no room */
+    __u64 ring;    /* messages of departures for which there was no room, */
+    __u64 wakes;   /* and of wakes */
 };
 
 #endif

@@ -31,6 +31,7 @@ const volatile __u32 slots_max = 1;
 const volatile __u32 stack_bytes = 0;   /* to copy at a departure, unless the reader wants another
                                            number; 0: no stacks are copied */
 const volatile bool has_prev_state = 0; /* sched_switch has the state as fourth argument: 5.18 */
+const volatile bool tells_wakes = 0;
 const volatile bool allocates_at_switch = 1; /* else a thread's storage is made when it is woken */
 
 const volatile __u64 stack_window_ns = 0; /* before a tick, in which stacks are copied; 0: always */
@@ -67,6 +68,17 @@ struct {
     __uint(type, BPF_MAP_TYPE_RINGBUF);
     __uint(max_entries, 4096);
 } messages SEC(".maps");
+
+/* For the kernel's functions of a thread that wakes another. */
+struct kernel_chain {
+    __u64 addresses[SWITCH_CHAIN_MAX];
+};
+struct {
+    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct kernel_chain);
+} kernel_chains SEC(".maps");
 
 /* ---- Of a thread: one of two kinds of storage, by whether stacks are copied ---- */
 
@@ -190,7 +202,7 @@ static struct switch_slot *assign_slot(struct thread *thread)
     if (!slot)
         return NULL;
     slot->generation = switch_generation_after(slot->generation);
-    slot->looked = 0;
+    slot->looked = slot->looked_departure = 0;
     slot->wanted_bytes = slot->wants_other = 0;
     slot->departure.number = 0;
     slot->departure.tid = 0;
@@ -233,9 +245,9 @@ static __always_inline __u64 storage_flags(void)
 
 /* How much there is to copy, as far as is known: each 64th departure tries the rest again. */
 static __always_inline __u64 bytes_before_end(const struct thread_with_stack *thread,
-                                              const struct switch_slot *slot)
+                                              const struct switch_slot *slot, __u64 sp)
 {
-    __u64 sp = slot->departure.words[WORD_SP], wanted = slot->wanted_bytes ?: stack_bytes;
+    __u64 wanted = slot->wanted_bytes ?: stack_bytes;
     if ((thread->message.other_bytes || thread->message.frame_count) &&
         wanted > SWITCH_OTHER_OFFSET)
         wanted = SWITCH_OTHER_OFFSET;
@@ -262,9 +274,10 @@ static __always_inline __u64 try_copy(struct thread_with_stack *thread, __u64 sp
 
 /* A stack that is copied is in three pages at most. */
 static __always_inline void copy_stack(struct thread_with_stack *thread,
-                                       const struct switch_slot *slot)
+                                       const struct switch_slot *slot,
+                                       const struct switch_departure *departure)
 {
-    __u64 sp = slot->departure.words[WORD_SP], bytes = bytes_before_end(thread, slot);
+    __u64 sp = departure->words[WORD_SP], bytes = bytes_before_end(thread, slot, sp);
     bytes = try_copy(thread, sp, bytes);
     bytes = try_copy(thread, sp, bytes);
     try_copy(thread, sp, bytes);
@@ -398,14 +411,14 @@ static __always_inline bool is_to_keep(const struct thread_with_stack *thread, _
 }
 
 static __always_inline void keep_stack(struct thread_with_stack *thread,
-                                       const struct switch_slot *slot)
+                                       const struct switch_slot *slot,
+                                       const struct switch_departure *departure)
 {
-    thread->copied_ns = slot->departure.out_ns;
     if (slot->python.state)
         copy_python(thread, slot);
     else if (slot->wants_other)
-        copy_other(thread, &slot->departure);
-    copy_stack(thread, slot);
+        copy_other(thread, departure);
+    copy_stack(thread, slot, departure);
 }
 
 static __always_inline void forget_stack(struct switch_message *message)
@@ -473,8 +486,10 @@ static __always_inline void depart(struct task_struct *task, __u32 process_id, _
     step_sequence(&slot->sequence, 1);
     if (stack_bytes)
         forget_stack(&with_stack_of(thread)->message);
-    if (keeps)
-        keep_stack(with_stack_of(thread), slot);
+    if (keeps) {
+        with_stack_of(thread)->copied_ns = now_ns;
+        keep_stack(with_stack_of(thread), slot, departure);
+    }
 }
 
 /* ---- Returns ---- */
@@ -504,6 +519,7 @@ static __always_inline void fill_message(struct switch_message *message,
                                          const struct thread *thread,
                                          const struct switch_slot *slot)
 {
+    message->kind = SWITCH_MESSAGE_PAST;
     message->slot = thread->slot;
     message->generation = thread->generation;
     message->departure = slot->departure;
@@ -527,19 +543,25 @@ static __always_inline void send_alone(const struct thread *thread, const struct
     bpf_ringbuf_submit(message, BPF_RB_NO_WAKEUP);
 }
 
+static __always_inline bool output_with_stack(const struct thread_with_stack *with_stack)
+{
+    const struct switch_message *message = &with_stack->message;
+    __u64 bytes = message->stack_bytes;
+    if (message->other_bytes || message->frame_count)
+        bytes = SWITCH_STACK_BYTES_MAX;
+    return bytes <= SWITCH_STACK_BYTES_MAX &&
+           !bpf_ringbuf_output(&messages, (void *)message, sizeof *message + bytes,
+                               BPF_RB_NO_WAKEUP);
+}
+
 static __always_inline void send_with_stack(struct thread_with_stack *with_stack,
                                             const struct switch_slot *slot, __u64 first, __u64 last)
 {
     struct switch_message *message = &with_stack->message;
-    __u64 bytes = message->stack_bytes;
-    if (message->other_bytes || message->frame_count)
-        bytes = SWITCH_STACK_BYTES_MAX;
     fill_message(message, &with_stack->thread, slot);
     message->first_tick = first;
     message->last_tick = last;
-    if (bytes > SWITCH_STACK_BYTES_MAX)
-        return;
-    if (bpf_ringbuf_output(&messages, message, sizeof *message + bytes, BPF_RB_NO_WAKEUP))
+    if (!output_with_stack(with_stack))
         count(&failures.ring);
 }
 
@@ -558,6 +580,124 @@ static __always_inline void come_back(struct task_struct *task, __u64 now_ns)
         send_with_stack(with_stack_of(thread), slot, first, last);
     else
         send_alone(thread, slot, first, last);
+}
+
+/* ---- Who wakes ---- */
+
+/* The program itself, whose code may be far from the kernel's. */
+#define CHAIN_SKIPPED 1
+
+static __always_inline __u32 kind_of(const struct task_struct *task)
+{
+    if (!task->pid)
+        return SWITCH_WAKER_IDLE;
+    return task->flags & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER) ? SWITCH_WAKER_KERNEL_THREAD
+                                                                      : SWITCH_WAKER_THREAD;
+}
+
+static __always_inline void read_chain(void *ctx, struct switch_wake *wake)
+{
+    __u32 key = 0;
+    struct kernel_chain *chain = bpf_map_lookup_elem(&kernel_chains, &key);
+    long bytes =
+        chain ? bpf_get_stack(ctx, chain->addresses, sizeof chain->addresses, CHAIN_SKIPPED) : 0;
+    wake->chain_depth = bytes > 0 ? (__u32)bytes / sizeof *chain->addresses : 0;
+    wake->chain_first = chain ? chain->addresses[0] : 0;
+    for (__u32 i = 0; i < SWITCH_CHAIN_MAX && chain; i++)
+        wake->chain[i] = (__u32)chain->addresses[i];
+}
+
+/* `slot` is of the thread that is woken. */
+static __always_inline void fill_wake(void *ctx, struct switch_message *message,
+                                      struct task_struct *waker, const struct switch_slot *slot)
+{
+    struct switch_departure *departure = &message->departure;
+    struct switch_wake *wake = &message->wake;
+    __u64 now_ns = bpf_ktime_get_ns();
+    message->kind = SWITCH_MESSAGE_WAKE;
+    message->first_tick = message->last_tick = 0;
+    message->slot = message->generation = 0;
+    message->futex_bytes = 0;
+    departure->number = 0;
+    departure->out_ns = departure->runnable_ns = departure->in_ns = now_ns;
+    departure->start_ns = waker->start_boottime;
+    departure->tid = tid_of(waker);
+    departure->process_id = process_id_of(waker);
+    departure->state = 0;
+    if (runs_user_code(waker))
+        read_words(departure->words, (const struct pt_regs *)bpf_task_pt_regs(waker));
+    else
+        __builtin_memset(departure->words, 0, sizeof departure->words);
+    wake->number = slot->departure.number;
+    wake->out_ns = slot->departure.out_ns;
+    wake->tid = slot->departure.tid;
+    wake->process_id = slot->departure.process_id;
+    wake->waker = kind_of(waker);
+    bpf_probe_read_kernel(wake->name, sizeof wake->name, waker->comm);
+    read_chain(ctx, wake);
+}
+
+static __always_inline void send_wake_alone(void *ctx, struct task_struct *waker,
+                                            const struct switch_slot *slot)
+{
+    struct switch_message *message = bpf_ringbuf_reserve(&messages, sizeof *message, 0);
+    if (!message) {
+        count(&failures.wakes);
+        return;
+    }
+    fill_wake(ctx, message, waker, slot);
+    forget_stack(message);
+    bpf_ringbuf_submit(message, BPF_RB_NO_WAKEUP);
+}
+
+/* The waker's copy of its stack was sent when it came back to its CPU. */
+static __always_inline void send_wake_with_stack(void *ctx, struct task_struct *waker,
+                                                 struct thread_with_stack *with_stack,
+                                                 const struct switch_slot *waker_slot,
+                                                 const struct switch_slot *slot)
+{
+    struct switch_message *message = &with_stack->message;
+    fill_wake(ctx, message, waker, slot);
+    message->slot = with_stack->thread.slot;
+    message->generation = with_stack->thread.generation;
+    forget_stack(message);
+    keep_stack(with_stack, waker_slot, &message->departure);
+    if (!output_with_stack(with_stack))
+        count(&failures.wakes);
+    forget_stack(message);
+}
+
+/* One thread may wake thousands at once: half of the room is for departures. */
+static __always_inline bool has_room_for_stacks(void)
+{
+    return bpf_ringbuf_query(&messages, BPF_RB_AVAIL_DATA) <
+           bpf_ringbuf_query(&messages, BPF_RB_RING_SIZE) / 2;
+}
+
+static __always_inline void tell_wake(void *ctx, const struct switch_slot *slot)
+{
+    struct task_struct *waker = bpf_get_current_task_btf();
+    if (!stack_bytes || !is_followed(process_id_of(waker)) || !runs_user_code(waker) ||
+        !has_room_for_stacks()) {
+        send_wake_alone(ctx, waker, slot);
+        return;
+    }
+    struct thread *thread = thread_of(waker, 0);
+    struct switch_slot *waker_slot = thread ? slot_of(thread) : NULL;
+    if (waker_slot && waker_slot->departure.in_ns)
+        send_wake_with_stack(ctx, waker, with_stack_of(thread), waker_slot, slot);
+    else
+        send_wake_alone(ctx, waker, slot);
+}
+
+/* Whether a tick found the thread asleep. */
+static __always_inline bool was_found(const struct switch_slot *slot)
+{
+    const struct switch_departure *departure = &slot->departure;
+    __u64 first, last;
+    return !departure->in_ns && !departure->runnable_ns && departure->state &&
+           (slot->looked_departure == (__u32)departure->number ||
+            find_ticks(slot, bpf_ktime_get_ns(), &first, &last));
 }
 
 /* ---- Where the kernel calls ---- */
@@ -620,14 +760,20 @@ int BPF_PROG(on_wakeup, struct task_struct *task)
     return 0;
 }
 
-/* For kernels that allocate storage by kmalloc (before 6.4). That may wake a thread of the kernel,
- * which needs the lock of a run queue that sched_switch holds. */
+/* It comes from the thread that wakes, and sched_wakeup may not. Kernels that allocate storage by
+ * kmalloc (before 6.4) do so here: that may wake a thread of the kernel, which needs the lock of a
+ * run queue that sched_switch holds. */
 SEC("tp_btf/sched_waking")
-int BPF_PROG(on_waking, struct task_struct *task)
+int on_waking(__u64 *ctx)
 {
+    struct task_struct *task = (struct task_struct *)ctx[0];
     if (!is_followed(process_id_of(task)))
         return 0;
-    thread_of(task, BPF_LOCAL_STORAGE_GET_F_CREATE);
+    struct thread *thread =
+        thread_of(task, allocates_at_switch ? 0 : BPF_LOCAL_STORAGE_GET_F_CREATE);
+    struct switch_slot *slot = thread ? slot_of(thread) : NULL;
+    if (tells_wakes && slot && was_found(slot))
+        tell_wake(ctx, slot);
     return 0;
 }
 

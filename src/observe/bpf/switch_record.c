@@ -116,6 +116,7 @@ static int configure(struct switch_record *record, const struct switch_options *
     programs->rodata->stack_pause_ns = options->stack_pause_ns;
     programs->rodata->has_prev_state = abilities->has_prev_state;
     programs->rodata->allocates_at_switch = allocates_at_switch;
+    programs->rodata->tells_wakes = options->tells_wakes;
     for (unsigned i = 0; i < SWITCH_TICKS; i++)
         programs->bss->ticks[i].number = SWITCH_NO_TICK;
     int err = bpf_map__set_max_entries(programs->maps.slots, record->slots_max);
@@ -124,7 +125,8 @@ static int configure(struct switch_record *record, const struct switch_options *
     if (!err)
         err = bpf_map__set_max_entries(programs->maps.messages, ring_bytes);
     if (!err)
-        err = bpf_program__set_autoload(programs->progs.on_waking, !allocates_at_switch);
+        err = bpf_program__set_autoload(programs->progs.on_waking,
+                                        options->tells_wakes || !allocates_at_switch);
     struct bpf_map *unused = options->stack_bytes ? programs->maps.threads : programs->maps.stacks;
     if (!err)
         err = bpf_map__set_autocreate(unused, false);
@@ -439,8 +441,11 @@ bool switch_record_read_futex(const struct switch_record *record, const struct s
 void switch_record_acknowledge(struct switch_record *record, const struct slot_view *view,
                                uint64_t tick)
 {
-    if (switch_record_is_unmoved(record, view))
-        __atomic_store_n(&record->slots[view->slot].looked, tick + 1, __ATOMIC_RELEASE);
+    struct switch_slot *slot = &record->slots[view->slot];
+    if (!switch_record_is_unmoved(record, view))
+        return;
+    __atomic_store_n(&slot->looked_departure, (uint32_t)view->departure.number, __ATOMIC_RELEASE);
+    __atomic_store_n(&slot->looked, tick + 1, __ATOMIC_RELEASE);
 }
 
 /* Writes only a new value, as the kernel's side reads it at each switch. */

@@ -1,9 +1,9 @@
 /* The kernel's own record of context switches: for each thread of the followed processes where,
  * when and how it last left its CPU, since when it is runnable, and when it came back.
  *
- * BPF programs on sched_switch and sched_wakeup write it (switch_record.bpf.c). Each thread that
- * has left a CPU has a slot in shared memory, which holds its last departure with all registers. So
- * what a thread did at the moment of a tick is known however late it is looked at:
+ * BPF programs on sched_switch, sched_wakeup and sched_waking write it (switch_record.bpf.c). Each
+ * thread that has left a CPU has a slot in shared memory, which holds its last departure with all
+ * registers. So what a thread did at the moment of a tick is known however late it is looked at:
  *
  *   - The moments of ticks are published before they come.
  *   - A thread that is still off its CPU when it is looked at is read from its slot. The reader
@@ -11,6 +11,8 @@
  *   - A thread that was off its CPU at a tick, but is back before the tick was acknowledged, is
  *     told of by a message, with the top of its stack as it was when it left.
  *   - A thread that was on a CPU at the tick has no departure that spans it.
+ *   - If it is wanted, what ends a wait that a tick found is told of by a message, with the stack
+ * of the thread that does so.
  *
  * Needs a kernel with BTF: 5.15 or later, and 5.18 on aarch64; CAP_BPF and CAP_PERFMON
  * (capabilities(7)). The kernel does not check whether the caller may read the processes as
@@ -41,6 +43,7 @@ struct switch_options {
     /* What libbpf and the kernel's verifier say, in pieces; NULL: nobody wants to know. */
     void (*log)(void *argument, const char *text);
     void *log_argument;
+    bool tells_wakes;  /* what ends waits that ticks found */
     bool has_full_log; /* else the verifier speaks only if it refuses a program */
     /* Memory for a thread is allocated when it is woken, and not when it first leaves a CPU. Set by
      * itself for kernels before 6.4, see switch_record.bpf.c. */

@@ -883,6 +883,90 @@ static void test_a_sleep_without_a_tick_is_not_told(void **state)
     teardown(&world);
 }
 
+/* ---- What ends waits ---- */
+
+struct taken_wakes {
+    unsigned count, past_count;
+    struct past_departure last;
+};
+
+static int take_wake(void *argument, const struct past_departure *past)
+{
+    struct taken_wakes *taken = argument;
+    taken->past_count += !past->is_wake;
+    if (!past->is_wake)
+        return 0;
+    assert_int_equal(taken->past_count, taken->count); /* it comes before its departure */
+    taken->count++;
+    taken->last = *past;
+    return 0;
+}
+
+/* The thread is woken by this one. */
+static void check_wake(const struct world *world, const struct slot_view *view, bool has_stack)
+{
+    char name[THREAD_NAME_BYTES];
+    struct taken_wakes taken = {0};
+    assert_true(switch_record_drain(world->record, take_wake, &taken) > 0);
+    assert_int_equal(taken.count, 1);
+    const struct past_departure *wake = &taken.last;
+    prctl(PR_GET_NAME, name);
+    assert_int_equal(wake->woken_process_id, world->pid);
+    assert_int_equal(wake->woken_tid, world->pid);
+    assert_int_equal(wake->wake.departed_ns, view->departure.out_ns);
+    assert_int_equal(wake->wake.thread, WAKE_BY_THREAD);
+    assert_int_equal(wake->wake.process_id, getpid());
+    assert_int_equal(wake->wake.tid, gettid());
+    assert_string_equal(wake->wake.name, name);
+    assert_true(wake->wake.chain_depth > 2);
+    assert_int_equal(wake->departure.syscall_number, SYS_write);
+    assert_int_equal(wake->departure.registers.call_arguments[0], world->to_child);
+    assert_int_equal(wake->stack_bytes > 0, has_stack);
+}
+
+static void test_what_ends_a_wait_is_told(void **state)
+{
+    (void)state;
+    const struct switch_options options = {.stack_bytes = 512, .tells_wakes = true};
+    struct world world = setup_followed(&options, sleep_often);
+    struct slot_view view = sleep_through(&world, 1, 1, 1);
+    check_wake(&world, &view, false);
+    /* Also if the reader has seen it asleep at all ticks. */
+    await_sleep(&world, world.pid, SYS_read, 2, &view);
+    switch_record_publish_tick(world.record, 2, monotonic_ns());
+    await_time(monotonic_ns());
+    switch_record_acknowledge(world.record, &view, 2);
+    let_child(&world, 2);
+    await_sleep(&world, world.pid, SYS_read, 3, &view);
+    assert_int_equal(switch_record_counters(world.record).lost_messages, 0);
+    struct taken_wakes taken = {0};
+    assert_int_equal(switch_record_drain(world.record, take_wake, &taken), 1);
+    assert_int_equal(taken.count, 1);
+    /* No tick finds the next one. */
+    switch_record_publish_tick(world.record, 3, monotonic_ns() + 1000 * HANGS_NS);
+    let_child(&world, 3);
+    await_sleep(&world, world.pid, SYS_read, 4, &view);
+    assert_int_equal(switch_record_drain(world.record, take_wake, &taken), 0);
+    teardown(&world);
+}
+
+static void test_a_waker_is_told_with_its_stack(void **state)
+{
+    (void)state;
+    const struct switch_options options = {.stack_bytes = 512, .tells_wakes = true};
+    struct world world = setup_followed(&options, sleep_often);
+    struct slot_view view, own;
+    assert_int_equal(switch_record_follow(world.record, getpid()), 0);
+    while (switch_record_read(world.record, gettid(), &own))
+        rest();
+    await_sleep(&world, world.pid, SYS_read, 1, &view);
+    switch_record_publish_tick(world.record, 1, monotonic_ns());
+    await_time(monotonic_ns());
+    let_child(&world, 1);
+    check_wake(&world, &view, true);
+    teardown(&world);
+}
+
 static void test_an_acknowledged_tick_is_not_told(void **state)
 {
     (void)state;
@@ -1252,6 +1336,8 @@ int main(void)
         cmocka_unit_test(test_the_memory_of_a_futex_is_known_before_its_wait_is_over),
         cmocka_unit_test(test_one_message_for_several_ticks),
         cmocka_unit_test(test_a_sleep_without_a_tick_is_not_told),
+        cmocka_unit_test(test_what_ends_a_wait_is_told),
+        cmocka_unit_test(test_a_waker_is_told_with_its_stack),
         cmocka_unit_test(test_an_acknowledged_tick_is_not_told),
         cmocka_unit_test(test_a_running_thread_is_not_told),
         cmocka_unit_test(test_messages_that_do_not_fit_are_counted),
