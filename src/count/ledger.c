@@ -108,7 +108,8 @@ unsigned ledger_close(struct ledger *ledger, enum account account, uint64_t peri
         window_close(window, ledger->booked_ns, owed_ns, ledger->part_ns[account], parts);
     for (unsigned i = 0; i < count; i++)
         ret_settlements[i] = (struct settlement){
-            parts[i].sample, give(ledger, account, parts[i].time_ns, parts[i].part_ns, period_ns)};
+            parts[i].sample, parts[i].ticks,
+            give(ledger, account, parts[i].time_ns, parts[i].part_ns, period_ns)};
     return count;
 }
 
@@ -171,7 +172,7 @@ unsigned ledger_settle(struct ledger *ledger, uint64_t period_ns, uint64_t *carr
         if (!ledger->has_sample[i])
             continue;
         ret_settlements[count++] =
-            (struct settlement){ledger->last_sample[i],
+            (struct settlement){ledger->last_sample[i], 0,
                                 give(ledger, i, ledger->owed_ns[i], ledger->part_ns[i], period_ns)};
         given_ns += ledger->given_ns[i];
         given_ticks += ledger->given_ticks[i];

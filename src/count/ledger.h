@@ -73,6 +73,7 @@ bool ledger_is_due(const struct ledger *ledger, enum account account);
  * those that it gave before. */
 struct settlement {
     uint32_t sample;
+    uint32_t window_ticks; /* for which the sample's row stood */
     struct share share;
 };
 

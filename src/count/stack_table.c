@@ -278,6 +278,25 @@ void stack_table_count(struct stack_table *table, uint32_t sample, uint64_t coun
     touch(table, sample);
 }
 
+static uint64_t at_most(uint64_t value, uint64_t most)
+{
+    return value < most ? value : most;
+}
+
+void stack_table_move(struct stack_table *table, uint32_t from, uint32_t to, uint64_t count,
+                      uint64_t time_ns, uint64_t part_ns)
+{
+    struct counted_sample *source = &table->samples[from];
+    count = at_most(count, source->count);
+    time_ns = at_most(time_ns, source->time_ns);
+    part_ns = at_most(part_ns, source->part_ns);
+    source->count -= count;
+    source->time_ns -= time_ns;
+    source->part_ns -= part_ns;
+    touch(table, from);
+    stack_table_count(table, to, count, time_ns, part_ns);
+}
+
 void stack_table_count_sleeps(struct stack_table *table, uint32_t sample, uint64_t sleeps)
 {
     add_sleeps(&table->samples[sample], sleeps);

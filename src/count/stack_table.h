@@ -154,6 +154,10 @@ bool stack_table_take_aside(struct stack_table *table, uint32_t aside, uint32_t 
 void stack_table_count(struct stack_table *table, uint32_t sample, uint64_t count, uint64_t time_ns,
                        uint64_t part_ns);
 
+/* Moves what was counted for a sample to another one, as far as it is there. */
+void stack_table_move(struct stack_table *table, uint32_t from, uint32_t to, uint64_t count,
+                      uint64_t time_ns, uint64_t part_ns);
+
 /* Count sleeps that began there, or take some back. */
 void stack_table_count_sleeps(struct stack_table *table, uint32_t sample, uint64_t sleeps);
 void stack_table_take_sleeps(struct stack_table *table, uint32_t sample, uint64_t sleeps);

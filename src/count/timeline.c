@@ -183,6 +183,15 @@ void timeline_give(struct timeline *timeline, struct timeline_cursor *cursor, ui
     cursor->unplaced_ns[account] = 0;
 }
 
+void timeline_correct(struct timeline *timeline, const struct timeline_cursor *cursor,
+                      uint32_t from, uint32_t to)
+{
+    struct timeline_thread *thread = thread_of(timeline, cursor);
+    struct timeline_run *run = thread ? last_run(timeline, thread) : NULL;
+    if (run && !run->is_owed && run->sample == from)
+        run->sample = to;
+}
+
 void timeline_drop_owed(struct timeline *timeline, struct timeline_cursor *cursor)
 {
     const struct timeline_thread *thread = thread_of(timeline, cursor);

@@ -88,6 +88,10 @@ void timeline_book(struct timeline *timeline, struct timeline_cursor *cursor, ui
 void timeline_give(struct timeline *timeline, struct timeline_cursor *cursor, uint32_t thread_name,
                    unsigned account, uint32_t sample);
 
+/* The thread's last run, if it was on this sample, was on that one. */
+void timeline_correct(struct timeline *timeline, const struct timeline_cursor *cursor,
+                      uint32_t from, uint32_t to);
+
 /* Gives what is owed to any account to no sample. */
 void timeline_drop_owed(struct timeline *timeline, struct timeline_cursor *cursor);
 

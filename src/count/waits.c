@@ -36,6 +36,7 @@ int waits_add(struct waits *waits, const struct counted_wait *wait, uint32_t *re
     if (waits->count >= WAITS_MAX / 2) {
         row.owner_stack = WAIT_NO_STACK;
         row.owner_wait_plus_1 = 0;
+        row.waker_stack_plus_1 = 0;
     }
     int err = add(waits, &row, WAITS_MAX, ret_wait_plus_1);
     if (err || *ret_wait_plus_1)
@@ -68,6 +69,7 @@ void waits_keep(struct waits *waits, const struct renumber *rows, const struct r
         row->owner_wait_plus_1 = renumber_plus_1(rows, row->owner_wait_plus_1);
         if (row->owner_stack != WAIT_NO_STACK)
             row->owner_stack = renumber_of(stacks, row->owner_stack);
+        row->waker_stack_plus_1 = renumber_plus_1(stacks, row->waker_stack_plus_1);
     }
     renumber_move(rows, waits->rows, sizeof *waits->rows);
     waits->count = renumber_kept(rows);

@@ -16,6 +16,19 @@
 #define WAIT_NO_OWNER UINT32_MAX
 #define WAIT_NO_STACK UINT32_MAX
 
+/* What ended a wait. */
+enum waker_kind {
+    WAKER_UNKNOWN,
+    WAKER_THREAD,        /* of a process that is sampled */
+    WAKER_OTHER_THREAD,  /* of another process, which `waker_name` names */
+    WAKER_KERNEL_THREAD, /* works for others: it is not blamed */
+    WAKER_TIMER,
+    WAKER_NETWORK,
+    WAKER_DISK,
+    WAKER_INTERRUPT, /* none of these, or not known of which of them */
+    WAKER_KIND_COUNT,
+};
+
 /* Without padding, so that rows can be compared as bytes. */
 struct counted_wait {
     uint64_t key;           /* which of its kind: the address of a lock; else its name, a number
@@ -31,7 +44,20 @@ struct counted_wait {
     uint32_t owner_stack;   /* in stack_table.stacks: where it was then; or WAIT_NO_STACK */
     uint32_t owner_wait_plus_1; /* the row of what the owner itself waited for then; 0: it did not
                                    wait, or for something unknown */
+    uint32_t waker_kind;        /* enum waker_kind */
+    uint32_t waker_process_plus_1; /* in stack_table.processes; 0: it is not sampled */
+    uint32_t waker_name;           /* the thread's, in the recording's strings */
+    uint32_t waker_tid;            /* 0: threads are not told apart */
+    uint32_t waker_stack_plus_1; /* in stack_table.stacks: where it ended the wait; 0: not known */
+    uint32_t unused;             /* 0 */
 };
+
+/* A wait of which nothing is known. */
+static inline struct counted_wait wait_of_nothing(uint32_t process)
+{
+    return (struct counted_wait){
+        .process = process, .owner_process = WAIT_NO_OWNER, .owner_stack = WAIT_NO_STACK};
+}
 
 struct waits {
     struct counted_wait *rows;

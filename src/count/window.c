@@ -61,6 +61,34 @@ int window_add(struct window *window, uint32_t sample, uint64_t ticks, double pa
     return 0;
 }
 
+uint64_t window_move(struct window *window, uint32_t from, uint32_t to, uint64_t ticks)
+{
+    struct window_row *source = find(window, from);
+    if (!source || !ticks)
+        return 0;
+    if (ticks >= source->ticks && !find(window, to)) {
+        source->sample = to;
+        return source->ticks;
+    }
+    /* A full window is closed at once, which is not done here. */
+    if ((window->count >= WINDOW_ROWS_MAX - 1 && !find(window, to)) || window_add(window, to, 1, 0))
+        return 0;
+    source = find(window, from);
+    struct window_row *target = find(window, to);
+    if (ticks > source->ticks)
+        ticks = source->ticks;
+    uint64_t weight = source->weight * ticks / source->ticks;
+    target->ticks += (uint32_t)ticks - 1;
+    target->weight += weight;
+    source->weight -= weight;
+    source->ticks -= (uint32_t)ticks;
+    if (!source->ticks)
+        *source = window_rows(window)[--window->count];
+    if (window->count == 1)
+        window->only = window->rows[0];
+    return ticks;
+}
+
 static uint64_t ticks_of_all(const struct window *window)
 {
     const struct window_row *rows = rows_of(window);
@@ -111,8 +139,7 @@ unsigned window_close(struct window *window, uint64_t now_ns, uint64_t time_ns, 
     for (unsigned i = 0; i < count; i++) {
         ticks += rows[i].ticks;
         uint64_t until_ns = part_of(time_ns, ticks, all);
-        ret_parts[i] =
-            (struct window_part){.sample = rows[i].sample, .time_ns = until_ns - given_ns};
+        ret_parts[i] = (struct window_part){rows[i].sample, rows[i].ticks, until_ns - given_ns, 0};
         given_ns = until_ns;
     }
     divide_part(window, part_ns, ret_parts);

@@ -48,6 +48,10 @@ struct window_row *window_rows(struct window *window);
  * nothing has changed. */
 int window_add(struct window *window, uint32_t sample, uint64_t ticks, double part);
 
+/* Moves so many ticks of a sample to another one. Returns how many it moved: none if the sample has
+ * none, or there is no room. */
+uint64_t window_move(struct window *window, uint32_t from, uint32_t to, uint64_t ticks);
+
 /* Whether the window should close at `now_ns`. */
 bool window_is_over(const struct window *window, uint64_t now_ns);
 
@@ -56,6 +60,7 @@ bool window_is_over(const struct window *window, uint64_t now_ns);
  * times, and returns how many rows there were. */
 struct window_part {
     uint32_t sample;
+    uint32_t ticks; /* for which the row stood */
     uint64_t time_ns;
     uint64_t part_ns;
 };

@@ -88,6 +88,8 @@ enum word {
     WORD_WAIT,
     WORD_RESOURCE,
     WORD_OWNER,
+    WORD_WAKER,
+    WORD_WAKER_STACK,
     WORD_CONTENTIONS,
     WORD_DELAY,
     WORD_CPU,
@@ -101,10 +103,10 @@ enum word {
     WORD_OBJECT_TYPES, /* the names of its types from here on */
 };
 static const char *const words[WORD_STATES] = {
-    "samples",      "count",     "time",   "on_cpu", "off_cpu",     "elapsed",
-    "nanoseconds",  "wallclock", "thread", "tid",    "state",       "syscall",
-    "wait_channel", "process",   "pid",    "wait",   "resource",    "owner",
-    "contentions",  "delay",     "cpu",    "wall",   "wait_reason", "goroutine",
+    "samples",   "count",  "time",     "on_cpu",      "off_cpu",   "elapsed",      "nanoseconds",
+    "wallclock", "thread", "tid",      "state",       "syscall",   "wait_channel", "process",
+    "pid",       "wait",   "resource", "owner",       "waker",     "waker_stack",  "contentions",
+    "delay",     "cpu",    "wall",     "wait_reason", "goroutine",
 };
 
 static uint64_t word(const struct fgprof_profile *profile, unsigned number)
@@ -350,6 +352,11 @@ static void put_sample(struct buffer *out, const struct fgprof_profile *profile,
         put_label(out, profile, WORD_WAIT, LABEL_STR, wait->kind);
         put_label(out, profile, WORD_RESOURCE, LABEL_STR, wait->resource);
         put_label(out, profile, WORD_OWNER, LABEL_STR, wait->owner_name);
+    }
+    wait = sample_waker(profile, sample);
+    if (wait) {
+        put_label(out, profile, WORD_WAKER, LABEL_STR, wait->waker);
+        put_label(out, profile, WORD_WAKER_STACK, LABEL_STR, wait->waker_path);
     }
     protobuf_end(out, begin);
 }

@@ -180,7 +180,7 @@ static void append_label(struct buffer *buffer, const char *key, const char *val
     buffer_free(&shown);
 }
 
-#define OWN_LABELS_MAX 10
+#define OWN_LABELS_MAX 12
 
 struct text_label {
     const char *key, *value;
@@ -225,6 +225,12 @@ static size_t own_labels(const struct fgprof_profile *profile, const struct prof
     if (sample->wait_channel)
         ret_labels[count++] =
             (struct text_label){"wait_channel", strings_get(strings, sample->wait_channel)};
+    const struct profile_wait *ended = sample_waker(profile, sample);
+    if (ended)
+        ret_labels[count++] = (struct text_label){"waker", strings_get(strings, ended->waker)};
+    if (ended && ended->waker_path)
+        ret_labels[count++] =
+            (struct text_label){"waker_stack", strings_get(strings, ended->waker_path)};
     return count;
 }
 

@@ -366,6 +366,8 @@ static void find_needed(const struct naming *naming, struct needed *needed)
             continue;
         if (wait->owner_stack != WAIT_NO_STACK)
             needed->stacks[wait->owner_stack] = true;
+        if (wait->waker_stack_plus_1)
+            needed->stacks[wait->waker_stack_plus_1 - 1] = true;
         if (wait->owner_wait_plus_1)
             needed->waits[wait->owner_wait_plus_1 - 1] = true;
     }
@@ -713,6 +715,8 @@ int name_profile(const struct counted *counted, const struct name_sources *sourc
         err = name_locations(naming.profile, &naming.unnamed, sources);
     if (!err)
         err = name_other_locks(naming.profile);
+    if (!err)
+        err = name_waker_paths(naming.profile);
     if (!err)
         err = add_deadlocks(&naming);
     if (!err && timeline && timeline->is_wanted)

@@ -1,4 +1,5 @@
 #include "profile/name_waits.h"
+#include "profile/frame.h"
 #include "reader/reader.h"
 #include "base/array.h"
 #include "base/index.h"
@@ -153,6 +154,9 @@ static int name_resource(struct naming *naming, const struct counted_wait *count
 {
     const struct strings *strings = naming->named->strings;
     char name[RESOURCE_NAME_BYTES];
+    *ret_name = 0;
+    if (counted->kind == RESOURCE_NOT_KNOWN)
+        return 0;
     if (!counted->key && counted->kind != RESOURCE_THREAD) {
         snprintf(name, sizeof name, "%s " STRING_OTHER,
                  resource_kind_name((enum resource_kind)counted->kind));
@@ -202,6 +206,32 @@ static int name_owner(struct naming *naming, const struct counted_wait *counted,
     return strings_intern(&profile->strings, is_known ? thread : *ret_process, &wait->owner_name);
 }
 
+/* Sets the waker. */
+static int name_waker(struct naming *naming, const struct counted_wait *counted,
+                      struct profile_wait *wait)
+{
+    static const char *const forms[WAKER_KIND_COUNT] = {
+        [WAKER_UNKNOWN] = "",        [WAKER_THREAD] = "%s",
+        [WAKER_OTHER_THREAD] = "%s", [WAKER_KERNEL_THREAD] = "kernel thread %s",
+        [WAKER_TIMER] = "timer",     [WAKER_NETWORK] = "network",
+        [WAKER_DISK] = "disk",       [WAKER_INTERRUPT] = "interrupt",
+    };
+    const struct named_rows *named = naming->named;
+    const char *form = forms[counted->waker_kind];
+    char *text;
+    if (asprintf(&text, form, strings_get(named->strings, counted->waker_name)) < 0)
+        return -ENOMEM;
+    int err = strings_intern(&naming->profile->strings, text, &wait->waker);
+    free(text);
+    if (!counted->waker_process_plus_1)
+        return err;
+    wait->waker_process_plus_1 = named->processes_plus_1[counted->waker_process_plus_1 - 1];
+    wait->waker_tid = counted->waker_tid;
+    if (counted->waker_stack_plus_1)
+        wait->waker_stack_plus_1 = named->stacks[counted->waker_stack_plus_1 - 1] + 1;
+    return err;
+}
+
 static int name_wait(struct naming *naming, const struct counted_wait *counted, uint32_t *ret_wait)
 {
     struct profile_wait wait = {.owner_process = PROFILE_NO_OWNER, .owner_stack = PROFILE_NO_STACK};
@@ -213,6 +243,8 @@ static int name_wait(struct naming *naming, const struct counted_wait *counted, 
     if (!err)
         err = strings_intern(&naming->profile->strings,
                              resource_kind_name((enum resource_kind)counted->kind), &wait.kind);
+    if (!err)
+        err = name_waker(naming, counted, &wait);
     return err ? err : profile_add_wait(naming->profile, &wait, ret_wait);
 }
 
@@ -293,6 +325,52 @@ int name_other_locks(struct fgprof_profile *profile)
     /* The index is stale, and not needed any more. */
     index_free(&profile->wait_index);
     profile->wait_index = (struct index){0};
+    return err;
+}
+
+/* So many functions are named, from the innermost one. */
+#define PATH_FUNCTIONS_MAX 6
+
+/* "main > put", or "... > handle > put". */
+static void put_path(const struct fgprof_profile *profile, uint32_t number, FILE *text)
+{
+    const struct profile_stack *stack = &profile->stacks[number];
+    const char *names[PATH_FUNCTIONS_MAX];
+    struct frame_walk walk = {0};
+    struct profile_frame frame;
+    size_t count = 0;
+    bool is_cut = false;
+    while (!is_cut && frame_next_from_leaf(profile, stack, &walk, &frame)) {
+        if (!frame.line || frame.location->is_note || frame.location->is_kernel)
+            continue;
+        is_cut = count == PATH_FUNCTIONS_MAX;
+        if (!is_cut)
+            names[count++] =
+                strings_get(&profile->strings, profile->functions[frame.line->function].name);
+    }
+    fputs(is_cut ? "... > " : "", text);
+    while (count--)
+        fprintf(text, "%s%s", names[count], count ? " > " : "");
+}
+
+int name_waker_paths(struct fgprof_profile *profile)
+{
+    int err = 0;
+    for (size_t i = 0; i < profile->wait_count && !err; i++) {
+        struct profile_wait *wait = &profile->waits[i];
+        char *path = NULL;
+        size_t bytes;
+        FILE *text = wait->waker_stack_plus_1 ? open_memstream(&path, &bytes) : NULL;
+        if (!wait->waker_stack_plus_1)
+            continue;
+        if (!text)
+            return -ENOMEM;
+        put_path(profile, wait->waker_stack_plus_1 - 1, text);
+        bool failed = ferror(text);
+        failed |= fclose(text) != 0;
+        err = failed ? -ENOMEM : strings_intern(&profile->strings, path, &wait->waker_path);
+        free(path);
+    }
     return err;
 }
 

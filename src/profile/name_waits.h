@@ -28,6 +28,9 @@ int name_waits(struct fgprof_profile *profile, const struct waits *waits,
  * Returns 0 or -ENOMEM. */
 int name_other_locks(struct fgprof_profile *profile);
 
+/* Then also: writes where wakers were. Returns 0 or -ENOMEM. */
+int name_waker_paths(struct fgprof_profile *profile);
+
 /* Gets the innermost frames of a stack, inlined ones included, without the kernel's. Returns how
  * many. */
 size_t innermost_frames(const struct fgprof_profile *profile, uint32_t stack,

@@ -65,14 +65,22 @@ struct profile_process {
 
 /* Something that threads wait for, and its owner at one place of its code. */
 struct profile_wait {
-    uint32_t kind;              /* "mutex", "pipe" ... */
+    uint32_t kind;              /* "mutex", "pipe" ...; "": not known, but the waker is */
     uint32_t resource;          /* which one: kind and name, as users see it */
     uint32_t owner_process;     /* or PROFILE_NO_OWNER */
     uint32_t owner_name;        /* the thread's, or "NAME/PID" if only the process is known */
     uint32_t owner_tid;         /* 0: threads are not told apart */
     uint32_t owner_stack;       /* or PROFILE_NO_STACK: not known */
     uint32_t owner_wait_plus_1; /* what the owner itself waited for; 0: nothing, or not known */
-    uint32_t label;             /* the row of the same resource and owner, without stack and wait */
+    /* What ended it: a thread's name, "NAME/PID" if its process is not sampled, or "timer",
+     * "network" ... "": not known. */
+    uint32_t waker;
+    uint32_t waker_process_plus_1; /* 0: it is not a thread of a sampled process */
+    uint32_t waker_tid;            /* 0: threads are not told apart */
+    uint32_t waker_stack_plus_1;   /* where it was then; 0: not known */
+    uint32_t label;      /* the row of the same resource, owner and waker, without the owner's place
+                            and wait */
+    uint32_t waker_path; /* of its stack's functions, once all have names: "main > put" */
 };
 
 #define PROFILE_NO_OWNER UINT32_MAX
@@ -262,7 +270,18 @@ static inline uint64_t sample_contentions(const struct fgprof_profile *profile,
 static inline const struct profile_wait *sample_wait(const struct fgprof_profile *profile,
                                                      const struct profile_sample *sample)
 {
-    return sample->wait_plus_1 ? &profile->waits[sample->wait_plus_1 - 1] : NULL;
+    const struct profile_wait *wait =
+        sample->wait_plus_1 ? &profile->waits[sample->wait_plus_1 - 1] : NULL;
+    return wait && wait->kind ? wait : NULL;
+}
+
+/* The same for waits whose waker is known, though what they were for need not be. */
+static inline const struct profile_wait *sample_waker(const struct fgprof_profile *profile,
+                                                      const struct profile_sample *sample)
+{
+    const struct profile_wait *wait =
+        sample->wait_plus_1 ? &profile->waits[sample->wait_plus_1 - 1] : NULL;
+    return wait && wait->waker ? wait : NULL;
 }
 
 static inline const char *profile_kept_name(const struct fgprof_profile *profile)

@@ -63,6 +63,11 @@ void channel_release(struct channel *channel, struct message *message)
         give_back(channel->snapshots, message->observation.snapshot);
         observation_release(&message->observation);
         break;
+    case MESSAGE_WAKE:
+        give_back(channel->snapshots, message->wake.waker.snapshot);
+        observation_release(&message->wake.waker);
+        free(message->wake.seen);
+        break;
     case MESSAGE_OBJECT:
         give_back(channel->news.snapshots, message->object.snapshot);
         program_release(message->object.program);

@@ -16,6 +16,7 @@
 #include "objects/news_queue.h"
 #include "observe/observation.h"
 #include "observe/snapshots.h"
+#include "observe/wake.h"
 
 /* Bytes of a thread's stack that are copied before the worker has said how much it needs: this
  * holds almost every whole stack. Both threads begin with it. */
@@ -72,6 +73,7 @@ struct awake_thread {
 enum message_kind {
     MESSAGE_PROCESS,       /* a process is sampled from now on */
     MESSAGE_OBSERVATION,   /* owned by the worker from now on */
+    MESSAGE_WAKE,          /* what ended a thread's wait */
     MESSAGE_OBJECT,        /* an object was made, or is gone */
     MESSAGE_OBJECT_COUNTS, /* what is known of all sources of objects now */
     MESSAGE_GOROUTINES,    /* what is new of a Go program's goroutines */
@@ -94,6 +96,14 @@ struct message {
             char name[THREAD_NAME_BYTES];
         } process;
         struct observation observation;
+        struct {
+            /* The thread that woke it; no snapshot: its stack is not known. */
+            struct observation waker;
+            bool is_sampled; /* the waker is: its number and that of its process are known */
+            uint32_t thread; /* the one that waited: its number, and its tid */
+            pid_t tid;
+            struct wake_seen *seen; /* the worker's to free */
+        } wake;
         struct object_news object;
         struct object_counts *object_counts; /* by their kinds; the worker's to free */
         struct {

@@ -77,6 +77,7 @@ static int start_opening(struct sampler *sampler)
         .stack_bytes = RECORD_STACK_BYTES_MIN,
         .stack_window_ns = sampler->clock.period_ns / STACK_WINDOW_PART,
         .stack_pause_ns = STACK_PAUSE_NS,
+        .tells_wakes = true,
     };
     int err = background_thread_start(open_record, opening, &opening->thread);
     if (err) {
@@ -319,6 +320,80 @@ static int tell_new(struct sampler *sampler, struct sampled_process *process, st
     return off_cpu_samples_tell(sampler, process, thread, observation, ticks);
 }
 
+/* ---- Who ended a wait ---- */
+
+/* The waker runs on, so what is left of its stack is read as that of a wait that is over. */
+static void read_waker(struct sampler *sampler, struct sampled_process *process,
+                       struct thread *thread, const struct past_departure *past,
+                       struct observation *waker)
+{
+    struct subject subject = subject_of(sampler, process, thread);
+    record_source_want_stack(sampler->off_cpu.record, past->slot, past->generation, &subject);
+    if (subject.stack_limit < PAST_STACK_BYTES)
+        subject.stack_limit = PAST_STACK_BYTES;
+    const struct stack_place other = record_source_other_stack(past, &subject);
+    waker->snapshot =
+        snapshots_take(channel_snapshots(sampler->channel), subject.stack_limit, &other);
+    if (!waker->snapshot)
+        return;
+    record_source_read_past(past, &subject, waker);
+    waker->now.at_ns = past->departure.out_ns;
+    waker->record.departed_ns = waker->record.returned_ns = past->departure.out_ns;
+    waker->served = thread->wants.served;
+    waker->knows_python = process->python.place.runtime != 0;
+}
+
+static void find_waker(struct sampler *sampler, const struct past_departure *past,
+                       struct message *message)
+{
+    const struct departure *departure = &past->departure;
+    struct observation *waker = &message->wake.waker;
+    struct sampled_process *process;
+    struct thread *thread;
+    bool is_here = find_place(sampler, departure, &process, &thread) == PLACE_HERE;
+    if (!process || past->wake.thread != WAKE_BY_THREAD)
+        return;
+    message->wake.is_sampled = true;
+    waker->process = process->number;
+    if (!thread || !is_here || !past->stack_bytes || !departure->registers.known ||
+        !program_is_current(process->program) || channel_is_behind(sampler->channel))
+        return;
+    waker->thread = thread->number;
+    waker->process_id = process->process.pid;
+    waker->tid = thread->tid;
+    waker->program = program_hold(process->program);
+    waker->tick = thread->schedule.looked_tick;
+    waker->round_ns = process->turns.round_ns;
+    read_waker(sampler, process, thread, past, waker);
+}
+
+static int take_wake(struct sampler *sampler, const struct past_departure *past)
+{
+    struct sampled_process *process = sampler_process(sampler, past->woken_process_id);
+    const struct thread *thread = process ? threads_find(&process->threads, past->woken_tid) : NULL;
+    if (!thread || !thread_is_counted(thread))
+        return 0;
+    struct message message = {
+        .kind = MESSAGE_WAKE,
+        .wake = {.thread = thread->number, .tid = thread->tid, .seen = malloc(sizeof past->wake)},
+    };
+    if (!message.wake.seen)
+        return -ENOMEM;
+    *message.wake.seen = past->wake;
+    find_waker(sampler, past, &message);
+    int err = channel_send(sampler->channel, &message);
+    if (err) {
+        struct observation *waker = &message.wake.waker;
+        if (waker->snapshot)
+            snapshots_give(channel_snapshots(sampler->channel), waker->snapshot, false);
+        observation_release(waker);
+        free(message.wake.seen);
+    }
+    return err;
+}
+
+/* ---- What is over ---- */
+
 static int take_sampled(struct sampler *sampler, const struct past_departure *past)
 {
     struct sampled_process *process = sampler_process(sampler, past->departure.process_id);
@@ -330,6 +405,8 @@ static int take(void *argument, const struct past_departure *past)
 {
     struct sampler *sampler = argument;
     const struct departure *departure = &past->departure;
+    if (past->is_wake)
+        return take_wake(sampler, past);
     if (!departure->number)
         return take_sampled(sampler, past);
     struct observation observation = {

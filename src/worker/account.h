@@ -7,6 +7,7 @@
 #include "count/timeline.h"
 #include "observe/observation.h"
 #include "worker/results.h"
+#include "worker/wakers.h"
 
 /* How often a thread has slept, by the kernel's count of how often it was given a CPU.
  *
@@ -60,6 +61,7 @@ struct thread_account {
     struct reading told; /* the last one that has times */
     struct thread_wait wait;
     struct thread_sleeps sleeps;
+    struct thread_wakers wakers;
     uint32_t last_sample; /* in the stack table: its last stack's sample */
     bool sleeps_on;       /* it was asleep for that sample, and is not known to have moved since */
     bool is_woken;        /* it was, but has been woken, and is still there */

@@ -111,6 +111,8 @@ static void find_stacks(const struct results *results, const struct renumber *sa
     for (size_t i = 0; i < results->waits.count; i++) {
         if (renumber_of(waits, (uint32_t)i) != ROW_GONE)
             renumber_keep(stacks, results->waits.rows[i].owner_stack);
+        if (renumber_of(waits, (uint32_t)i) != ROW_GONE)
+            renumber_keep(stacks, results->waits.rows[i].waker_stack_plus_1 - 1);
     }
     for (size_t i = 0; i < results->deadlocks.row_count; i++)
         renumber_keep(stacks, results->deadlocks.rows[i].stack);
@@ -165,6 +167,7 @@ static bool has_named_key(const struct counted_wait *wait)
 static void each_of_wait(struct counted_wait *wait, struct renumber *strings, number_fn *visit)
 {
     visit(strings, &wait->owner_name);
+    visit(strings, &wait->waker_name);
     if (has_named_key(wait)) {
         uint32_t name = (uint32_t)wait->key;
         visit(strings, &name);

@@ -29,18 +29,21 @@ static void count_again(const struct counter *counter, uint32_t sample, const st
                  stacks->stacks[stacks->samples[sample].stack].cut);
 }
 
-static void close_window(const struct counter *counter, struct ledger *ledger, enum account kind)
+static void close_window(const struct counter *counter, struct thread_account *account,
+                         enum account kind)
 {
     struct settlement settlements[WINDOW_ROWS_MAX];
-    unsigned count = ledger_close(ledger, kind, counter->period_ns, settlements);
+    unsigned count = ledger_close(&account->ledger, kind, counter->period_ns, settlements);
     for (unsigned i = 0; i < count; i++)
         count_again(counter, settlements[i].sample, &settlements[i].share);
+    if (kind == ACCOUNT_ASLEEP)
+        wakers_settle(&account->wakers, settlements, count);
 }
 
 void count_close(const struct counter *counter, struct counted_thread *thread)
 {
     for (unsigned i = 0; i < ACCOUNT_COUNT && !counter->waits; i++)
-        close_window(counter, &thread->account.ledger, i);
+        close_window(counter, &thread->account, i);
 }
 
 /* Counts a sample of `ticks` ticks. The timeline gives it the time until now immediately. */
@@ -59,15 +62,20 @@ static int count_sample(const struct counter *counter, struct counted_thread *th
         return err;
     timeline_give(&counter->results->timeline, &account->timeline, thread->name, kind, sample);
     if (ledger_is_due(&account->ledger, kind))
-        close_window(counter, &account->ledger, kind);
+        close_window(counter, account, kind);
     return 0;
 }
 
 /* Counts a sample of a sleeping thread and the sleeps that began. Its wait's elapsed time goes to
  * the same sample. */
 static int count_asleep(const struct counter *counter, struct counted_thread *thread,
-                        uint32_t sample, uint64_t ticks, uint64_t sleeps)
+                        uint32_t sample, uint64_t departed_ns, uint64_t ticks, uint64_t sleeps)
 {
+    struct thread_wakers *wakers = &thread->account.wakers;
+    int err = wakers_place(wakers, counter->results, departed_ns, &sample);
+    if (err)
+        return err;
+    wakers_note(wakers, departed_ns, sample, ticks, sleeps);
     uint32_t state = counter->results->stacks.samples[sample].labels.state;
     enum account kind = ledger_account((enum thread_state)state);
     thread->account.last_sample = sample;
@@ -124,6 +132,7 @@ static int count_wait(const struct counter *counter, const struct observation *o
     const struct counted_sample *row = &results->stacks.samples[sample];
     struct held_wait held = {.thread = observation->thread,
                              .at_ns = observation->now.at_ns,
+                             .departed_ns = thread->account.wakers.departed_ns,
                              .sample = sample,
                              .ticks = ticks,
                              .missed_ticks = observation->missed_ticks};
@@ -154,7 +163,8 @@ static int count_wait(const struct counter *counter, const struct observation *o
         note_unowned(&thread->account, sample, sleeps);
     if (err)
         return err;
-    return count_asleep(counter, thread, sample, ticks + observation->missed_ticks, sleeps);
+    return count_asleep(counter, thread, sample, held.departed_ns,
+                        ticks + observation->missed_ticks, sleeps);
 }
 
 /* Counts ticks at which the thread slept on. If that is not certain, its time stays owed. */
@@ -167,6 +177,8 @@ static int count_sleep(const struct counter *counter, const struct observation *
     if (observation->evidence == EVIDENCE_UNMOVED && observation->wait.has_call)
         return count_wait(counter, observation, thread, account->last_sample,
                           observation->before.asleep_ticks, 0);
+    wakers_note(&thread->account.wakers, account->wakers.departed_ns, account->last_sample,
+                observation->before.asleep_ticks, 0);
     return count_sample(counter, thread, ACCOUNT_ASLEEP, account->last_sample,
                         observation->before.asleep_ticks);
 }
@@ -198,7 +210,7 @@ int count_held(const struct counter *counter)
         err = stack_table_in_wait(&results->stacks, held->sample, held->wait_plus_1, &sample);
         if (!err)
             err = count_asleep(counter, &owners->threads->items[held->thread], sample,
-                               held->ticks + held->missed_ticks, held->sleeps);
+                               held->departed_ns, held->ticks + held->missed_ticks, held->sleeps);
     }
     for (size_t i = 0; i < owners->held_count && !err; i++) {
         err = deadlock_detect(owners, results, &owners->held[i]);
@@ -279,6 +291,7 @@ int count_book(const struct counter *counter, const struct observation *observat
     bool was_here = account->sleeps_on || account->is_woken;
     account->is_woken = was_here && observation->evidence == EVIDENCE_WOKEN;
     account->sleeps_on = false;
+    account->wakers.departed_ns = 0;
     return err || observation->evidence == EVIDENCE_ASLEEP ? err
                                                            : end_wait(counter, observation, thread);
 }
@@ -442,7 +455,16 @@ int count_stack(const struct counter *counter, const struct observation *observa
     bool may_have_owner = observation->wait.has_call && !counter->waits;
     uint64_t sleeps =
         kind == ACCOUNT_ASLEEP && !counter->waits ? sleeps_take(&account->sleeps, observation) : 0;
+    if (observation->evidence == EVIDENCE_ASLEEP && !counter->waits)
+        account->wakers.departed_ns = observation->record.departed_ns;
     if (!may_have_owner) {
+        err =
+            wakers_place(&account->wakers, counter->results, account->wakers.departed_ns, &sample);
+        if (err)
+            return err;
+        if (kind == ACCOUNT_ASLEEP)
+            wakers_note(&account->wakers, account->wakers.departed_ns, sample,
+                        observation->ticks + observation->missed_ticks, sleeps);
         stack_table_count_sleeps(stacks, sample, sleeps);
         note_unowned(account, sample, sleeps);
         err = count_sample(counter, thread, kind, sample,

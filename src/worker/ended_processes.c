@@ -217,6 +217,19 @@ static int share_owner(struct join *join, struct counted_wait *wait)
                : share_stack(join, wait->owner_stack, &wait->owner_stack);
 }
 
+static int share_waker(struct join *join, struct counted_wait *wait)
+{
+    uint32_t stack;
+    wait->waker_process_plus_1 = join->ended->joined[wait->waker_process_plus_1 - 1] + 1;
+    wait->waker_tid = 0;
+    wait->waker_name = ended_names_get(&join->names, wait->waker_name);
+    if (!wait->waker_stack_plus_1)
+        return 0;
+    int err = share_stack(join, wait->waker_stack_plus_1 - 1, &stack);
+    wait->waker_stack_plus_1 = stack + 1;
+    return err;
+}
+
 /* Copies the wait without ended processes, once, along with the chain of its owners' waits. */
 static int share_wait(struct join *join, uint32_t wait_plus_1, uint32_t *ret_wait_plus_1)
 {
@@ -240,6 +253,10 @@ static int share_wait(struct join *join, uint32_t wait_plus_1, uint32_t *ret_wai
         err = share_owner(join, &wait);
         if (!err && wait.kind == RESOURCE_PROCESS)
             err = share_key(join, &wait);
+        is_changed = true;
+    }
+    if (!err && has_ended(join->ended, before.waker_process_plus_1 - 1)) {
+        err = share_waker(join, &wait);
         is_changed = true;
     }
     if (!err && is_changed)
@@ -360,6 +377,7 @@ static void leave_out_in_use(struct ended_processes *ended, const struct results
     for (size_t i = 0; i < results->waits.count; i++) {
         leave_out(ended, results->waits.rows[i].process);
         leave_out(ended, results->waits.rows[i].owner_process); /* or WAIT_NO_OWNER */
+        leave_out(ended, results->waits.rows[i].waker_process_plus_1 - 1);
     }
     for (size_t i = 0; i < results->deadlocks.row_count; i++)
         leave_out(ended, results->deadlocks.rows[i].process);

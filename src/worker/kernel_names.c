@@ -51,8 +51,8 @@ static bool append(char *text, size_t *length, const char *name)
 }
 
 /* A caller is looked up at its call, as the kernel does (sprint_backtrace in kernel/kallsyms.c). */
-static int make_text(struct kernel_names *names, const struct kernel_chain *chain,
-                     char text[KERNEL_STACK_BYTES])
+int kernel_names_write(struct kernel_names *names, const struct kernel_chain *chain,
+                       char text[KERNEL_STACK_BYTES])
 {
     size_t length = 0;
     bool is_cut = chain->is_cut;
@@ -79,7 +79,7 @@ int kernel_names_intern(struct kernel_names *names, const struct kernel_chain *c
         *ret_stack = 0;
         return 0;
     }
-    int err = make_text(names, chain, text);
+    int err = kernel_names_write(names, chain, text);
     if (err)
         return err;
     if (names->text_bytes >= KERNEL_NAMES_BYTES_MAX && !strings_find(strings, text, ret_stack))

@@ -21,6 +21,10 @@ struct kernel_names {
 /* The memory for distinct stacks of running threads. Further ones are "[unknown]". */
 #define KERNEL_NAMES_BYTES_MAX (16u << 20)
 
+/* Writes the functions of the chain, each followed by a line feed. Returns 0 or -ENOMEM. */
+int kernel_names_write(struct kernel_names *names, const struct kernel_chain *chain,
+                       char ret_text[KERNEL_STACK_BYTES]);
+
 /* Interns the functions of the chain, in the form of kernel_stack_parse: "" for an empty one. A
  * chain that is cut, or is too long as text, ends with "[unknown]". Returns 0 or -ENOMEM. */
 int kernel_names_intern(struct kernel_names *names, const struct kernel_chain *chain,

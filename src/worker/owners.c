@@ -182,7 +182,7 @@ int owners_read(struct owners *owners, struct results *results,
     struct lock_site site;
     ret_wait->owner = WAIT_NO_OWNER;
     ret_wait->has_owner = false;
-    ret_wait->wait = (struct counted_wait){.kind = RESOURCE_NOT_KNOWN};
+    ret_wait->wait = wait_of_nothing(observation->process);
     if (!observation->wait.has_call)
         return 0;
     if (observation->wait.call.kind != CALL_FUTEX)
@@ -193,15 +193,10 @@ int owners_read(struct owners *owners, struct results *results,
     struct lock lock = lock_of(&site, &observation->wait.call, &observation->wait.memory);
     gils_note(&owners->gils, observation, &lock);
     uint32_t space = results->stacks.stacks[stack].space;
-    ret_wait->wait = (struct counted_wait){
-        .key = lock.address,
-        .vtable = find_vtable(results, space, &lock, &site, observation),
-        .kind = lock.kind,
-        .space = space,
-        .process = observation->process,
-        .owner_process = WAIT_NO_OWNER,
-        .owner_stack = WAIT_NO_STACK,
-    };
+    ret_wait->wait.key = lock.address;
+    ret_wait->wait.vtable = find_vtable(results, space, &lock, &site, observation);
+    ret_wait->wait.kind = lock.kind;
+    ret_wait->wait.space = space;
     uint32_t owner = find_owner(owners, results, observation->process, &lock);
     if (owner != INDEX_NONE &&
         (owner != observation->thread || waits_for_itself(owners, observation)))

@@ -499,10 +499,7 @@ int peer_waits_find(struct peer_waits *waits, struct results *results,
     const struct call_target *call = &observation->wait.call;
     const struct waited_file file =
         file_of(observation, call->fd, call->use, observation->wait.memory.link);
-    *ret_wait = (struct peer_wait){.wait = {.kind = RESOURCE_NOT_KNOWN,
-                                            .process = observation->process,
-                                            .owner_process = WAIT_NO_OWNER,
-                                            .owner_stack = WAIT_NO_STACK}};
+    *ret_wait = (struct peer_wait){.wait = wait_of_nothing(observation->process)};
     switch (call->kind) {
     case CALL_POLL:
     case CALL_SELECT:

@@ -5,6 +5,7 @@
 #include "worker/idle.h"
 #include "worker/objects.h"
 #include "worker/pages.h"
+#include "worker/wakes.h"
 #include "worker/elapsed_ticks.h"
 
 #include <errno.h>
@@ -35,6 +36,7 @@ struct worker {
     struct counted_threads threads;
     struct owners owners;
     struct kernel_names kernel_names;
+    struct wake_causes wake_causes;
     struct programs programs;
     struct page_checks page_checks;
     struct stack stack; /* room for the stack that is found */
@@ -266,6 +268,58 @@ static int count_page(struct worker *worker, const struct object_news *news)
     }
 }
 
+/* The stack of a waker can't be observed again. If it is not whole, it is not shown. */
+static int find_waker_stack(struct worker *worker, const struct observation *observation,
+                            struct waker *waker)
+{
+    struct results *results = worker->results;
+    struct counted_thread *thread =
+        counted_threads_get(&worker->threads, observation->thread, observation->tid);
+    struct program_tables *program;
+    enum unwind_result result = UNWIND_GONE;
+    uint32_t stack;
+    int err = thread ? update_program(worker, observation, &program) : -ENOMEM;
+    if (!err && program->maps.space)
+        err = unwind_observation(&worker->means, observation, program, &thread->unwinding,
+                                 &worker->stack, &result);
+    if (err || result != UNWIND_DONE)
+        return err;
+    err = program_python_take(&program->python, &worker->python, &program->maps, observation,
+                              &worker->stack);
+    if (!err)
+        err = stack_table_add_stack(&results->stacks, program->maps.space->id, &worker->stack,
+                                    &stack);
+    if (err)
+        return err;
+    waker->stack_plus_1 = stack + 1;
+    space_note_sampled(program->maps.space, worker->stack.addresses, worker->stack.depth);
+    return generated_note(&program->generated, program->maps.space, observation, &worker->stack);
+}
+
+static int take_wake(struct worker *worker, const struct message *message)
+{
+    struct results *results = worker->results;
+    struct observation waker_seen = message->wake.waker;
+    struct waker waker;
+    if (worker->options.waits)
+        return 0;
+    uint32_t process = message->wake.is_sampled
+                           ? stack_table_find_process(&results->stacks, waker_seen.process)
+                           : PROCESS_NONE;
+    int err = wake_find_waker(results, &worker->kernel_names, &worker->wake_causes,
+                              message->wake.seen, process, &waker);
+    waker_seen.process = process;
+    if (!worker->options.tells_threads_apart)
+        waker.tid = 0;
+    if (!err && waker.kind == WAKER_THREAD && waker_seen.snapshot)
+        err = find_waker_stack(worker, &waker_seen, &waker);
+    struct counted_thread *thread =
+        err ? NULL : counted_threads_get(&worker->threads, message->wake.thread, message->wake.tid);
+    if (!err && !thread)
+        err = -ENOMEM;
+    return err ? err : wake_end_wait(results, thread, message->wake.seen->departed_ns, &waker);
+}
+
 /* Whether the round of the held waits is complete. The kernel's samples come at any time. */
 static bool is_round_over(const struct worker *worker, const struct observation *observation)
 {
@@ -421,6 +475,8 @@ static int note_checkpoint(struct worker *worker, const struct sampling_state *s
     bool may_forget =
         worker->options.checkpoint(context, worker->results, state, &worker->checkpoints);
     begin_epoch(worker);
+    for (size_t i = 0; i < worker->threads.count; i++)
+        wakers_forget(&worker->threads.items[i].account.wakers);
     err = drop_what_is_old(worker, may_forget);
     while (!err && bytes_used(worker) > worker->options.bytes_max &&
            worker->options.crowded(context, &worker->checkpoints))
@@ -509,6 +565,8 @@ static int take(struct worker *worker, struct message *message)
         return add_process(worker, message);
     case MESSAGE_OBSERVATION:
         return count_observation(worker, &message->observation);
+    case MESSAGE_WAKE:
+        return take_wake(worker, message);
     case MESSAGE_OBJECT:
         return message->object.kind == OBJECT_PAGE ? count_page(worker, &message->object)
                                                    : count_object(worker, &message->object);

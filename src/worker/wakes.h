@@ -1,0 +1,28 @@
+/* Takes in the ends of waits: finds out what ended them, and moves what was counted for them. */
+#ifndef FGPROF_WORKER_WAKES_H
+#define FGPROF_WORKER_WAKES_H
+
+#include "observe/wake.h"
+#include "worker/kernel_names.h"
+#include "worker/threads.h"
+
+/* What chains of the kernel's functions were found to tell, by their hashes. Zeroed at first. */
+#define WAKE_CAUSES_MAX 1024
+struct wake_causes {
+    struct {
+        uint64_t hash; /* 0: none */
+        enum waker_kind kind;
+    } items[WAKE_CAUSES_MAX];
+};
+
+/* Finds out what ended a wait, by the kernel's functions, and names it. `process`: the row of the
+ * process that ran in the stack table, or PROCESS_NONE if it is not sampled. `stack` is not set.
+ * Returns 0 or -ENOMEM. */
+int wake_find_waker(struct results *results, struct kernel_names *names, struct wake_causes *causes,
+                    const struct wake_seen *seen, uint32_t process, struct waker *ret_waker);
+
+/* The thread's wait has ended. Returns 0 or -ENOMEM. */
+int wake_end_wait(struct results *results, struct counted_thread *thread, uint64_t departed_ns,
+                  const struct waker *waker);
+
+#endif
