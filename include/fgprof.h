@@ -608,6 +608,9 @@ struct fgprof_wait {
     const char *resource; /* as "mutex g_lock" */
     const char *owner;    /* the name of the thread that had it; NULL: not known */
     uint64_t time_ns;
+    /* What ended the wait, by the kernel's record of switches: the name of a thread, or such as
+     * "timer"; NULL: not known. Since 0.2. */
+    const char *waker;
 };
 
 /* Tables of these rows, in no particular order. */
@@ -676,6 +679,7 @@ struct fgprof_span {
                              not known */
     pid_t owner_tid;      /* 0: not known */
     const char *owner_function; /* where that was, as `function`; NULL: not known */
+    const char *waker;          /* what ended the last wait there: as in struct fgprof_wait */
 };
 
 /* A table of these rows, longest first. */

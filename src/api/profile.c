@@ -31,9 +31,9 @@ static void sized_copy(void *to, size_t to_bytes, const void *from, size_t from_
 SIZED_ENDS_WITH(struct fgprof_summary, samples_not_kept);
 SIZED_ENDS_WITH(struct fgprof_function, own_ns);
 SIZED_ENDS_WITH(struct fgprof_activity, resource);
-SIZED_ENDS_WITH(struct fgprof_wait, time_ns);
+SIZED_ENDS_WITH(struct fgprof_wait, waker);
 SIZED_ENDS_WITH(struct fgprof_span_query, last_ns);
-SIZED_ENDS_WITH(struct fgprof_span, owner_function);
+SIZED_ENDS_WITH(struct fgprof_span, waker);
 _Static_assert(FGPROF_STATE_COUNT <= FGPROF_STATES_MAX, "each state has its item");
 
 void fgprof_profile_summary(const fgprof_profile *profile, struct fgprof_summary *ret_summary,

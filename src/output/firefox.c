@@ -417,7 +417,8 @@ static bool is_wait(const struct firefox *firefox, const struct profile_run *run
 static bool is_same_wait(const struct fgprof_profile *profile, const struct profile_sample *a,
                          const struct profile_sample *b)
 {
-    const struct profile_wait *of_a = sample_wait(profile, a), *of_b = sample_wait(profile, b);
+    const struct profile_wait *of_a = a->wait_plus_1 ? &profile->waits[a->wait_plus_1 - 1] : NULL;
+    const struct profile_wait *of_b = b->wait_plus_1 ? &profile->waits[b->wait_plus_1 - 1] : NULL;
     return a->state == b->state && a->syscall_name == b->syscall_name &&
            a->wait_channel == b->wait_channel && !of_a == !of_b &&
            (!of_a || of_a->label == of_b->label);
@@ -483,6 +484,9 @@ static void write_wait(const struct fgprof_profile *profile, const struct profil
         json_string(json, "owner", owner);
         free(owner);
     }
+    const struct profile_wait *ended = sample_waker(profile, sample);
+    if (ended)
+        json_string(json, "waker", strings_get(&profile->strings, ended->waker));
     if (*strings_get(&profile->strings, sample->syscall_name))
         json_string(json, "call", strings_get(&profile->strings, sample->syscall_name));
     if (*channel)
@@ -599,6 +603,7 @@ static void write_meta(const struct fgprof_profile *profile, struct json *json)
                "\"chartLabel\":\"{marker.data.for}\",\"fields\":["
                "{\"key\":\"for\",\"label\":\"Waits for\",\"format\":\"string\"},"
                "{\"key\":\"owner\",\"label\":\"Held by\",\"format\":\"string\"},"
+               "{\"key\":\"waker\",\"label\":\"Woken by\",\"format\":\"string\"},"
                "{\"key\":\"call\",\"label\":\"System call\",\"format\":\"string\"},"
                "{\"key\":\"kernel\",\"label\":\"Kernel function\",\"format\":\"string\"}]}]");
     json_end(json, '}');

@@ -228,6 +228,7 @@ int profile_activities(const struct fgprof_profile *profile, struct fgprof_activ
 
 struct wait_key {
     uint32_t process, tid, thread_name, resource, owner; /* the owner's name, or NO_NAME */
+    uint32_t waker;
 };
 
 struct wait_times {
@@ -243,8 +244,12 @@ static int add_wait(const struct fgprof_profile *profile, const struct profile_s
 {
     const struct profile_wait *wait = sample_wait(profile, sample);
     bool has_owner = wait->owner_process != PROFILE_NO_OWNER;
-    const struct wait_key key = {sample->process, sample->tid, sample->thread_name, wait->resource,
-                                 has_owner ? wait->owner_name : NO_NAME};
+    const struct wait_key key = {sample->process,
+                                 sample->tid,
+                                 sample->thread_name,
+                                 wait->resource,
+                                 has_owner ? wait->owner_name : NO_NAME,
+                                 wait->waker};
     size_t known = times->count;
     uint32_t number;
     if (index_intern(&times->index, sizeof key, &key, times->keys, sizeof key, &times->count,
@@ -256,6 +261,7 @@ static int add_wait(const struct fgprof_profile *profile, const struct profile_s
             .thread_name = strings_get(&profile->strings, sample->thread_name),
             .resource = strings_get(&profile->strings, wait->resource),
             .owner = has_owner ? strings_get(&profile->strings, wait->owner_name) : NULL,
+            .waker = wait->waker ? strings_get(&profile->strings, wait->waker) : NULL,
         };
         if (sample->process < profile->process_count)
             times->rows[number].pid = (pid_t)profile->processes[sample->process].pid;

@@ -46,6 +46,12 @@ static bool has_owner(const struct profile_wait *wait)
     return wait->owner_process != PROFILE_NO_OWNER;
 }
 
+/* If nobody is known to have had what it waited for, the thread that ended the wait is blamed. */
+static bool has_thread_waker(const struct profile_wait *wait)
+{
+    return !has_owner(wait) && wait->waker_process_plus_1;
+}
+
 static int push(struct chained *chained, uint32_t location)
 {
     if (array_reserve(&chained->locations, &chained->capacity, chained->count + 1))
@@ -110,6 +116,28 @@ static void give_to_owner(const struct profile_wait *wait, struct profile_sample
     sample->tid = wait->owner_tid;
 }
 
+static int push_waker(struct fgprof_profile *profile, struct chained *chained,
+                      const struct profile_wait *wait)
+{
+    const char *resource = strings_get(&profile->strings, wait->resource);
+    char *text;
+    if (asprintf(&text, *resource ? "[ends wait for %s]" : "[ends wait]%s", resource) < 0)
+        return -ENOMEM;
+    int err = push_note(profile, chained, text);
+    free(text);
+    if (err)
+        return err;
+    return wait->waker_stack_plus_1 ? push_stack(profile, chained, wait->waker_stack_plus_1 - 1)
+                                    : push_note(profile, chained, "[place not known]");
+}
+
+static void give_to_waker(const struct profile_wait *wait, struct profile_sample *sample)
+{
+    sample->process = wait->waker_process_plus_1 - 1;
+    sample->thread_name = wait->waker;
+    sample->tid = wait->waker_tid;
+}
+
 /* Puts the waiter's stack on its owner's, the owner's on the next owner's, and so on. */
 static int blame(struct fgprof_profile *profile, struct chained *chained,
                  struct profile_sample *sample)
@@ -119,6 +147,13 @@ static int blame(struct fgprof_profile *profile, struct chained *chained,
     int err = push_stack(profile, chained, sample->stack);
     for (unsigned i = 0; wait_plus_1 && i < CHAIN_MAX && !err; i++) {
         const struct profile_wait wait = profile->waits[wait_plus_1 - 1];
+        if (has_thread_waker(&wait)) {
+            err = push_thread(profile, chained, name);
+            if (!err)
+                err = push_waker(profile, chained, &wait);
+            give_to_waker(&wait, sample);
+            break;
+        }
         if (!has_owner(&wait))
             break;
         err = push_thread(profile, chained, name);
@@ -152,12 +187,13 @@ static int convert(struct fgprof_profile *profile, enum fgprof_kind kind, struct
                    struct profile_sample *sample, bool *ret_belongs)
 {
     const struct profile_wait *wait = sample_wait(profile, sample);
+    const struct profile_wait *ended = sample_waker(profile, sample);
     bool is_owned = wait && has_owner(wait);
     int err = 0;
     *ret_belongs = kind == FGPROF_KIND_CPU     ? sample_is_on_cpu(sample)
                    : kind == FGPROF_KIND_BLOCK ? wait && profile_wait_is_for_threads(profile, wait)
                    : kind == FGPROF_KIND_MUTEX ? is_owned && is_lock(profile, wait)
-                                               : is_owned;
+                                               : is_owned || (ended && has_thread_waker(ended));
     if (*ret_belongs && kind == FGPROF_KIND_MUTEX)
         err = accuse(profile, chained, sample);
     else if (*ret_belongs && kind == FGPROF_KIND_BLAME)

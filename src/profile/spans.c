@@ -105,6 +105,8 @@ static void add_wait(struct search *search, const struct profile_sample *sample,
     if (!wait)
         return;
     row->resource = strings_get(&profile->strings, wait->resource);
+    if (wait->waker)
+        row->waker = strings_get(&profile->strings, wait->waker);
     if (wait->owner_process == PROFILE_NO_OWNER)
         return;
     row->owner = strings_get(&profile->strings, wait->owner_name);

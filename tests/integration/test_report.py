@@ -15,8 +15,8 @@ PATH_KEYS = {"self_ns", "total_ns", "threads", "threads_never_moved", "pid", "ti
              "frames_omitted"}
 TIME_KEYS = {"running_ns", "runnable_ns", "waiting_ns", "idle_ns", "stopped_ns", "unknown_ns"}
 FINDING_KEYS = {"kind", "time_ns", "function", "text", "detail"}
-KEYS = {"version", "recording", "findings", "held_ns", "holders", "elapsed", "running_at_once_ns",
-        "on_cpu", "waiting", "idle", "processes", "threads_idle", "threads", "symbols_wanted", "next"}
+KEYS = {"version", "recording", "findings", "held_ns", "holders", "woken_ns", "wakers", "elapsed",
+        "running_at_once_ns", "on_cpu", "waiting", "idle", "processes", "threads_idle", "threads", "symbols_wanted", "next"}
 RECORDING_KEYS = {
     "command", "start_time_ns", "elapsed_ns", "period_ns", "seed", "ticks_planned", "ticks_taken",
     "ticks_late", "processes_seen", "threads_seen", "samples", "samples_cut", "samples_unnamed",

@@ -92,6 +92,8 @@ static void describe_span(FILE *to, const struct condition *condition,
     if (span->function &&
         (!condition->function || strcmp(span->function, condition->function) != 0))
         fprintf(to, " (at %s)", span->function);
+    if (span->resource && !span->owner && span->waker)
+        fprintf(to, ", waiting for %s, ended by \"%s\"", span->resource, span->waker);
     if (!span->resource || !span->owner)
         return;
     fprintf(to, ", waiting for %s, which \"%s\"", span->resource, span->owner);

@@ -132,7 +132,7 @@ static const struct top_column wait_columns[WAIT_COLUMNS] = {
     [WAIT_PART] = {"WAIT%", 7, ALWAYS, true},
     [WAIT_S] = {"WAIT s", 8, 50, true},
     [WAIT_RESOURCE] = {"WAITED FOR", 0, ALWAYS, false},
-    [WAIT_OWNER] = {"OWNER", 15, ALWAYS, false},
+    [WAIT_OWNER] = {"OWNER", 18, ALWAYS, false},
 };
 
 static uint64_t elapsed_of(const struct top_view *view)
@@ -273,7 +273,10 @@ void top_draw_waits(struct top_screen *screen, int y)
         put_number(&layout, line, WAIT_PART, 1, top_percent(screen, row->recent_ns));
         put_number(&layout, line, WAIT_S, 2, (double)row->all_ns / 1e9);
         put_cell(&layout, line, WAIT_RESOURCE, row->resource);
-        put_cell(&layout, line, WAIT_OWNER, row->owner ? row->owner : "not known");
+        char owner[64];
+        snprintf(owner, sizeof owner, "%s%s", row->is_waker && row->owner ? "woken by " : "",
+                 row->owner ? row->owner : "not known");
+        put_cell(&layout, line, WAIT_OWNER, owner);
     }
     free(rows);
 }

@@ -237,22 +237,27 @@ static size_t count_distinct(pid_t *tids, size_t count)
 }
 
 /* One owner's time is complete. */
-static void choose_owner(struct top_wait *row, const char *owner, uint64_t recent_ns,
+static void choose_owner(struct top_wait *row, const struct fgprof_wait *wait, uint64_t recent_ns,
                          uint64_t all_ns)
 {
+    const char *owner = wait->owner ? wait->owner : wait->waker;
     bool has_more = recent_ns != row->owner_recent_ns ? recent_ns > row->owner_recent_ns
                                                       : all_ns > row->owner_all_ns;
     if (!owner || !has_more)
         return;
     row->owner = owner;
+    row->is_waker = !wait->owner;
     row->owner_recent_ns = recent_ns;
     row->owner_all_ns = all_ns;
 }
 
 static bool is_same_owner(const struct fgprof_wait *left, const struct fgprof_wait *right)
 {
-    return left->owner && right->owner ? strcmp(left->owner, right->owner) == 0
-                                       : left->owner == right->owner;
+    const char *of_left = left->owner ? left->owner : left->waker;
+    const char *of_right = right->owner ? right->owner : right->waker;
+    if (!left->owner != !right->owner || !of_left != !of_right)
+        return false;
+    return !of_left || strcmp(of_left, of_right) == 0;
 }
 
 static bool is_same_resource(const struct fgprof_wait *left, const struct fgprof_wait *right)
@@ -289,7 +294,7 @@ static size_t sum_resource(const struct top_view *const views[3], struct wait_pl
         ret_row->all_ns += all;
         if (next + 1 == now->wait_count || !is_same_resource(wait + 1, head) ||
             !is_same_owner(wait + 1, wait)) {
-            choose_owner(ret_row, wait->owner, recent_ns, all_ns);
+            choose_owner(ret_row, wait, recent_ns, all_ns);
             recent_ns = all_ns = 0;
         }
     }

@@ -47,6 +47,7 @@ struct top_thread {
 struct top_wait {
     const char *resource;
     const char *owner;          /* which had it for most of the time; NULL: not known */
+    bool is_waker;              /* that is what ended the waits: no owner is known */
     size_t waiters;             /* threads that waited for it in the last second */
     uint64_t recent_ns, all_ns; /* of all threads together */
     uint64_t owner_recent_ns, owner_all_ns;

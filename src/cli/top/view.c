@@ -47,6 +47,10 @@ int top_compare_waits(const struct fgprof_wait *left, const struct fgprof_wait *
         order = compare_names(left->owner, right->owner);
     if (!order)
         order = (left->owner != NULL) - (right->owner != NULL);
+    if (!order && left->waker && right->waker)
+        order = compare_names(left->waker, right->waker);
+    else if (!order)
+        order = (left->waker != NULL) - (right->waker != NULL);
     if (!order)
         order = (left->tid > right->tid) - (left->tid < right->tid);
     return order ? order : strcmp(left->thread_name, right->thread_name);

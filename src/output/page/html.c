@@ -75,6 +75,7 @@ static bool *used_strings(const struct fgprof_profile *profile, const struct pro
     for (size_t i = 0; i < profile->wait_count; i++) {
         const struct profile_wait *wait = &profile->waits[i];
         used[wait->kind] = used[wait->resource] = used[wait->owner_name] = true;
+        used[wait->waker] = true;
     }
     return used;
 }
@@ -434,23 +435,45 @@ static void write_wait(const struct fgprof_profile *profile, const struct profil
     json_end(json, ']');
 }
 
+static void write_waker(const struct fgprof_profile *profile, const struct profile_wait *wait,
+                        struct json *json)
+{
+    bool tells_threads = profile->threads != FGPROF_THREADS_BY_NAME;
+    json_begin(json, NULL, '[');
+    if (wait->waker)
+        json_print(json, NULL, "%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%" PRIu32, wait->waker,
+                   wait->waker_process_plus_1, tells_threads ? wait->waker_tid : 0,
+                   wait->waker_stack_plus_1);
+    json_end(json, ']');
+}
+
 /* What threads waited for. "waits" has rows of
  *   kind, resource, and if there is an owner: its process, its name, its tid, its stack + 1, and
  *   the number + 1 of the earlier row that says what it waited for itself
- * with 0 for what is not known. "sample_waits" has for each sample the number + 1 of its row; 0:
- * its thread waited for nothing, or that is not known. */
+ * with 0 for what is not known. "wakers", if any is known, has for each of these rows what ended
+ * the wait, if that is known: its name, and if it is a thread that is sampled, its process + 1, its
+ * tid, its stack + 1. "sample_waits" has for each sample the number + 1 of its row; 0: its thread
+ * waited for nothing, or that is not known. */
 static void page_waits(const struct fgprof_profile *profile, const struct profile_view *view,
                        struct json *json)
 {
-    bool has_waits = false;
+    bool has_waits = false, has_wakers = false;
     for (size_t i = 0; i < view->sample_count && !has_waits; i++)
         has_waits = view->samples[i].wait_plus_1;
+    for (size_t i = 0; i < profile->wait_count && !has_wakers; i++)
+        has_wakers = profile->waits[i].waker;
     if (!has_waits)
         return;
     json_begin(json, "waits", '[');
     for (size_t i = 0; i < profile->wait_count; i++)
         write_wait(profile, &profile->waits[i], json);
     json_end(json, ']');
+    if (has_wakers) {
+        json_begin(json, "wakers", '[');
+        for (size_t i = 0; i < profile->wait_count; i++)
+            write_waker(profile, &profile->waits[i], json);
+        json_end(json, ']');
+    }
     json_begin(json, "sample_waits", '[');
     for (size_t i = 0; i < view->sample_count; i++)
         json_number(json, NULL, view->samples[i].wait_plus_1);

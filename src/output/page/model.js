@@ -171,7 +171,7 @@ function comparedSamples(samples, after, before, isNormalized) {
 // How much of the waits that are chosen is left out of the graph: that of owners that are not known.
 function unknownOwners(samples, filtered, choice) {
   return choice.waiting === 'blame'
-    ? samples.reduce((sum, sample, i) => sum + (filtered[i] && !sample.wait?.owner &&
+    ? samples.reduce((sum, sample, i) => sum + (filtered[i] && !sample.wait?.blamed &&
                                                 isOfWaits(sample, {...choice, waiting: 'wait'}) ? sample.time : 0), 0)
     : 0;
 }

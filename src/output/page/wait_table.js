@@ -100,8 +100,11 @@ class WaitTable {
   }
 
   ownerCell(row) {
-    const cell = element('td', '', {class: 'owner'}), [main] = row.owners;
-    if (!main)
+    const cell = element('td', '', {class: 'owner'}), [main] = row.owners, [waker] = row.wakers;
+    if (!main && waker)
+      cell.append('woken by ', this.graphButton(waker.name, row, waker.name),
+                  element('small', percent(waker.time / row.time)));
+    else if (!main)
       cell.append(element('span', 'not known', {class: 'nothing'}));
     else
       cell.append(this.graphButton(main.name, row, main.name),
@@ -110,7 +113,7 @@ class WaitTable {
   }
 
   graphButton(text, row, owner) {
-    const of = owner && ` in the hands of ${owner}`, isOwned = row.owned > 0;
+    const of = owner && ` in the hands of ${owner}`, isOwned = row.blamed > 0;
     const chosen = {resource: row.key, owner, isOwned, title: row.title};
     const button = element('button', text, {
       title: isOwned ? `Show what the owners of ${row.title} did${of}`
@@ -124,8 +127,11 @@ class WaitTable {
 
   detailsOf(row) {
     const cell = element('td', '', {colspan: '7'}), sides = element('div', '', {class: 'sides'});
-    sides.append(this.sideOf('Owners, while others waited', row, row.owners, true),
-                 this.sideOf('Waiters', row, row.waiters, false));
+    if (row.owners.length || !row.wakers.length)
+      sides.append(this.sideOf('Owners, while others waited', row, row.owners, true));
+    else
+      sides.append(this.sideOf('Woken by', row, row.wakers, false));
+    sides.append(this.sideOf('Waiters', row, row.waiters, false));
     cell.append(sides);
     return cell;
   }
@@ -142,7 +148,7 @@ class WaitTable {
       made.append(head, this.stacksOf(party));
     }
     if (parties.length > PARTIES_SHOWN)
-      made.append(moreText(parties.length - PARTIES_SHOWN, isOwners ? 'owners' : 'waiters'));
+      made.append(moreText(parties.length - PARTIES_SHOWN, isOwners ? 'owners' : 'of these'));
     if (isOwners && unknown > 0)
       made.append(element('p', `For ${this.amounts.after(unknown)} the owner is not known.`,
                           {class: 'more'}));

@@ -11,11 +11,13 @@ const LOCKS = ['mutex', 'read-write lock'];
 function linkWaits(recording) {
   const {raw, strings, samples} = recording;
   const isTold = raw.waits !== undefined && !recording.isOfTwo;
-  const waits = isTold ? raw.waits.map(row => waitOf(recording, row)) : [];
+  const waits = isTold ? raw.waits.map((row, i) => waitOf(recording, row, raw.wakers ? raw.wakers[i] : [])) : [];
   for (const wait of waits)
     wait.next = waits[wait.next - 1] || null; // what the owner waited for
   samples.forEach((sample, i) => {
     sample.wait = isTold ? waits[raw.sample_waits[i] - 1] || null : null;
+    if (sample.wait && !sample.wait.kind && !(sample.wait.waker && sample.wait.waker.isThread))
+      sample.wait = null; // it slept for a time, or what for is not known
     sample.resource = sample.wait && `${sample.wait.resource}\0${
       sample.wait.owner ? sample.wait.owner.process : sample.process}`;
   });
@@ -51,15 +53,24 @@ function groupUnnamed(samples, table) {
   }
 }
 
-function waitOf({raw, strings}, [kind, resource, process, name, tid, stackPlus1, next]) {
-  const isOwned = process !== undefined;
-  const [pid, program] = isOwned && raw.processes[process] || [0, 0];
-  const threadName = strings[name] || '';
+function partOf({raw, strings}, process, name, tid) {
+  const [pid, program] = raw.processes[process] || [0, 0], threadName = strings[name] || '';
+  return {threadName, tid, thread: tid ? `${threadName}/${tid}` : threadName,
+          process: pid ? `${strings[program]}/${pid}` : strings[program]};
+}
+
+// `blamed`: its owner, else the thread that ended it; null: none is known. `stack`: where that was; -1: not known.
+function waitOf(recording, [kind, resource, process, name, tid, stackPlus1, next], waker) {
+  const {strings} = recording, isOwned = process !== undefined;
+  const [wakerName, wakerProcessPlus1, wakerTid, wakerStackPlus1] = waker;
+  const owner = isOwned ? partOf(recording, process, name, tid) : null, isThread = wakerProcessPlus1 > 0;
+  const by = wakerName ? {...partOf(recording, wakerProcessPlus1 - 1, wakerName, wakerTid), isThread,
+                          stack: wakerStackPlus1 - 1} : null;
+  const isWoken = !owner && by !== null && isThread;
   return {
     kind: strings[kind], resource: strings[resource], next: isOwned ? next : 0,
-    stack: isOwned ? stackPlus1 - 1 : -1,
-    owner: isOwned ? {threadName, tid, thread: tid ? `${threadName}/${tid}` : threadName,
-                      process: pid ? `${strings[program]}/${pid}` : strings[program]} : null,
+    stack: isOwned ? stackPlus1 - 1 : isWoken ? by.stack : -1,
+    owner, waker: by, isWoken, blamed: isWoken ? by : owner,
   };
 }
 
@@ -67,11 +78,11 @@ function waitOf({raw, strings}, [kind, resource, process, name, tid, stackPlus1,
 // a circle each thread is there once.
 function chainOf(sample) {
   const chain = [], passed = [sample];
-  for (let {wait} = sample; wait && wait.owner && chain.length < CHAIN_MAX; wait = wait.next) {
-    if (chain.length && passed.some(thread => isSameThread(thread, wait.owner)))
+  for (let {wait} = sample; wait && wait.blamed && chain.length < CHAIN_MAX; wait = wait.next) {
+    if (chain.length && passed.some(thread => isSameThread(thread, wait.blamed)))
       break;
     chain.push(wait);
-    passed.push(wait.owner);
+    passed.push(wait.blamed);
   }
   return chain;
 }
@@ -85,7 +96,7 @@ function isSameThread(a, b) {
 // stay those of the sample.
 function blamed(sample) {
   const last = chainOf(sample).at(-1);
-  return last ? Object.assign(Object.create(sample), last.owner, {waiter: sample}) : sample;
+  return last ? Object.assign(Object.create(sample), last.blamed, {waiter: sample}) : sample;
 }
 
 // The path of a blamed sample, root first: the owner's stack, what it holds, the name of the thread
@@ -100,20 +111,22 @@ function blamePath(table, sample) {
   for (const wait of chainOf(waiter)) {
     parts.push([...placeOf(table, waiter.recording, wait), table.note(heldText(wait)),
                 table.threadOf(name)]);
-    name = wait.owner.threadName;
+    name = wait.blamed.threadName;
   }
   return parts.reverse().flat();
 }
 
 // An owner of anything else than a lock or a thread's end is a process.
-function placeOf(table, recording, {kind, stack}) {
+function placeOf(table, recording, {kind, stack, isWoken}) {
   if (stack >= 0)
     return table.pathOf({recording, stack});
-  const isThread = LOCKS.includes(kind) || kind === 'end of a thread';
+  const isThread = !isWoken && LOCKS.includes(kind) || kind === 'end of a thread';
   return [table.note(isThread ? NOT_SAMPLED : PLACE_NOT_KNOWN)];
 }
 
-function heldText({kind, resource}) {
+function heldText({kind, resource, isWoken}) {
+  if (isWoken)
+    return resource ? `[ends wait for ${resource}]` : '[ends wait]';
   return LOCKS.includes(kind) ? `[holds ${resource}]` : `[${resource}]`;
 }
 
@@ -123,9 +136,9 @@ function heldText({kind, resource}) {
 function isOfWaits({wait, resource}, {waiting, chosen}) {
   if (!waiting)
     return true;
-  return wait !== null && (waiting === 'wait' || wait.owner !== null) &&
+  return wait !== null && (waiting === 'wait' || wait.blamed !== null) &&
     (!chosen || (chosen.resource === resource &&
-                 (!chosen.owner || (wait.owner && nameOf(wait.owner) === chosen.owner))));
+                 (!chosen.owner || (wait.blamed && nameOf(wait.blamed) === chosen.owner))));
 }
 
 // For each node of blamed stacks, whether it is what an owner did, and not what the threads did that wait: it is
@@ -142,9 +155,9 @@ function ownersOf({tree, frames}, isInverted) {
 function waitingText(waiting, unknown, lost) {
   switch (waiting) {
   case 'wait': return ' Only waits for something that is known.';
-  case 'blame': return ' Only waits for a known owner: its stack, what it holds, and on that the ' +
+  case 'blame': return ' Only waits for a known owner, or that a known thread ended: its stack, what it holds, and on that the ' +
     'thread that waits, with its stack.' +
-    (unknown ? ` ${unknown} of the ${lost} lost are not here, as the owner was not known.` : '');
+    (unknown ? ` ${unknown} of the ${lost} lost are not here, as neither was known.` : '');
   default: return '';
   }
 }
@@ -179,9 +192,9 @@ function byTime(parties) {
   return [...parties.values()].sort((a, b) => b.time - a.time);
 }
 
-// Rows {key, kind, title, resources, process, time, owned, idle, waiters, owners, threads, place}: what has an owner
-// comes first, the most time first, and what idle threads alone wait for last; `owned` is the time for which the owner
-// is known.
+// Rows {key, kind, title, resources, process, time, owned, idle, waiters, owners, wakers, blamed, threads, place}: what has an
+// owner comes first, the most time first, and what idle threads alone wait for last; `owned` is the time for which the owner
+// is known, `blamed` that for which it or the thread that ended the wait is.
 function countWaits({samples, table}, kept) {
   const rows = new Map();
   samples.forEach((sample, i) => {
@@ -189,24 +202,27 @@ function countWaits({samples, table}, kept) {
     if (!wait || !kept[i])
       return;
     if (!rows.has(resource)) {
-      rows.set(resource, {key: resource, kind: wait.kind, title: waiter.groupTitle || wait.resource,
-                          resources: new Set(), time: 0, owned: 0, idle: 0, process: wait.owner ? wait.owner.process : waiter.process,
-                          waiters: new Map(), owners: new Map(), threads: new Set(), places: new Map()});
+      rows.set(resource, {key: resource, kind: wait.kind, title: waiter.groupTitle || wait.resource || '[not known]',
+                          resources: new Set(), time: 0, owned: 0, blamed: 0, idle: 0, process: wait.owner ? wait.owner.process : waiter.process,
+                          waiters: new Map(), owners: new Map(), wakers: new Map(), threads: new Set(), places: new Map()});
     }
     const row = rows.get(resource);
     row.time += time;
     row.idle += waiter.isOfIdleThread ? time : 0;
+    row.blamed += wait.blamed ? time : 0;
     row.resources.add(wait.resource);
     row.threads.add(waiter.thread);
     addTime(row.places, table.programPlaceOf(waiter.recording, waiter.stack), time);
     partyOf(row.waiters, nameOf(waiter)).add(waiter.thread, waiter.stack, time);
+    if (wait.waker)
+      partyOf(row.wakers, nameOf(wait.waker)).add(wait.waker.thread, wait.waker.stack, time);
     if (wait.owner) {
       row.owned += time;
       partyOf(row.owners, nameOf(wait.owner)).add(wait.owner.thread, wait.stack, time);
     }
   });
   return [...rows.values()].map(row => ({...row, place: largest(row.places), waiters: byTime(row.waiters),
-                                         owners: byTime(row.owners)}))
+                                         owners: byTime(row.owners), wakers: byTime(row.wakers)}))
     .sort((a, b) => (a.idle === a.time) - (b.idle === b.time) || (b.owned > 0) - (a.owned > 0) || b.time - a.time);
 }
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A thread that held a resource while others waited for it. */
+/* A thread that held a resource while others waited for it, or ended their waits. */
 struct holder {
     uint32_t resource, process, name;
     bool is_for_threads;
@@ -24,6 +24,8 @@ struct place {
 
 struct search {
     struct report *report;
+    struct report_holds
+        *holds; /* what is looked for: those of the report that are held, or woken */
     struct labelled_stack labelled;
     struct call_tree trees[2]; /* of the waiters and of the owners */
     struct holder *holders;
@@ -37,11 +39,12 @@ struct search {
 static int count_holder(struct search *search, const struct profile_wait *wait, uint64_t time_ns,
                         uint32_t *ret_holder)
 {
+    bool is_waker = search->holds == &search->report->woken;
     const struct holder holder = {
         .resource = wait->resource,
-        .process = wait->owner_process,
-        .name = wait->owner_name,
-        .is_for_threads = profile_wait_is_for_threads(search->report->profile, wait),
+        .process = is_waker ? wait->waker_process_plus_1 - 1 : wait->owner_process,
+        .name = is_waker ? wait->waker : wait->owner_name,
+        .is_for_threads = is_waker || profile_wait_is_for_threads(search->report->profile, wait),
     };
     int err =
         INDEX_INTERN(&search->holder_index, offsetof(struct holder, is_for_threads), &holder,
@@ -81,23 +84,35 @@ static bool is_for_end(const struct fgprof_profile *profile, const struct profil
                   resource_kind_name(RESOURCE_THREAD)) == 0;
 }
 
+/* Where the thread was that held the resource, or ended the wait; PROFILE_NO_STACK: not known.
+ * Returns false if the wait is not one of those that are looked for. */
+static bool find_stack(const struct search *search, const struct profile_wait *wait,
+                       uint32_t *ret_stack)
+{
+    bool has_owner = wait->owner_process != PROFILE_NO_OWNER;
+    *ret_stack = wait->owner_stack;
+    if (search->holds == &search->report->held)
+        return has_owner && !is_for_end(search->report->profile, wait);
+    *ret_stack = wait->waker_stack_plus_1 ? wait->waker_stack_plus_1 - 1 : PROFILE_NO_STACK;
+    return !has_owner && wait->waker_process_plus_1;
+}
+
 static int count_samples(struct search *search)
 {
     const struct fgprof_profile *profile = search->report->profile;
     int err = 0;
     for (size_t i = 0; i < profile->sample_count && !err; i++) {
         const struct profile_sample *sample = &profile->samples[i];
-        const struct profile_wait *wait = sample_wait(profile, sample);
-        uint32_t holder;
-        if (!wait || wait->owner_process == PROFILE_NO_OWNER || is_for_end(profile, wait) ||
-            !profile_keeps(profile, sample))
+        uint32_t holder, stack, wait_plus_1 = sample->wait_plus_1;
+        const struct profile_wait *wait = wait_plus_1 ? &profile->waits[wait_plus_1 - 1] : NULL;
+        if (!wait || !find_stack(search, wait, &stack) || !profile_keeps(profile, sample))
             continue;
-        search->report->held_ns += sample->time_ns;
+        search->holds->time_ns += sample->time_ns;
         err = count_holder(search, wait, sample->time_ns, &holder);
         if (!err)
             err = count_place(search, holder, false, sample->stack, sample->time_ns);
-        if (!err && wait->owner_stack != PROFILE_NO_STACK)
-            err = count_place(search, holder, true, wait->owner_stack, sample->time_ns);
+        if (!err && stack != PROFILE_NO_STACK)
+            err = count_place(search, holder, true, stack, sample->time_ns);
     }
     return err;
 }
@@ -135,14 +150,13 @@ static uint32_t next_holder(const struct search *search, const bool *is_taken)
 
 static int choose(struct search *search)
 {
-    struct report *report = search->report;
+    struct report_holds *holds = search->holds;
     bool *is_taken = calloc(search->holder_count + 1, sizeof *is_taken);
     int err = is_taken ? 0 : -ENOMEM;
-    while (!err && report->hold_count < REPORT_HOLDS_MAX &&
-           report->hold_count < search->holder_count) {
+    while (!err && holds->count < REPORT_HOLDS_MAX && holds->count < search->holder_count) {
         uint32_t number = next_holder(search, is_taken);
         const struct holder *holder = &search->holders[number];
-        struct report_hold *hold = &report->holds[report->hold_count++];
+        struct report_hold *hold = &holds->rows[holds->count++];
         is_taken[number] = true;
         *hold = (struct report_hold){.resource = holder->resource,
                                      .process = holder->process,
@@ -153,14 +167,14 @@ static int choose(struct search *search)
         if (!err)
             err = find_path(search, number, false, &hold->waiter_path);
     }
-    report->holds_left_out = search->holder_count - report->hold_count;
+    holds->left_out = search->holder_count - holds->count;
     free(is_taken);
     return err;
 }
 
-int report_find_holders(struct report *report)
+static int find(struct report *report, struct report_holds *holds)
 {
-    struct search search = {.report = report};
+    struct search search = {.report = report, .holds = holds};
     int err = count_samples(&search);
     if (!err)
         err = choose(&search);
@@ -172,4 +186,10 @@ int report_find_holders(struct report *report)
     free(search.places);
     index_free(&search.place_index);
     return err;
+}
+
+int report_find_holders(struct report *report)
+{
+    int err = find(report, &report->held);
+    return err ? err : find(report, &report->woken);
 }

@@ -166,18 +166,20 @@ static void put_paths(struct json *json, const struct report *report, enum repor
     json_end(json, '}');
 }
 
-static void put_holders(struct json *json, const struct report *report)
+static void put_holds(struct json *json, const struct report *report,
+                      const struct report_holds *holds, bool is_woken)
 {
     const struct strings *strings = &report->profile->strings;
-    json_number(json, "held_ns", report->held_ns);
-    json_begin(json, "holders", '[');
-    for (size_t i = 0; i < report->hold_count; i++) {
-        const struct report_hold *hold = &report->holds[i];
+    json_number(json, is_woken ? "woken_ns" : "held_ns", holds->time_ns);
+    json_begin(json, is_woken ? "wakers" : "holders", '[');
+    for (size_t i = 0; i < holds->count; i++) {
+        const struct report_hold *hold = &holds->rows[i];
         json_begin(json, NULL, '{');
         report_json_string(json, "resource", strings_get(strings, hold->resource), NAME_COLUMNS);
-        report_json_string(json, "owner", strings_get(strings, hold->owner_name), NAME_COLUMNS);
+        report_json_string(json, is_woken ? "waker" : "owner",
+                           strings_get(strings, hold->owner_name), NAME_COLUMNS);
         json_number(json, "time_ns", hold->time_ns);
-        json_string(json, "owner_path", hold->owner_path);
+        json_string(json, is_woken ? "waker_path" : "owner_path", hold->owner_path);
         json_string(json, "waiter_path", hold->waiter_path);
         json_end(json, '}');
     }
@@ -253,7 +255,8 @@ void report_json(const struct report *report, struct sink *sink)
     put_recording(&json, report);
     json_end(&json, '}');
     put_findings(&json, report);
-    put_holders(&json, report);
+    put_holds(&json, report, &report->held, false);
+    put_holds(&json, report, &report->woken, true);
     put_paths(&json, report, REPORT_ELAPSED, "elapsed", REPORT_PATHS_MAX);
     put_parallelism(&json, report->profile);
     put_paths(&json, report, REPORT_RUNNING, "on_cpu", REPORT_PATHS_MAX);

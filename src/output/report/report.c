@@ -333,9 +333,13 @@ void report_free(struct report *report)
         free(report->findings[i].text);
         free(report->findings[i].detail);
     }
-    for (size_t i = 0; i < report->hold_count; i++) {
-        free(report->holds[i].owner_path);
-        free(report->holds[i].waiter_path);
+    for (size_t i = 0; i < report->held.count; i++) {
+        free(report->held.rows[i].owner_path);
+        free(report->held.rows[i].waiter_path);
+    }
+    for (size_t i = 0; i < report->woken.count; i++) {
+        free(report->woken.rows[i].owner_path);
+        free(report->woken.rows[i].waiter_path);
     }
     free(report->uses);
     index_free(&report->use_index);

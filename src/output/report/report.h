@@ -93,13 +93,20 @@ struct report_finding {
     char *text, *detail; /* detail: NULL: none */
 };
 
-/* A thread that held what others waited for. */
+/* A thread that held what others waited for, or ended their waits for what nobody is known to have
+ * held. */
 struct report_hold {
     uint32_t resource, owner_name;  /* strings of the profile */
     uint32_t process;               /* the owner's */
     bool is_for_threads;            /* else the resource's name has the owner */
     uint64_t time_ns;               /* of all waiters */
     char *owner_path, *waiter_path; /* where they mostly were; "": not known */
+};
+
+struct report_holds {
+    struct report_hold rows[REPORT_HOLDS_MAX];
+    size_t count, left_out;
+    uint64_t time_ns; /* of all such waits */
 };
 
 /* A file whose symbols would name frames or complete stacks. */
@@ -128,9 +135,7 @@ struct report {
 
     struct report_finding findings[REPORT_FINDINGS_MAX];
     size_t finding_count;
-    struct report_hold holds[REPORT_HOLDS_MAX];
-    size_t hold_count, holds_left_out;
-    uint64_t held_ns; /* of all waits whose owner is known */
+    struct report_holds held, woken;
     struct report_module modules[REPORT_MODULES_MAX];
     size_t module_count, modules_left_out;
     uint32_t cut_note;    /* of most cut stacks: a string of the profile; "": none is cut */

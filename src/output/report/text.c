@@ -90,28 +90,39 @@ static void append_findings(struct buffer *buffer, const struct report *report)
     }
 }
 
-static void append_holders(struct buffer *buffer, const struct report *report)
+static void append_hold(struct buffer *buffer, const struct report *report,
+                        const struct report_hold *hold, bool is_woken)
 {
     const struct strings *strings = &report->profile->strings;
-    if (!report->hold_count)
-        return;
-    buffer_print(buffer, "\nBlocked by: %.2f s of waits with a known owner\n",
-                 report_seconds(report->held_ns));
-    for (size_t i = 0; i < report->hold_count; i++) {
-        const struct report_hold *hold = &report->holds[i];
-        buffer_print(buffer, "%8.2f s  ", report_seconds(hold->time_ns));
-        name_append_short(buffer, strings_get(strings, hold->resource), REPORT_FILE_COLUMNS);
-        if (hold->is_for_threads) {
-            buffer_puts(buffer, ", of thread \"");
-            name_append_short(buffer, strings_get(strings, hold->owner_name), REPORT_NAME_COLUMNS);
-            buffer_puts(buffer, "\"");
-        }
-        const char *unknown = hold->is_for_threads ? "not sampled then" : "place not known";
-        buffer_print(buffer, "\n     owner was in: %s\n     waiters are in: %s\n",
-                     *hold->owner_path ? hold->owner_path : unknown, hold->waiter_path);
+    const char *resource = strings_get(strings, hold->resource);
+    const char *unknown =
+        hold->is_for_threads && !is_woken ? "not sampled then" : "place not known";
+    buffer_print(buffer, "%8.2f s  ", report_seconds(hold->time_ns));
+    name_append_short(buffer, *resource ? resource : "[not known]", REPORT_FILE_COLUMNS);
+    if (hold->is_for_threads) {
+        buffer_puts(buffer, is_woken ? ", by thread \"" : ", of thread \"");
+        name_append_short(buffer, strings_get(strings, hold->owner_name), REPORT_NAME_COLUMNS);
+        buffer_puts(buffer, "\"");
     }
-    if (report->holds_left_out)
-        buffer_print(buffer, "  and %zu more\n", report->holds_left_out);
+    buffer_print(buffer, "\n     %s was in: %s\n     waiters are in: %s\n",
+                 is_woken ? "it" : "owner", *hold->owner_path ? hold->owner_path : unknown,
+                 hold->waiter_path);
+}
+
+static void append_holds(struct buffer *buffer, const struct report *report,
+                         const struct report_holds *holds)
+{
+    bool is_woken = holds == &report->woken;
+    if (!holds->count)
+        return;
+    buffer_print(buffer,
+                 is_woken ? "\nWoken by: %.2f s of waits without a known owner\n"
+                          : "\nBlocked by: %.2f s of waits with a known owner\n",
+                 report_seconds(holds->time_ns));
+    for (size_t i = 0; i < holds->count; i++)
+        append_hold(buffer, report, &holds->rows[i], is_woken);
+    if (holds->left_out)
+        buffer_print(buffer, "  and %zu more\n", holds->left_out);
 }
 
 /* The columns and a line for each path, and how many more there are. */
@@ -266,7 +277,8 @@ static void append_all(struct buffer *buffer, const struct report *report, size_
 {
     append_head(buffer, report);
     append_findings(buffer, report);
-    append_holders(buffer, report);
+    append_holds(buffer, report, &report->held);
+    append_holds(buffer, report, &report->woken);
     append_elapsed(buffer, report);
     append_thread_time(buffer, report, REPORT_RUNNING, "On a CPU", max);
     append_thread_time(buffer, report, REPORT_WAITING, "Waiting", max);

@@ -326,7 +326,7 @@ static void test_nothing_sampled(void **state)
     ASSERT_REPORT(*state, "\n  fgprof-c attach -p PID -d 30s -o wall.html\n");
     assert_lacks(*state, "Idle");
     assert_has(*state, FGPROF_REPORT_JSON,
-               "\"findings\":[],\"held_ns\":0,\"holders\":[],"
+               "\"findings\":[],\"held_ns\":0,\"holders\":[],\"woken_ns\":0,\"wakers\":[],"
                "\"elapsed\":{\"total_ns\":0,\"idle_ns\":0,\"paths_left_out\":0,\"paths\":[]},"
                "\"running_at_once_ns\":[],\"on_cpu\":");
 }
