@@ -18,7 +18,8 @@ enum wake_thread {
 #define WAKE_CHAIN_MAX 42
 
 struct wake_seen {
-    uint64_t departed_ns; /* which wait: as in struct record_seen */
+    uint64_t departed_ns; /* which wait: as in struct record_seen; 0: the one that it was in when
+                             the record began */
     enum wake_thread thread;
     pid_t process_id, tid; /* its ids; 0: it is not visible in our PID namespace */
     char name[THREAD_NAME_BYTES];

@@ -292,6 +292,9 @@ int count_book(const struct counter *counter, const struct observation *observat
     account->is_woken = was_here && observation->evidence == EVIDENCE_WOKEN;
     account->sleeps_on = false;
     account->wakers.departed_ns = 0;
+    if (observation->evidence != EVIDENCE_ASLEEP ||
+        !elapsed_ticks_is_same_wait(account, observation))
+        wakers_forget_before_record(&account->wakers);
     return err || observation->evidence == EVIDENCE_ASLEEP ? err
                                                            : end_wait(counter, observation, thread);
 }
@@ -456,7 +459,8 @@ int count_stack(const struct counter *counter, const struct observation *observa
     uint64_t sleeps =
         kind == ACCOUNT_ASLEEP && !counter->waits ? sleeps_take(&account->sleeps, observation) : 0;
     if (observation->evidence == EVIDENCE_ASLEEP && !counter->waits)
-        account->wakers.departed_ns = observation->record.departed_ns;
+        account->wakers.departed_ns =
+            observation->record.departed_ns ? observation->record.departed_ns : WAIT_BEFORE_RECORD;
     if (!may_have_owner) {
         err =
             wakers_place(&account->wakers, counter->results, account->wakers.departed_ns, &sample);

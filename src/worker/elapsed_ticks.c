@@ -63,8 +63,10 @@ int elapsed_ticks_take(struct results *results, struct counted_threads *threads,
     return err;
 }
 
-static bool is_same_wait(const struct thread_wait *wait, const struct observation *observation)
+bool elapsed_ticks_is_same_wait(const struct thread_account *account,
+                                const struct observation *observation)
 {
+    const struct thread_wait *wait = &account->wait;
     return wait->is_open && observation->now.has_activity &&
            wait->switches == observation->now.activity.switches;
 }
@@ -93,7 +95,7 @@ int elapsed_ticks_note_wait(struct results *results, const struct observation *o
                             struct counted_thread *thread, uint32_t sample)
 {
     struct thread_wait *wait = &thread->account.wait;
-    if (is_same_wait(wait, observation)) {
+    if (elapsed_ticks_is_same_wait(&thread->account, observation)) {
         elapsed_ticks_place_wait(results, thread, sample);
         return 0;
     }

@@ -15,6 +15,10 @@ int elapsed_ticks_begin(struct results *results, uint32_t process, pid_t pid, ui
 int elapsed_ticks_take(struct results *results, struct counted_threads *threads,
                        const struct message *message);
 
+/* Whether a thread that is seen asleep has slept on since elapsed_ticks_note_wait. */
+bool elapsed_ticks_is_same_wait(const struct thread_account *account,
+                                const struct observation *observation);
+
 /* The thread was seen asleep, and counted in `sample`. If it has slept on since the last call, this
  * is the same wait. Returns 0 or -ENOMEM. */
 int elapsed_ticks_note_wait(struct results *results, const struct observation *observation,

@@ -74,6 +74,14 @@ void wakers_settle(struct thread_wakers *wakers, const struct settlement *settle
     }
 }
 
+void wakers_forget_before_record(struct thread_wakers *wakers)
+{
+    for (unsigned i = 0; i < OPEN_WAITS_MAX; i++) {
+        if (wakers->open[i].departed_ns == WAIT_BEFORE_RECORD)
+            wakers->open[i] = (struct open_wait){0};
+    }
+}
+
 void wakers_forget(struct thread_wakers *wakers)
 {
     for (unsigned i = 0; i < OPEN_WAITS_MAX; i++)

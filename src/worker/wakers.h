@@ -29,11 +29,14 @@ struct ended_wait {
     struct waker waker;
 };
 
+/* In place of when it left its CPU: a wait that the record does not have, as it began before. */
+#define WAIT_BEFORE_RECORD 1
+
 /* Of a thread. Zeroed at first. */
 #define OPEN_WAITS_MAX 4
 #define ENDED_WAITS_MAX 2
 struct thread_wakers {
-    uint64_t departed_ns; /* the wait that it was last seen in; 0: none that the record knows */
+    uint64_t departed_ns; /* the wait that it was last seen in, or WAIT_BEFORE_RECORD; 0: none */
     struct open_wait open[OPEN_WAITS_MAX];
     struct ended_wait ended[ENDED_WAITS_MAX];
     unsigned next_open, next_ended; /* to be overwritten */
@@ -50,6 +53,9 @@ void wakers_note(struct thread_wakers *wakers, uint64_t departed_ns, uint32_t sa
 /* The thread's window of sleeps has closed. */
 void wakers_settle(struct thread_wakers *wakers, const struct settlement *settlements,
                    unsigned count);
+
+/* The thread's wait before the record is over, and nothing says how. */
+void wakers_forget_before_record(struct thread_wakers *wakers);
 
 /* Nothing that was counted so far moves any more. */
 void wakers_forget(struct thread_wakers *wakers);

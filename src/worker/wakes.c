@@ -151,6 +151,7 @@ int wake_end_wait(struct results *results, struct counted_thread *thread, uint64
 {
     struct thread_wakers *wakers = &thread->account.wakers;
     int err = 0;
+    departed_ns = departed_ns ? departed_ns : WAIT_BEFORE_RECORD;
     for (unsigned i = 0; i < OPEN_WAITS_MAX && !err; i++) {
         struct open_wait *open = &wakers->open[i];
         if (open->departed_ns != departed_ns)
@@ -158,6 +159,7 @@ int wake_end_wait(struct results *results, struct counted_thread *thread, uint64
         err = move(results, thread, open, waker);
         *open = (struct open_wait){0};
     }
-    wakers_note_ended(wakers, departed_ns, waker);
+    if (departed_ns != WAIT_BEFORE_RECORD)
+        wakers_note_ended(wakers, departed_ns, waker);
     return err;
 }

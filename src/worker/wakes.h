@@ -21,7 +21,7 @@ struct wake_causes {
 int wake_find_waker(struct results *results, struct kernel_names *names, struct wake_causes *causes,
                     const struct wake_seen *seen, uint32_t process, struct waker *ret_waker);
 
-/* The thread's wait has ended. Returns 0 or -ENOMEM. */
+/* The thread's wait has ended; `departed_ns` as in struct wake_seen. Returns 0 or -ENOMEM. */
 int wake_end_wait(struct results *results, struct counted_thread *thread, uint64_t departed_ns,
                   const struct waker *waker);
 

@@ -104,6 +104,10 @@ class Postgres:
         made.stdin.write(statements)
         made.stdin.flush()
 
+    def unlock(self):
+        self.sessions[0].stdin.write("commit;\n")
+        self.sessions[0].stdin.flush()
+
     def locks(self, is_granted):
         return self.ask("select count(*) from pg_locks where relation = 'accounts'::regclass and granted = "
                         f"{is_granted} and mode = 'AccessExclusiveLock'")
@@ -111,7 +115,8 @@ class Postgres:
 
 @contextlib.contextmanager
 def postgres_with_a_lock(world):
-    """postgres, one of whose sessions waits for a table that another has locked, with the sessions' process ids."""
+    """postgres, one of whose sessions waits for a table that another has locked: it, what ends the other's transaction,
+    and the sessions' process ids."""
     made = Postgres(world)
     initdb = made.start("initdb", "-D", "data", "-U", "test", "-A", "trust", "--no-sync", stdout=subprocess.DEVNULL)
     assert initdb.wait() == 0
@@ -126,7 +131,7 @@ def postgres_with_a_lock(world):
         wait_for(lambda: made.locks(False) == "1", "the wait")
         pids = [int(made.ask(f"select pid from pg_locks where relation = 'accounts'::regclass and granted = {granted}"))
                 for granted in (True, False)]
-        yield server, *pids
+        yield server, made.unlock, *pids
     finally:
         server.send_signal(signal.SIGQUIT)
         server.wait()

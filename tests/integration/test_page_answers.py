@@ -60,7 +60,7 @@ def test_first_screen_of_redis_under_load(world):
 def test_postgres_with_a_lock(world):
     """The waiting session is found by what it calls itself, and what it waits in; the one that has the lock is idle."""
     path = world.path("postgres.html")
-    with postgres_with_a_lock(world) as (server, holder, waiter):
+    with postgres_with_a_lock(world) as (server, _, holder, waiter):
         world.attach(server, "--children", "-q", "-o", path)
     browser = Browser(WIDTH, HEIGHT)
     try:

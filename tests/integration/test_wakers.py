@@ -2,8 +2,10 @@
 
 import collections
 import re
+import time
 
-from harness import folded, has
+from harness import folded, has, wait_until_sampling
+from servers import postgres_with_a_lock
 from test_capture import need_record
 from test_waits import converted, labels_of
 
@@ -52,8 +54,8 @@ def test_every_way_to_wake(world):
         assert known >= 0.97 * sum(wakers.values()), (kind, wakers)
         whole = sum(truth[kind].values())
         for waker in own:
-            # By chance, shares of some 2,500 samples differ by 1 point.
-            assert abs(wakers[waker] / known - truth[kind][waker] / whole) <= 0.04, (kind, waker, wakers, truth[kind])
+            # By chance, shares of some 2,500 samples differ by 1 point; more on a busy machine.
+            assert abs(wakers[waker] / known - truth[kind][waker] / whole) <= 0.06, (kind, waker, wakers, truth[kind])
             made = stacks[kind, waker]
             in_place = sum(count for stack, count in made.items() if "end_wait > wake_" in stack)
             assert in_place >= 0.95 * sum(made.values()), (waker, made)
@@ -114,3 +116,24 @@ def test_waker_outside(world):
             wakers[re.sub(r"\d+", "N", labels.get("waker", ""))] += count
     assert wakers["pythonN/N"] >= 0.9 * sum(wakers.values()), wakers
     assert not folded(converted(world, path, "--blame")), wakers
+
+
+def test_row_lock_of_postgres(world):
+    """No word in memory names the session that has the lock; the kernel knows who wakes the other one."""
+    need_record(world)
+    path = world.path("postgres.txt")
+    with postgres_with_a_lock(world) as (_, unlock, holder, waiter):
+        sampler = world.start("attach", "-p", f"{holder},{waiter}", "-d", "4s", "--capture=record", "-f", "text",
+                              "-o", path)
+        wait_until_sampling(sampler)
+        time.sleep(1.5)
+        unlock()
+        assert sampler.wait() == 0
+    wakers = collections.Counter()
+    for count, labels, stack in labels_of(open(path).read()):
+        if labels.get("pid") == str(waiter) and any("ProcSleep" in function for function in stack):
+            wakers[labels.get("waker"), labels.get("waker_stack", "").split(" > ")[-1]] += count
+    by_holder = sum(count for (waker, _), count in wakers.items() if waker == "postgres")
+    # It looks for a deadlock once it has waited for a second.
+    by_timer = sum(count for (waker, _), count in wakers.items() if waker == "timer")
+    assert by_holder >= 40 and by_holder + by_timer >= 0.9 * sum(wakers.values()), wakers

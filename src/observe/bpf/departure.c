@@ -72,7 +72,7 @@ static void read_wake(const struct switch_message *message, const struct clock_o
     past->woken_process_id = (pid_t)raw->process_id;
     past->woken_tid = (pid_t)raw->tid;
     *wake = (struct wake_seen){
-        .departed_ns = raw->out_ns + offsets->monotonic_ns,
+        .departed_ns = raw->out_ns ? raw->out_ns + offsets->monotonic_ns : 0,
         .process_id = past->departure.process_id,
         .tid = past->departure.tid,
         .chain_depth = raw->chain_depth < WAKE_CHAIN_MAX ? raw->chain_depth : WAKE_CHAIN_MAX,

@@ -103,7 +103,7 @@ enum switch_waker {
 /* The end of a wait that a tick found, by the thread that ran then. */
 #define SWITCH_CHAIN_MAX 42u
 struct switch_wake {
-    __u64 number, out_ns;  /* of the departure */
+    __u64 number, out_ns;  /* of the departure; 0: it was before its process was followed */
     __u32 tid, process_id; /* of the thread that was woken */
     __u32 waker;           /* enum switch_waker */
     __u32 chain_depth;

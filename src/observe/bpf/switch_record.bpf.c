@@ -83,8 +83,10 @@ struct {
 /* ---- Of a thread: one of two kinds of storage, by whether stacks are copied ---- */
 
 struct thread {
-    __u32 slot, generation; /* 0: it has no slot */
+    __u32 slot, generation; /* 0: it has no slot; `slot` is WAKE_TOLD then, or 0 */
 };
+/* What ended the wait that it was in when its process was followed has been told. */
+#define WAKE_TOLD 0xffffffffu
 
 struct {
     __uint(type, BPF_MAP_TYPE_TASK_STORAGE);
@@ -607,10 +609,26 @@ static __always_inline void read_chain(void *ctx, struct switch_wake *wake)
         wake->chain[i] = (__u32)chain->addresses[i];
 }
 
-/* `slot` is of the thread that is woken. */
-static __always_inline void fill_wake(void *ctx, struct switch_message *message,
-                                      struct task_struct *waker, const struct switch_slot *slot)
+/* `departure` is that of the thread that is woken; NULL: its wait began before it was followed. */
+static __always_inline void fill_woken(struct switch_wake *wake, const struct task_struct *woken,
+                                       const struct switch_departure *departure)
 {
+    wake->number = departure ? departure->number : 0;
+    wake->out_ns = departure ? departure->out_ns : 0;
+    wake->tid = tid_of(woken);
+    wake->process_id = process_id_of(woken);
+}
+
+struct wake_context {
+    void *ctx;
+    struct task_struct *waker, *woken;
+    const struct switch_departure *departure;
+};
+
+static __always_inline void fill_wake(const struct wake_context *context,
+                                      struct switch_message *message)
+{
+    struct task_struct *waker = context->waker;
     struct switch_departure *departure = &message->departure;
     struct switch_wake *wake = &message->wake;
     __u64 now_ns = bpf_ktime_get_ns();
@@ -628,36 +646,31 @@ static __always_inline void fill_wake(void *ctx, struct switch_message *message,
         read_words(departure->words, (const struct pt_regs *)bpf_task_pt_regs(waker));
     else
         __builtin_memset(departure->words, 0, sizeof departure->words);
-    wake->number = slot->departure.number;
-    wake->out_ns = slot->departure.out_ns;
-    wake->tid = slot->departure.tid;
-    wake->process_id = slot->departure.process_id;
+    fill_woken(wake, context->woken, context->departure);
     wake->waker = kind_of(waker);
     bpf_probe_read_kernel(wake->name, sizeof wake->name, waker->comm);
-    read_chain(ctx, wake);
+    read_chain(context->ctx, wake);
 }
 
-static __always_inline void send_wake_alone(void *ctx, struct task_struct *waker,
-                                            const struct switch_slot *slot)
+static __always_inline void send_wake_alone(const struct wake_context *context)
 {
     struct switch_message *message = bpf_ringbuf_reserve(&messages, sizeof *message, 0);
     if (!message) {
         count(&failures.wakes);
         return;
     }
-    fill_wake(ctx, message, waker, slot);
+    fill_wake(context, message);
     forget_stack(message);
     bpf_ringbuf_submit(message, BPF_RB_NO_WAKEUP);
 }
 
 /* The waker's copy of its stack was sent when it came back to its CPU. */
-static __always_inline void send_wake_with_stack(void *ctx, struct task_struct *waker,
+static __always_inline void send_wake_with_stack(const struct wake_context *context,
                                                  struct thread_with_stack *with_stack,
-                                                 const struct switch_slot *waker_slot,
-                                                 const struct switch_slot *slot)
+                                                 const struct switch_slot *waker_slot)
 {
     struct switch_message *message = &with_stack->message;
-    fill_wake(ctx, message, waker, slot);
+    fill_wake(context, message);
     message->slot = with_stack->thread.slot;
     message->generation = with_stack->thread.generation;
     forget_stack(message);
@@ -674,20 +687,19 @@ static __always_inline bool has_room_for_stacks(void)
            bpf_ringbuf_query(&messages, BPF_RB_RING_SIZE) / 2;
 }
 
-static __always_inline void tell_wake(void *ctx, const struct switch_slot *slot)
+static __always_inline void tell_wake(void *ctx, struct task_struct *woken,
+                                      const struct switch_departure *departure)
 {
     struct task_struct *waker = bpf_get_current_task_btf();
-    if (!stack_bytes || !is_followed(process_id_of(waker)) || !runs_user_code(waker) ||
-        !has_room_for_stacks()) {
-        send_wake_alone(ctx, waker, slot);
-        return;
-    }
-    struct thread *thread = thread_of(waker, 0);
+    const struct wake_context context = {ctx, waker, woken, departure};
+    bool may_have_stack = stack_bytes && is_followed(process_id_of(waker)) &&
+                          runs_user_code(waker) && has_room_for_stacks();
+    struct thread *thread = may_have_stack ? thread_of(waker, 0) : NULL;
     struct switch_slot *waker_slot = thread ? slot_of(thread) : NULL;
     if (waker_slot && waker_slot->departure.in_ns)
-        send_wake_with_stack(ctx, waker, with_stack_of(thread), waker_slot, slot);
+        send_wake_with_stack(&context, with_stack_of(thread), waker_slot);
     else
-        send_wake_alone(ctx, waker, slot);
+        send_wake_alone(&context);
 }
 
 /* Whether a tick found the thread asleep. */
@@ -769,11 +781,16 @@ int on_waking(__u64 *ctx)
     struct task_struct *task = (struct task_struct *)ctx[0];
     if (!is_followed(process_id_of(task)))
         return 0;
-    struct thread *thread =
-        thread_of(task, allocates_at_switch ? 0 : BPF_LOCAL_STORAGE_GET_F_CREATE);
-    struct switch_slot *slot = thread ? slot_of(thread) : NULL;
-    if (tells_wakes && slot && was_found(slot))
-        tell_wake(ctx, slot);
+    struct thread *thread = thread_of(task, BPF_LOCAL_STORAGE_GET_F_CREATE);
+    if (!thread || !tells_wakes)
+        return 0;
+    struct switch_slot *slot = slot_of(thread);
+    if (slot && was_found(slot)) {
+        tell_wake(ctx, task, &slot->departure);
+    } else if (!thread->generation && !thread->slot && task->mm) {
+        thread->slot = WAKE_TOLD;
+        tell_wake(ctx, task, NULL);
+    }
     return 0;
 }
 

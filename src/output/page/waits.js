@@ -157,7 +157,7 @@ function waitingText(waiting, unknown, lost) {
   case 'wait': return ' Only waits for something that is known.';
   case 'blame': return ' Only waits for a known owner, or that a known thread ended: its stack, what it holds, and on that the ' +
     'thread that waits, with its stack.' +
-    (unknown ? ` ${unknown} of the ${lost} lost are not here, as neither was known.` : '');
+    (unknown ? ` ${unknown} of the ${lost} lost are not here, as the owner was not known.` : '');
   default: return '';
   }
 }
