@@ -27,6 +27,9 @@
 /* The stack of a wait that is over can't be requested again, so more of it is read than is usually
  * needed. */
 #define PAST_STACK_BYTES (32u << 10)
+/* So many stacks of threads that end waits are read for each tick: thousands of waits may end at
+ * once. */
+#define WAKER_STACKS_MAX 128
 
 /* ---- Begin and end ---- */
 
@@ -164,6 +167,7 @@ int off_cpu_samples_publish(struct sampler *sampler)
     if (err || !samples->record)
         return err;
     uint64_t until_tick = clock_tick_at(clock, clock_now_ns(clock)) + TICKS_AHEAD;
+    samples->waker_stacks = 0;
     if (samples->published_tick + SWITCH_TICKS < until_tick)
         samples->published_tick = until_tick - SWITCH_TICKS;
     while (samples->published_tick < until_tick) {
@@ -356,7 +360,8 @@ static void find_waker(struct sampler *sampler, const struct past_departure *pas
     message->wake.is_sampled = true;
     waker->process = process->number;
     if (!thread || !is_here || !past->stack_bytes || !departure->registers.known ||
-        !program_is_current(process->program) || channel_is_behind(sampler->channel))
+        !program_is_current(process->program) || channel_is_behind(sampler->channel) ||
+        sampler->off_cpu.waker_stacks++ >= WAKER_STACKS_MAX)
         return;
     waker->thread = thread->number;
     waker->process_id = process->process.pid;

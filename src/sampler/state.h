@@ -57,6 +57,7 @@ struct off_cpu_samples {
     bool was_begun;          /* the record was opened, or refused */
     uint64_t published_tick; /* the last one */
     uint64_t without_stack;  /* ticks that were recorded without a usable stack */
+    unsigned waker_stacks;   /* of threads that ended waits, since the last tick */
 };
 
 struct sampler {
