@@ -37,7 +37,7 @@ _fgprof_c()
 {
     local commands="attach run top serve record dump convert diff report"
     local formats="folded pprof text html speedscope firefox raw report otlp"
-    local processes="-p --pid --pgrep --tid"
+    local processes="-p --pid --pgrep --cgroup --unit --container --tid"
     local threads="--children --thread"
     local ticks="-F --rate --seed --trace-ids --max-pause --capture"
     local duration="-d --duration"
@@ -99,7 +99,7 @@ _fgprof_c()
         return
         ;;
     --pgrep) COMPREPLY=($(compgen -W "$(_fgprof_c_names)" -- "$word")); return ;;
-    -d | --duration | -F | --rate | --seed | --label | --slow | --max-depth | --max-pause | --thread | --tid | --heap-rate | \
+    -d | --duration | -F | --rate | --seed | --label | --slow | --max-depth | --max-pause | --cgroup | --unit | --container | --thread | --tid | --heap-rate | \
         --listen | --max-seconds | --keep | --keep-memory | --trigger | --after | --cooldown | --max-files | \
         --push-every | --push-kinds | --push-spool-size | --tag | --service) return ;;
     esac

@@ -1,9 +1,11 @@
 #include "cli/select_pids.h"
+#include "cli/cgroup.h"
 #include "cli/options/values.h"
 #include "cli/targets.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 static bool attach(fgprof_recorder *recorder, pid_t pid)
 {
@@ -48,6 +50,21 @@ static bool attach_named(const struct cli_options *options, fgprof_recorder *rec
     return ok && targets->count;
 }
 
+/* Some processes of the group may belong to another user. The others are sampled. */
+static bool attach_group(const struct cli_options *options, fgprof_recorder *recorder,
+                         struct selected_pids *targets)
+{
+    pid_t *pids = NULL;
+    size_t count = 0;
+    bool ok = find_cgroup_processes(options->cgroup_by, options->cgroup, &pids, &count);
+    for (size_t i = 0; i < count && ok; i++) {
+        if (pids[i] != getpid() && !has(targets, pids[i]) && attach(recorder, pids[i]))
+            ok = add(targets, pids[i]);
+    }
+    free(pids);
+    return ok && targets->count;
+}
+
 static bool attach_processes(const struct cli_options *options, fgprof_recorder *recorder,
                              struct selected_pids *targets)
 {
@@ -55,6 +72,8 @@ static bool attach_processes(const struct cli_options *options, fgprof_recorder 
         if (!attach(recorder, options->pids[i]) || !add(targets, options->pids[i]))
             return false;
     }
+    if (options->cgroup && !attach_group(options, recorder, targets))
+        return false;
     return !options->pgrep || attach_named(options, recorder, targets);
 }
 

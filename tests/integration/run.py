@@ -32,6 +32,7 @@ MODULES = [
     "test_names", "test_kernel", "test_capture", "test_bad_cases", "test_run", "test_errors", "test_outputs", "test_lifecycle",
     "test_extremes", "test_coexistence", "test_programs", "test_symbols", "test_package",
     "test_compatibility", "test_go", "test_goroutines", "test_python", "test_steps", "test_jit", "test_mappings", "test_children", "test_choosing",
+    "test_cgroups",
     "test_containers", "test_timeline", "test_recordings", "test_golden", "test_object_outputs",
     "test_heap", "test_growth", "test_page", "test_page_answers", "test_page_choices", "test_page_difference", "test_page_time", "test_report", "test_dump",
     "test_waits", "test_wakers", "test_peers", "test_truth", "test_privileges", "test_reader", "test_record", "test_serve", "test_stays", "test_access", "test_push", "test_self",

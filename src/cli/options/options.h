@@ -3,6 +3,7 @@
 #define FGPROF_CLI_OPTIONS_OPTIONS_H
 
 #include "fgprof.h"
+#include "cli/cgroup.h"
 #include "cli/options/push.h"
 
 #include <stdbool.h>
@@ -34,6 +35,8 @@ struct cli_options {
     const char *command_name;
     pid_t *pids;
     size_t pid_count;
+    const char *cgroup; /* also all processes in it, and their descendants; NULL: not given */
+    enum cgroup_by cgroup_by;
     const char *pgrep; /* also processes with a matching name; NULL: not given */
     char **targets;    /* words that name processes: cli/targets.h adds these to `pids` */
     size_t target_count;

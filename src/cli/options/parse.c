@@ -190,7 +190,7 @@ static bool check_targets(struct cli_options *options)
         options->target_count = 0;
     }
     bool has_ids = options->pid_count || options->target_count;
-    if (!has_ids && !options->pgrep) {
+    if (!has_ids && !options->pgrep && !options->cgroup) {
         fprintf(stderr, "fgprof-c: no process given: give its name or id, as in %s redis-server\n",
                 options->command_name);
         return false;
@@ -199,7 +199,7 @@ static bool check_targets(struct cli_options *options)
         fprintf(stderr, "fgprof-c: --wait has no name to wait for: give --pgrep NAME\n");
         return false;
     }
-    if (options->waits_for_processes && has_ids) {
+    if (options->waits_for_processes && (has_ids || options->cgroup)) {
         fprintf(stderr, "fgprof-c: --wait is for one name: leave out other processes\n");
         return false;
     }

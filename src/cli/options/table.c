@@ -28,6 +28,31 @@ static bool set_pgrep(struct cli_options *options, const char *value)
     return *value || complain("name", value, "give a process name or a regular expression");
 }
 
+static bool choose_group(struct cli_options *options, enum cgroup_by by, const char *value)
+{
+    if (options->cgroup)
+        return complain("group", value, "give one of --cgroup, --unit and --container, once");
+    options->cgroup = value;
+    options->cgroup_by = by;
+    options->has_children = true;
+    return *value || complain("group", value, "give its name");
+}
+
+static bool set_cgroup(struct cli_options *options, const char *value)
+{
+    return choose_group(options, CGROUP_BY_PATH, value);
+}
+
+static bool set_unit(struct cli_options *options, const char *value)
+{
+    return choose_group(options, CGROUP_BY_UNIT, value);
+}
+
+static bool set_container(struct cli_options *options, const char *value)
+{
+    return choose_group(options, CGROUP_BY_CONTAINER, value);
+}
+
 static bool set_thread(struct cli_options *options, const char *value)
 {
     options->thread_regex = value;
@@ -449,6 +474,12 @@ const struct cli_option option_table[] = {
      "these processes; may be given more than once", true},
     {"pgrep", 0, "NAME", RUNNING, OPTIONS_WHICH, set_pgrep, 0,
      "all processes with a matching name, as in pgrep(1)", true},
+    {"cgroup", 0, "PATH", RUNNING, OPTIONS_WHICH, set_cgroup, 0,
+     "all processes in the control group, and descendants", false},
+    {"unit", 0, "NAME", RUNNING, OPTIONS_WHICH, set_unit, 0,
+     "the same, of a unit of systemd, such as redis.service", false},
+    {"container", 0, "ID", RUNNING, OPTIONS_WHICH, set_container, 0,
+     "the same, of a container: its id, or how that begins", false},
     {"children", 0, NULL, LOOKING, OPTIONS_WHICH, NULL, FLAG(has_children),
      "their descendants too, each as its own process", true},
     {"thread", 0, "REGEX", LOOKING, OPTIONS_WHICH, set_thread, 0,
