@@ -120,6 +120,32 @@ static void test_when_it_is_over(void **state)
     assert_false(window_is_over(window, UINT64_MAX));
 }
 
+static void test_ticks_move(void **state)
+{
+    struct window *window = *state;
+    struct window_part parts[WINDOW_ROWS_MAX];
+    assert_int_equal(window_move(window, 1, 2, 5), 0);
+    add(window, 1, 10);
+    assert_int_equal(window_move(window, 1, 2, 0), 0);
+    assert_int_equal(window_move(window, 3, 2, 4), 0);
+    assert_int_equal(window_move(window, 1, 2, 4), 4);   /* to a new row */
+    assert_int_equal(window_move(window, 1, 2, 100), 6); /* and all the rest */
+    assert_int_equal(window->count, 1);
+    assert_int_equal(window_move(window, 2, 3, 10), 10); /* the row changes its name */
+    add(window, 4, 30);
+    assert_int_equal(window_close(window, 5, 400, 80, parts), 2);
+    assert_true(parts[0].sample == 3 && parts[0].time_ns == 100 && parts[0].part_ns == 20);
+    assert_true(parts[0].ticks == 10 && parts[1].ticks == 30);
+    assert_true(parts[1].sample == 4 && parts[1].time_ns == 300 && parts[1].part_ns == 60);
+    /* The last row is left for the sample that closes the window. */
+    for (uint32_t i = 0; i < WINDOW_ROWS_MAX - 1; i++)
+        add(window, i, 2);
+    assert_int_equal(window_move(window, 0, 1000, 1), 0);
+    assert_int_equal(window_move(window, 0, 1, 1), 1);
+    assert_int_equal(window_move(window, 0, 1000, 1), 1);
+    assert_int_equal(window->count, WINDOW_ROWS_MAX - 1);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -130,6 +156,7 @@ int main(void)
         TEST(test_one_sample_needs_no_memory),
         TEST(test_parts_add_up),
         TEST(test_when_it_is_over),
+        TEST(test_ticks_move),
     };
     return cmocka_run_group_tests_name("window", tests, NULL, NULL);
 }

@@ -97,6 +97,34 @@ static void test_a_chain_of_blame(void **state)
                    "last;compute;[end of thread last];boss;work;[holds mutex g_lock];app;lock 7\n");
 }
 
+/* Nobody is known to have had what it waited for. */
+static void test_blame_of_what_ended_a_wait(void **state)
+{
+    (void)state;
+    struct profile_wait wait = {
+        .kind = make_string(profile, "semaphore"),
+        .resource = make_string(profile, "semaphore g_items"),
+        .owner_process = PROFILE_NO_OWNER,
+        .owner_stack = PROFILE_NO_STACK,
+        .waker = make_string(profile, "putter"),
+        .waker_process_plus_1 = 1,
+    };
+    uint32_t row, stack;
+    assert_int_equal(profile_add_stack(profile, &running, 1, &stack), 0);
+    wait.waker_stack_plus_1 = stack + 1;
+    assert_int_equal(profile_add_wait(profile, &wait, &row), 0);
+    for (size_t i = 0; i < profile->sample_count; i++) {
+        if (profile->samples[i].syscall_name && !profile->samples[i].wait_plus_1)
+            profile->samples[i].wait_plus_1 = row + 1;
+    }
+    make(FGPROF_KIND_BLAME);
+    assert_int_equal(fgprof_profile_set_folded_flags(profile, FGPROF_FOLDED_THREADS), 0);
+    assert_written(profile, FGPROF_FOLDED,
+                   "boss;[not sampled then];[holds mutex g_lock];app;lock 2\n"
+                   "boss;work;[holds mutex g_lock];app;lock 7\n"
+                   "putter;compute;[ends wait for semaphore g_items];app;lock 3\n");
+}
+
 #define COUNTED                                                                                    \
     "contentions: estimated from the kernel's count of context switches; delay: exact in each "    \
     "thread's total, with places that are sampled"
@@ -214,6 +242,7 @@ int main(void)
         WITH_PROFILE(test_who_is_waited_for),
         WITH_PROFILE(test_blame),
         WITH_PROFILE(test_a_chain_of_blame),
+        WITH_PROFILE(test_blame_of_what_ended_a_wait),
         WITH_PROFILE(test_contentions_as_text),
         WITH_PROFILE(test_block_as_text_has_no_zeros),
         WITH_PROFILE(test_delays_of_less_than_a_tick),

@@ -192,6 +192,49 @@ static void test_messages(void **state)
     assert_false(past_departure_read(&sent, sizeof sent, &none, &past));
 }
 
+static void test_wakes(void **state)
+{
+    (void)state;
+    const struct clock_offsets ahead = {.monotonic_ns = 1000};
+    const uint64_t first = 0xffffffff81000010;
+    struct past_departure past;
+    struct switch_message sent = {
+        .kind = SWITCH_MESSAGE_WAKE,
+        .departure = {.tid = 77, .process_id = 70},
+        .wake = {.out_ns = 5,
+                 .tid = 88,
+                 .process_id = 80,
+                 .waker = SWITCH_WAKER_KERNEL_THREAD,
+                 .chain_depth = UINT32_MAX,
+                 .chain_first = first},
+    };
+    memset(sent.wake.name, 'x', sizeof sent.wake.name); /* without an end */
+    sent.wake.chain[0] = (uint32_t)first;
+    sent.wake.chain[1] = (uint32_t)first - 0x20;
+    sent.wake.chain[2] = 0x20; /* of a module beyond the next 4 GiB */
+    assert_true(past_departure_read(&sent, sizeof sent, &ahead, &past));
+    assert_true(past.is_wake);
+    assert_int_equal(past.woken_tid, 88);
+    assert_int_equal(past.woken_process_id, 80);
+    assert_int_equal(past.wake.departed_ns, 1005);
+    assert_int_equal(past.wake.thread, WAKE_BY_KERNEL_THREAD);
+    assert_int_equal(past.wake.tid, 77);
+    assert_int_equal(past.wake.process_id, 70);
+    assert_string_equal(past.wake.name, "xxxxxxxxxxxxxxx");
+    assert_int_equal(past.wake.chain_depth, WAKE_CHAIN_MAX);
+    assert_true(past.wake.chain[0] == first && past.wake.chain[1] == first - 0x20);
+    assert_null(past.futex);
+    /* Its wait began before its process was followed. */
+    sent.wake.out_ns = 0;
+    sent.wake.waker = 1000;
+    assert_true(past_departure_read(&sent, sizeof sent, &ahead, &past));
+    assert_int_equal(past.wake.departed_ns, 0);
+    assert_int_equal(past.wake.thread, WAKE_BY_IDLE);
+    sent.kind = SWITCH_MESSAGE_PAST;
+    assert_true(past_departure_read(&sent, sizeof sent, &ahead, &past));
+    assert_false(past.is_wake);
+}
+
 static void test_frames_of_python(void **state)
 {
     (void)state;
@@ -231,6 +274,7 @@ int main(void)
         cmocka_unit_test(test_registers_in_a_call),
         cmocka_unit_test(test_32_bit_code_has_no_registers),
         cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_wakes),
         cmocka_unit_test(test_frames_of_python),
         cmocka_unit_test(test_generations),
     };
