@@ -461,14 +461,15 @@ int count_stack(const struct counter *counter, const struct observation *observa
     if (observation->evidence == EVIDENCE_ASLEEP && !counter->waits)
         account->wakers.departed_ns =
             observation->record.departed_ns ? observation->record.departed_ns : WAIT_BEFORE_RECORD;
-    if (!may_have_owner) {
+    if (!may_have_owner && kind == ACCOUNT_ASLEEP) {
         err =
             wakers_place(&account->wakers, counter->results, account->wakers.departed_ns, &sample);
         if (err)
             return err;
-        if (kind == ACCOUNT_ASLEEP)
-            wakers_note(&account->wakers, account->wakers.departed_ns, sample,
-                        observation->ticks + observation->missed_ticks, sleeps);
+        wakers_note(&account->wakers, account->wakers.departed_ns, sample,
+                    observation->ticks + observation->missed_ticks, sleeps);
+    }
+    if (!may_have_owner) {
         stack_table_count_sleeps(stacks, sample, sleeps);
         note_unowned(account, sample, sleeps);
         err = count_sample(counter, thread, kind, sample,

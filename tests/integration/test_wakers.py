@@ -44,7 +44,10 @@ def recorded(world, *options):
 def test_every_way_to_wake(world):
     need_record(world)
     path, done = recorded(world)
-    found, stacks = seen(converted(world, path, "-f", "text"))
+    text = converted(world, path, "-f", "text")
+    awake = [labels for _, labels, _ in labels_of(text) if "waker" in labels and labels["state"] != "sleeping"]
+    assert not awake, awake
+    found, stacks = seen(text)
     truth = measured(done.stdout)
     for kind in KINDS:
         wakers, own = found[kind], {f"{kind}-{i}" for i in range(3)}
