@@ -293,6 +293,8 @@ void stack_table_move(struct stack_table *table, uint32_t from, uint32_t to, uin
     source->count -= count;
     source->time_ns -= time_ns;
     source->part_ns -= part_ns;
+    if (!source->count && !source->time_ns)
+        source->joined_plus_1 = to + 1;
     touch(table, from);
     stack_table_count(table, to, count, time_ns, part_ns);
 }
@@ -348,6 +350,7 @@ static void move_samples(struct stack_table *table, const struct renumber *stack
         sample->labels.wait_plus_1 = renumber_plus_1(waits, sample->labels.wait_plus_1);
         sample->labels.label_set_plus_1 =
             renumber_plus_1(label_sets, sample->labels.label_set_plus_1);
+        sample->joined_plus_1 = renumber_plus_1(rows, sample->joined_plus_1);
         kept++;
     }
     renumber_move(rows, table->samples, sizeof *table->samples);

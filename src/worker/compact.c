@@ -41,6 +41,10 @@ static void each_of_account(struct thread_account *account, struct renumber *sam
     visit(samples, &account->last_sample);
     visit(samples, &account->unowned_sample);
     visit(samples, &account->awake_sample);
+    for (unsigned i = 0; i < OPEN_WAITS_MAX; i++) {
+        if (account->wakers.open[i].departed_ns)
+            visit(samples, &account->wakers.open[i].sample);
+    }
 }
 
 static void each_of_goroutines(struct program_goroutines *goroutines, struct renumber *samples,
@@ -298,6 +302,7 @@ static void forget_gone_threads(struct counted_threads *threads)
         ledger_begin(&account->ledger, 0, NULL);
         account->wait = (struct thread_wait){0};
         account->last_sample = account->unowned_sample = account->awake_sample = 0;
+        account->wakers = (struct thread_wakers){0};
     }
 }
 
@@ -314,7 +319,8 @@ static int follow_joined(struct results *results)
     struct renumber rows;
     int err = renumber_init(&rows, table->sample_count);
     for (uint32_t i = 0; i < table->sample_count && !err; i++) {
-        uint32_t joined_plus_1 = table->samples[i].joined_plus_1;
+        bool is_empty = counted_sample_is_empty(&table->samples[i]); /* and not in use again */
+        uint32_t joined_plus_1 = is_empty ? table->samples[i].joined_plus_1 : 0;
         rows.to[i] = joined_plus_1 ? joined_plus_1 - 1 : i;
         table->samples[i].joined_plus_1 = 0;
     }

@@ -4,7 +4,7 @@ import contextlib
 import os
 import time
 
-from harness import Missing, by_root, folded
+from harness import Skip, by_root, folded
 
 # Version 2 alone or beside version 1, or a hierarchy of version 1.
 ROOTS = ("/sys/fs/cgroup/unified", "/sys/fs/cgroup/systemd", "/sys/fs/cgroup")
@@ -26,7 +26,7 @@ def group(name):
             continue
         break
     else:
-        raise Missing("a control group that may be made")
+        raise Skip("no control group may be made")
     try:
         yield directory, "/" + path
     finally:

@@ -166,7 +166,8 @@ def test_files_and_memory_stay_bounded(world):
     seen = int(re.search(r"(\d+) processes seen", stderr)[1])
     # Enough of the many are seen; each lives for about a tick.
     assert seen > (ticks_planned(stderr) - ticks_late(stderr)) / 5, stderr
-    assert max(files) < 60, max(files)
+    # Some 55 of them are those of one program and of the record of switches.
+    assert max(files) < 100, max(files)
     if not world.is_sanitized:
         settled = memory[len(memory) // 3][1]
         assert memory[-1][1] - settled < 512 + 4 * seen, (settled, memory[-1], seen)

@@ -1,6 +1,7 @@
 """Who ended waits that nobody is known to have been able to end before, as the waiting program measured it."""
 
 import collections
+import json
 import re
 import time
 
@@ -47,6 +48,9 @@ def test_every_way_to_wake(world):
     text = converted(world, path, "-f", "text")
     awake = [labels for _, labels, _ in labels_of(text) if "waker" in labels and labels["state"] != "sleeping"]
     assert not awake, awake
+    # What moved to a sample with its waker is shown there in the order of time, too.
+    order = json.loads(world.fgprof("convert", path, "-f", "speedscope").stdout)
+    assert all(stack for profile in order["profiles"] for stack in profile["samples"])
     found, stacks = seen(text)
     truth = measured(done.stdout)
     for kind in KINDS:
@@ -63,7 +67,9 @@ def test_every_way_to_wake(world):
             in_place = sum(count for stack, count in made.items() if "end_wait > wake_" in stack)
             assert in_place >= 0.95 * sum(made.values()), (waker, made)
     timers = found["nobody"]
-    assert set(timers) <= {"timer", None}, timers
+    # The thread that makes it may still wake it while it begins.
+    others = sum(count for waker, count in timers.items() if waker not in ("timer", None))
+    assert others <= 0.003 * sum(timers.values()), timers
     assert timers["timer"] >= 0.97 * sum(timers.values()), timers
 
 

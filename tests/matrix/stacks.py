@@ -84,7 +84,7 @@ def of_fgprof(program, pid, *options, duration="100ms"):
     """({tid: {stack: count}}, {tid: thread's name}); each stack is a tuple of frames."""
     files = mapped_files(pid)
     done = subprocess.run([program, "attach", "-p", str(pid), "-d", duration, "--threads=tid", "-f",
-                           "text", "--no-demangle", *map(str, options)],
+                           "text", "--no-demangle", "--no-goroutines", *map(str, options)],
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True, timeout=HANGS_S)
     if done.returncode:
