@@ -74,6 +74,7 @@ PACKAGES = {
     "nginx": "nginx",
     "nodejs": "node",
     "openjdk-17-jdk-headless": "javac",
+    "patchelf": "patchelf",
     "pkgconf": "pkg-config",
     "procps": "ps",
     "prometheus": "prometheus",
