@@ -209,8 +209,10 @@ static void test_hostile_words(void **state)
                                                      : (uint32_t)random_number(round, j + 100 * i);
         }
         free(dump->threads);
+        free(dump->goroutines);
         dump->threads = NULL;
-        dump->thread_count = 0;
+        dump->goroutines = NULL;
+        dump->thread_count = dump->goroutine_count = 0;
         assert_int_equal(dump_complete(dump), 0);
         for (size_t i = 0; i < 2; i++) {
             assert_true(dump->threads[i].owner == DUMP_NOBODY);
