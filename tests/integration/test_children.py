@@ -145,7 +145,7 @@ def resident_kib(pid):
 
 
 def test_files_and_memory_stay_bounded(world):
-    """A thousand children one after the other: no more files are open than for one, and no more is
+    """A thousand children one after the other: hardly more files are open than for one, and no more is
     kept of each than its stacks and the mappings that they are in."""
     with world.running("family", "short", 1150, 12) as target:
         sampler = world.start("attach", "-p", target.pid, "--children", "-o",
@@ -166,8 +166,9 @@ def test_files_and_memory_stay_bounded(world):
     seen = int(re.search(r"(\d+) processes seen", stderr)[1])
     # Enough of the many are seen; each lives for about a tick.
     assert seen > (ticks_planned(stderr) - ticks_late(stderr)) / 5, stderr
-    # Some 55 of them are those of one program and of the record of switches.
-    assert max(files) < 100, max(files)
+    # Some 55 of them are those of one program and of the record of switches. Those of processes that
+    # have ended are closed some at a time.
+    assert max(files) < 300, max(files)
     if not world.is_sanitized:
         settled = memory[len(memory) // 3][1]
         assert memory[-1][1] - settled < 512 + 4 * seen, (settled, memory[-1], seen)

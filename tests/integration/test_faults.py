@@ -90,7 +90,9 @@ class Faulty:
         self.environment = {
             **os.environ, "FAULT_LOG": self.log, "FAULT_PROGRAM": "fgprof-c",
             "LD_PRELOAD": os.path.join(world.build, "tests/tools/libinject-faults.so"),
-            "ASAN_OPTIONS": "verify_asan_link_order=0:exitcode=99", "UBSAN_OPTIONS": "exitcode=99"}
+            "ASAN_OPTIONS": "verify_asan_link_order=0:exitcode=99", "UBSAN_OPTIONS": "exitcode=99",
+            # The loader's own, of libraries that are loaded when they are asked for.
+            "LSAN_OPTIONS": "suppressions=" + os.path.join(os.path.dirname(__file__), "loader.supp")}
         self.is_lasting = site is not None and site.lasting
         if site:
             lasting = "+" if site.lasting else ""
