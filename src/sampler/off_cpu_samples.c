@@ -410,9 +410,9 @@ static int take(void *argument, const struct past_departure *past)
 {
     struct sampler *sampler = argument;
     const struct departure *departure = &past->departure;
-    if (past->is_wake)
+    if (past->kind == SWITCH_MESSAGE_WAKE)
         return take_wake(sampler, past);
-    if (!departure->number)
+    if (past->kind == SWITCH_MESSAGE_SAMPLE)
         return take_sampled(sampler, past);
     struct observation observation = {
         .record.departed_ns = departure->out_ns,

@@ -119,8 +119,8 @@ bool past_departure_read(const void *data, size_t bytes, const struct clock_offs
     ret_past->futex = message.futex_bytes
                           ? (const unsigned char *)data + offsetof(struct switch_message, futex)
                           : NULL;
-    ret_past->is_wake = message.kind == SWITCH_MESSAGE_WAKE;
-    if (ret_past->is_wake)
+    ret_past->kind = (enum switch_message_kind)message.kind;
+    if (ret_past->kind == SWITCH_MESSAGE_WAKE)
         read_wake(&message, offsets, ret_past);
     ret_past->has_futex_before = message.futex_bytes == SWITCH_FUTEX_BYTES;
     return true;

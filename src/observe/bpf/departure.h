@@ -43,15 +43,15 @@ enum thread_state departure_state_at(const struct departure *departure, uint64_t
 void departure_registers(const __u64 words[SWITCH_WORDS], struct registers *ret_registers,
                          long *ret_syscall_number);
 
-/* A departure that spans ticks, and was over before anybody looked; or the end of a wait. */
+/* A departure that spans ticks, and was over before anybody looked; or what else the record tells.
+ */
 struct past_departure {
-    /* The end of the wait of this thread: all else is of the thread that woke it, as it was then.
-     * Its registers are known only if it runs code of a process. */
-    bool is_wake;
+    enum switch_message_kind kind;
+    /* SWITCH_MESSAGE_WAKE: the end of the wait of this thread. All else is of the thread that woke
+     * it, as it was then; its registers are known only if it runs code of a process. */
     pid_t woken_process_id, woken_tid;
     struct wake_seen wake;
-    struct departure departure; /* number 0: it is none, but the thread ran at out_ns, when it was
-                                   sampled; only its Python frames are known */
+    struct departure departure;
     uint64_t first_tick, last_tick; /* that it spans, of those published lately */
     uint32_t slot, generation;      /* as in struct slot_view */
     const unsigned char *stack;     /* what was at the stack pointer then */

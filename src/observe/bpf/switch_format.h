@@ -115,9 +115,9 @@ struct switch_wake {
 };
 
 enum switch_message_kind {
-    SWITCH_MESSAGE_PAST, /* a departure that was over before the reader came. Or, where its number
-                            is 0, the Python frames of a thread that was sampled while it ran, at
-                            out_ns */
+    SWITCH_MESSAGE_PAST,   /* a departure that was over before the reader came */
+    SWITCH_MESSAGE_SAMPLE, /* the Python frames of a thread that was sampled while it ran, at
+                              departure.out_ns */
     SWITCH_MESSAGE_WAKE, /* `departure` and stacks are those of the thread that woke another, as it
                             was then. Registers are 0 if it has none */
 };

@@ -751,7 +751,7 @@ int on_sample(void *ctx)
     forget_stack(message);
     fill_message(message, thread, slot);
     message->first_tick = message->last_tick = 0;
-    message->departure.number = 0;
+    message->kind = SWITCH_MESSAGE_SAMPLE;
     message->departure.out_ns = bpf_ktime_get_ns();
     copy_python(copy, slot);
     if (bpf_ringbuf_output(&messages, message, sizeof *message + SWITCH_STACK_BYTES_MAX,

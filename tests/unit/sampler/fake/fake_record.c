@@ -207,7 +207,6 @@ int __wrap_switch_record_drain(struct switch_record *record, switch_take_fn *tak
         const struct departure *departure = &thread->departures[thread->departures_told++];
         struct past_departure past = {
             .departure = *departure, .stack = stack, .stack_bytes = sizeof stack};
-        past.departure.number = thread->departures_told;
         if (!thread->process->is_recorded || !find_ticks(thread, departure, &past))
             continue;
         err = take(argument, &past);
