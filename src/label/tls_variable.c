@@ -24,17 +24,14 @@ struct definition {
 static size_t find_definitions(const struct space *space, const char *name, unsigned char type,
                                struct definition *ret_definitions, size_t max)
 {
-    const struct module *last = NULL;
+    struct module_walk walk = {0};
+    const struct mapping *mapping;
     size_t count = 0;
-    for (size_t i = 0; i < space->mapping_count && count < max; i++) {
-        const struct mapping *mapping = &space->mappings[i];
-        struct module *module = mapping->module;
-        if (!mapping->has_bias || !module || module == last ||
-            (type == STT_TLS && !module->tls.bytes))
-            continue;
-        last = module;
+    while (count < max && (mapping = space_next_module(space, &walk))) {
         struct dynamic_symbol symbol;
-        if (dynamic_symbol_find(module, name, type, &symbol))
+        if (type == STT_TLS && !mapping->module->tls.bytes)
+            continue;
+        if (dynamic_symbol_find(mapping->module, name, type, &symbol))
             ret_definitions[count++] = (struct definition){mapping, symbol.value};
     }
     return count;

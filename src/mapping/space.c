@@ -69,6 +69,18 @@ const struct mapping *space_find(struct space *space, uint64_t address)
     return space->last;
 }
 
+const struct mapping *space_next_module(const struct space *space, struct module_walk *walk)
+{
+    while (walk->next < space->mapping_count) {
+        const struct mapping *mapping = &space->mappings[walk->next++];
+        if (!mapping->has_bias || !mapping->module || mapping->module == walk->last)
+            continue;
+        walk->last = mapping->module;
+        return mapping;
+    }
+    return NULL;
+}
+
 /* Unwind tables lie next to the code that they describe, in mappings that are not executable and so
  * not in the table: the bias of the code's mapping finds them. */
 bool space_read_file(struct space *space, uint64_t address, void *buffer, size_t bytes)

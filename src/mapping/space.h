@@ -46,6 +46,16 @@ void mapping_drop(struct mapping *mapping);
 /* The mapping that holds `address`, or NULL. */
 const struct mapping *space_find(struct space *space, uint64_t address);
 
+/* Goes through the modules of a space by their first mappings whose bias is known. Zeroed at first.
+ */
+struct module_walk {
+    size_t next;
+    const struct module *last;
+};
+
+/* A mapping of the next module, or NULL. */
+const struct mapping *space_next_module(const struct space *space, struct module_walk *walk);
+
 /* Reads bytes of a mapped file at an address of the process, whether that part of the file is
  * executable or not. Returns false if no file has them. */
 bool space_read_file(struct space *space, uint64_t address, void *buffer, size_t bytes);

@@ -198,17 +198,14 @@ static bool look_into(struct module *module, uint64_t bias, pid_t tid,
 
 void go_find(struct space *space, pid_t tid, const struct stack_areas *areas, struct go *ret_go)
 {
-    const struct module *last = NULL;
-    for (size_t i = 0; i < space->mapping_count; i++) {
-        const struct mapping *mapping = &space->mappings[i];
-        *ret_go = (struct go){0};
-        if (!mapping->has_bias || !mapping->module || mapping->module == last)
-            continue;
-        last = mapping->module;
+    struct module_walk walk = {0};
+    const struct mapping *mapping;
+    *ret_go = (struct go){0};
+    while ((mapping = space_next_module(space, &walk))) {
         if (look_into(mapping->module, mapping->bias, tid, areas, ret_go))
             return;
+        *ret_go = (struct go){0};
     }
-    *ret_go = (struct go){0};
 }
 
 bool go_is_idle(const struct go *go, const uint64_t *addresses, size_t depth)

@@ -64,15 +64,12 @@ static bool look_into(struct module *module, uint64_t bias, pid_t tid,
 void python_find(struct space *space, pid_t tid, const struct stack_areas *areas,
                  struct python *ret_python)
 {
-    const struct module *last = NULL;
-    for (size_t i = 0; i < space->mapping_count; i++) {
-        const struct mapping *mapping = &space->mappings[i];
-        *ret_python = (struct python){0};
-        if (!mapping->has_bias || !mapping->module || mapping->module == last)
-            continue;
-        last = mapping->module;
+    struct module_walk walk = {0};
+    const struct mapping *mapping;
+    *ret_python = (struct python){0};
+    while ((mapping = space_next_module(space, &walk))) {
         if (look_into(mapping->module, mapping->bias, tid, areas, ret_python))
             return;
+        *ret_python = (struct python){0};
     }
-    *ret_python = (struct python){0};
 }
