@@ -1,5 +1,6 @@
 #include "runtime/go/find.h"
 #include "proc/memory.h"
+#include "runtime/go/reference.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -124,36 +125,6 @@ static bool is_list(const struct go_layout *layout, uint64_t address, pid_t tid,
     return seen > 0;
 }
 
-/* The addresses of data that the code at `code` may refer to end 4 bytes after an operand, or 5 or
- * 8 if a constant follows that (x86-64), or are made by two instructions (aarch64). What is there
- * tells whether it is one. */
-static uint64_t referred(const unsigned char *code, size_t bytes, size_t at, uint64_t address,
-                         unsigned way)
-{
-#ifdef __aarch64__
-    uint32_t page, next;
-    if (at % 4 || at + 8 > bytes || way)
-        return 0;
-    memcpy(&page, code + at, 4);
-    memcpy(&next, code + at + 4, 4);
-    if ((page & 0x9f000000) != 0x90000000) /* adrp; then add, or a load or store of a word */
-        return 0;
-    uint64_t pages = (page >> 5 & 0x7ffff) << 2 | (page >> 29 & 3);
-    uint64_t base = ((address + at) & ~(uint64_t)4095) + ((pages ^ 1 << 20) - (1 << 20)) * 4096;
-    bool is_add = (next & 0xffc00000) == 0x91000000;
-    return base + (next >> 10 & 4095) * (is_add ? 1 : sizeof(uint64_t));
-#else
-    static const unsigned constants[] = {0, 1, 4};
-    int32_t distance;
-    if (way >= sizeof constants / sizeof *constants || at + 4 > bytes)
-        return 0;
-    memcpy(&distance, code + at, 4);
-    return address + at + 4 + constants[way] + (uint64_t)(int64_t)distance;
-#endif
-}
-
-#define WAYS 3
-
 /* Finds allgs by the code of the function that appends to it: a stripped program has no other name
  * for it. */
 static uint64_t find_list(const struct go *go, const struct go_layout *layout,
@@ -166,9 +137,10 @@ static uint64_t find_list(const struct go *go, const struct go_layout *layout,
     if (!bytes || !module_read(go->module, adding->start, code, bytes))
         return 0;
     for (size_t at = 0; at < bytes; at++) {
-        for (unsigned way = 0; way < WAYS; way++) {
-            uint64_t data = referred(code, bytes, at, adding->start, way);
-            if (data % sizeof(uint64_t) == 0 && module_has_memory(go->module, data) &&
+        for (unsigned way = 0; way < REFERENCE_WAYS; way++) {
+            uint64_t data;
+            if (reference_may_be_at(code + at, bytes - at, adding->start + at, way, &data) &&
+                data % sizeof(uint64_t) == 0 && module_has_memory(go->module, data) &&
                 (data < adding->start || data >= adding->end) &&
                 is_list(layout, data + go->bias, tid, areas))
                 return data + go->bias;
