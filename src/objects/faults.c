@@ -44,8 +44,6 @@ static const uint64_t faults_per_s[PAGE_GROUPS] = {
 #define NO_FAULT UINT64_MAX
 /* By this time after a fault its record is in the ring. */
 #define KEPT_BACK_NS 1000000u
-/* So much a fault's time may be before that at which the program in the kernel has seen it. */
-#define CLOCK_TOLERANCE_NS 20000000u
 
 /* One in so many faults is seen. Programs fault in patterns; primes do not keep step with them. */
 static const uint32_t periods[] = {1, 5, 23, 101, 503, 2503};
@@ -138,8 +136,8 @@ static uint64_t parts_by(uint64_t limit)
  * do it as another profiler's event wants it: the last one that was opened, but for threads'
  * events, which come first (do_perf_sw_event in its kernel/events/core.c, where in newer kernels
  * perf_prepare_sample keeps what is filled in already). Then the ids are those of another PID
- * namespace, the time is another clock's, the stack is longer or shorter, and there may be more
- * behind all. Sets the process id to 0 if it can't be known. */
+ * namespace, the time is another clock's, which may be close to ours, the stack is longer or
+ * shorter, and there may be more behind all. Sets the process id to 0 if it can't be known. */
 static void correct(struct faults *faults, size_t number)
 {
     const struct events *events = &faults->events;
@@ -153,8 +151,7 @@ static void correct(struct faults *faults, size_t number)
             next->process_id = passed.process_id;
             next->tid = passed.tid;
         }
-        if (next->at_ns > passed.at_ns || passed.at_ns - next->at_ns > CLOCK_TOLERANCE_NS)
-            next->at_ns = passed.at_ns;
+        next->at_ns = passed.at_ns;
         ring->parts = parts_by(passed.limit);
     } else if (!is_known && faults->filter.passed) {
         next->process_id = 0;
