@@ -27,8 +27,7 @@
 /* The stack of a wait that is over can't be requested again, so more of it is read than is usually
  * needed. */
 #define PAST_STACK_BYTES (32u << 10)
-/* So many stacks of threads that end waits are read for each tick: thousands of waits may end at
- * once. */
+/* How many wakers' stacks are read for each tick: thousands of waits may end at once. */
 #define WAKER_STACKS_MAX 128
 
 /* ---- Begin and end ---- */
@@ -294,22 +293,35 @@ static void read_link(const struct sampled_process *process, struct observation 
     observation->wait.has_call = true;
 }
 
-static int tell_new(struct sampler *sampler, struct sampled_process *process, struct thread *thread,
-                    const struct past_departure *past, struct observation *observation,
-                    struct off_cpu_ticks ticks)
+/* Says how much of the thread's stacks is wanted, of later departures too. */
+static struct subject want_stacks(struct sampler *sampler, const struct sampled_process *process,
+                                  const struct thread *thread, const struct past_departure *past)
 {
     struct subject subject = subject_of(sampler, process, thread);
     record_source_want_stack(sampler->off_cpu.record, past->slot, past->generation, &subject);
     if (subject.stack_limit < PAST_STACK_BYTES)
         subject.stack_limit = PAST_STACK_BYTES;
-    const struct stack_place other = record_source_other_stack(past, &subject);
+    return subject;
+}
+
+static struct snapshot *take_snapshot(struct sampler *sampler, const struct past_departure *past,
+                                      const struct subject *subject)
+{
+    const struct stack_place other = record_source_other_stack(past, subject);
+    return snapshots_take(channel_snapshots(sampler->channel), subject->stack_limit, &other);
+}
+
+static int tell_new(struct sampler *sampler, struct sampled_process *process, struct thread *thread,
+                    const struct past_departure *past, struct observation *observation,
+                    struct off_cpu_ticks ticks)
+{
+    const struct subject subject = want_stacks(sampler, process, thread, past);
     /* It may be of the program that it has executed since, whose maps the next round has. */
     bool is_current = program_is_current(process->program);
     if (!is_current)
         process->program_checked_ns = 0;
     if (is_current && past->stack_bytes && past->departure.registers.known)
-        observation->snapshot =
-            snapshots_take(channel_snapshots(sampler->channel), subject.stack_limit, &other);
+        observation->snapshot = take_snapshot(sampler, past, &subject);
     if (!observation->snapshot) {
         sampler->off_cpu.without_stack += ticks.asleep + ticks.runnable;
         return 0;
@@ -331,13 +343,8 @@ static void read_waker(struct sampler *sampler, struct sampled_process *process,
                        struct thread *thread, const struct past_departure *past,
                        struct observation *waker)
 {
-    struct subject subject = subject_of(sampler, process, thread);
-    record_source_want_stack(sampler->off_cpu.record, past->slot, past->generation, &subject);
-    if (subject.stack_limit < PAST_STACK_BYTES)
-        subject.stack_limit = PAST_STACK_BYTES;
-    const struct stack_place other = record_source_other_stack(past, &subject);
-    waker->snapshot =
-        snapshots_take(channel_snapshots(sampler->channel), subject.stack_limit, &other);
+    const struct subject subject = want_stacks(sampler, process, thread, past);
+    waker->snapshot = take_snapshot(sampler, past, &subject);
     if (!waker->snapshot)
         return;
     record_source_read_past(past, &subject, waker);
