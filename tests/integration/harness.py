@@ -3,6 +3,7 @@
 import collections
 import contextlib
 import glob
+import json
 import os
 import re
 import shutil
@@ -235,6 +236,20 @@ def is_sampling(sampler):
 
 def wait_until_sampling(sampler):
     wait_for(lambda: is_sampling(sampler), "the sampling thread")
+
+
+def soak_until(target, least, kind):
+    """Waits until a soaking program has made so many of what it makes and ends."""
+    def are_enough():
+        target.stdin.write("\n")
+        target.stdin.flush()
+        return json.loads(target.stdout.readline())["count"] >= least
+    wait_for(are_enough, f"{least} {kind}", seconds=180)
+
+
+def kept_open(pid):
+    """(KiB of memory of its own, open files) of a process."""
+    return int(status_field(pid, "RssAnon").split()[0]), len(os.listdir(f"/proc/{pid}/fd"))
 
 
 def wait_for_switches(thread, times, what):

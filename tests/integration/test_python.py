@@ -163,10 +163,11 @@ def test_running_threads_are_not_stopped_for_their_frames(world):
     """Where the record is permitted, they are copied when the kernel samples."""
     need_record(world)
     with ready(interpreter("3.11"), program(world, "chains"), stdin=subprocess.PIPE) as target:
-        done = world.attach(target, "--on-cpu", "--capture=record", duration="4s")
+        done = world.attach(target, "--on-cpu", "--capture=record", duration="8s")
     sampled = re.search(r"by the kernel while running: (\d+) samples", done.stderr)
     paused = re.search(r"paused (\d+) times", done.stderr)
-    # Those of which the record has nothing yet are stopped.
+    # Those of which the record has nothing yet are stopped; and until the interpreter has been found,
+    # samples have no Python frames.
     assert int(sampled[1]) > 20 and (not paused or int(paused[1]) <= 4), done.stderr
     stacks = folded(done.stdout)
     in_python = sum(count for stack, count in stacks.items() if "work" in stack)

@@ -13,7 +13,7 @@ import tempfile
 import threading
 import time
 
-from harness import HANGS_S, alone, end, folded, need, status_field, tool, users_build, wait_for, wait_until_asleep
+from harness import HANGS_S, alone, end, folded, kept_open, need, soak_until, status_field, tool, users_build, wait_for, wait_until_asleep
 from webdriver import Browser
 
 
@@ -278,14 +278,9 @@ def grows_by(world, kind, warm_up, more, *arguments):
     with world.running("soak", kind, 300, stdin=subprocess.PIPE) as target, \
             serving(world, "-p", target.pid, "--keep", "1s", *arguments) as server:
         def look(least):
-            def are_enough():
-                target.stdin.write("\n")
-                target.stdin.flush()
-                return json.loads(target.stdout.readline())["count"] >= least
-            wait_for(are_enough, f"{least} {kind}", seconds=180)
+            soak_until(target, least, kind)
             text = server.text("/debug/fgprof?last=1s&format=text")
-            files = len(os.listdir(f"/proc/{server.sampler.pid}/fd"))
-            return int(status_field(server.sampler.pid, "RssAnon").split()[0]), files, text, server.kept()
+            return *kept_open(server.sampler.pid), text, server.kept()
         early_kb, early_files, _, early = look(warm_up)
         late_kb, late_files, text, late = look(warm_up + more)
         return late_kb - early_kb, late_files - early_files, text, {kind: late[kind] - early[kind] for kind in late}

@@ -1,12 +1,10 @@
 """What a recording keeps that begins nowhere but at its start: no more than --keep-memory."""
 
-import json
-import os
 import re
 import signal
 import subprocess
 
-from harness import folded, status_field, users_build, wait_for
+from harness import folded, kept_open, soak_until, users_build
 
 
 def grows_by(world, kind, warm_up, more, *arguments):
@@ -17,13 +15,8 @@ def grows_by(world, kind, warm_up, more, *arguments):
         sampler = world.start("attach", "-p", target.pid, "-o", output, "--keep-memory", 1, *arguments)
 
         def look(least):
-            def are_enough():
-                target.stdin.write("\n")
-                target.stdin.flush()
-                return json.loads(target.stdout.readline())["count"] >= least
-            wait_for(are_enough, f"{least} {kind}", seconds=180)
-            files = len(os.listdir(f"/proc/{sampler.pid}/fd"))
-            return int(status_field(sampler.pid, "RssAnon").split()[0]), files
+            soak_until(target, least, kind)
+            return kept_open(sampler.pid)
         early_kb, early_files = look(warm_up)
         late_kb, late_files = look(warm_up + more)
         sampler.send_signal(signal.SIGINT)
