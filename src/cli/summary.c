@@ -626,7 +626,7 @@ static void summarize_not_kept(const struct fgprof_summary *summary)
                 percent(summary->samples_not_kept, summary->samples));
 }
 
-/* What is kept of a large recording, or of one of which some is not: the kinds that matter. */
+/* How much memory of what a recording keeps, if it is much or if some did not fit. */
 static void summarize_memory(const fgprof_recorder *recorder, const struct fgprof_summary *summary)
 {
     char amount[32];

@@ -39,7 +39,7 @@ struct counted_stack {
 enum task_kind {
     TASK_THREAD,
     TASK_GOROUTINE, /* which is parked */
-    TASK_NONE,      /* a thread's that runs goroutines, and had none: it is not shown */
+    TASK_NONE,      /* a thread that had no goroutine to run: it is not shown */
 };
 
 /* What distinguishes samples of one stack. All fields have 32 bits, so that labels can be compared
@@ -137,9 +137,9 @@ int stack_table_in_wait(struct stack_table *table, uint32_t sample, uint32_t wai
 int stack_table_aside(struct stack_table *table, uint32_t sample, uint32_t aside,
                       uint32_t *ret_sample);
 
-/* Moves all that was counted for the sample to the one of what has ended that has this stack and,
- * but for that, these labels, and notes which one that is. Returns 0 or -ENOMEM, and then nothing
- * is moved. */
+/* Moves all that was counted for the sample to a row for what has ended, with this stack and
+ * otherwise these labels, and notes which row that is. Returns 0 or -ENOMEM, and then nothing is
+ * moved. */
 int stack_table_join_ended(struct stack_table *table, uint32_t sample, uint32_t stack,
                            const struct sample_labels *labels);
 

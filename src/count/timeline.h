@@ -88,7 +88,7 @@ void timeline_book(struct timeline *timeline, struct timeline_cursor *cursor, ui
 void timeline_give(struct timeline *timeline, struct timeline_cursor *cursor, uint32_t thread_name,
                    unsigned account, uint32_t sample);
 
-/* The thread's last run, if it was on this sample, was on that one. */
+/* Corrects the thread's last run: if it was on the sample `from`, it was on `to`. */
 void timeline_correct(struct timeline *timeline, const struct timeline_cursor *cursor,
                       uint32_t from, uint32_t to);
 

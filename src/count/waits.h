@@ -25,7 +25,7 @@ enum waker_kind {
     WAKER_TIMER,
     WAKER_NETWORK,
     WAKER_DISK,
-    WAKER_INTERRUPT, /* none of these, or not known of which of them */
+    WAKER_INTERRUPT, /* none of these, or it is not known which */
     WAKER_KIND_COUNT,
 };
 

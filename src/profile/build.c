@@ -414,7 +414,7 @@ static int add_samples(struct naming *naming)
         else
             naming->samples[i] = PROFILE_NO_SAMPLE;
     }
-    /* The order of time still has the sample that its figures have left. */
+    /* Timelines still refer to samples whose figures were all moved to another one. */
     for (size_t i = 0; i < table->sample_count && !err; i++) {
         uint32_t joined_plus_1 = table->samples[i].joined_plus_1;
         if (naming->samples[i] == PROFILE_NO_SAMPLE && joined_plus_1)

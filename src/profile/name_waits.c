@@ -328,7 +328,7 @@ int name_other_locks(struct fgprof_profile *profile)
     return err;
 }
 
-/* So many functions are named, from the innermost one. */
+/* How many functions are named, from the innermost one. */
 #define PATH_FUNCTIONS_MAX 6
 
 /* "main > put", or "... > handle > put". */

@@ -209,7 +209,7 @@ static int take(struct sampler *sampler, struct sampled_process *process,
                                   .goroutine = *goroutine};
     unsigned char *stack;
     int err = 0;
-    /* Its stack is about to be where it was. */
+    /* It stays where it was while its stack is moved. */
     if (where == GOROUTINE_MOVING && known->rest.id == goroutine->id)
         return 0;
     bool is_wanted = sampler->options->is_dump && where == GOROUTINE_ON_THREAD;

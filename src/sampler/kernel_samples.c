@@ -231,8 +231,8 @@ static void note(struct sampler *sampler, struct thread *thread)
         kernel->wanted_stack_limit = thread->wants.stack_limit;
 }
 
-/* Frames that the record was short of room for are missing once; a stack that is too deep for it is
- * so again. */
+/* If the record had no room for the frames, they are missing this once. If there are more than it
+ * copies, that will be so again: the thread is stopped from now on. */
 static int read_python(struct sampler *sampler, struct sampled_process *process,
                        struct thread *thread, const struct observation *observation)
 {

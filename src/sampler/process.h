@@ -82,7 +82,7 @@ struct sampled_goroutines {
     bool is_reading;   /* a pass is under way, and */
     size_t next;       /* continues there in the order */
     uint64_t pass_ns;  /* CLOCK_MONOTONIC: when that pass, or the last, began */
-    uint64_t told_ns;  /* up to when it was told that they are where they were */
+    uint64_t told_ns;  /* the worker knows that they have not moved up to then */
     bool has_read_all; /* a pass has ended */
     uint64_t left_out; /* goroutines beyond GOROUTINES_MAX */
     unsigned char *room;

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-/* So much of a function is searched for jumps. */
+/* How much of a function is searched for jumps. */
 #define CODE_BYTES_MAX (256u << 10)
 
 /* Reads where the caller's frame is at an address. Returns false if that is not known. */

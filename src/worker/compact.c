@@ -306,7 +306,8 @@ static void forget_gone_threads(struct counted_threads *threads)
     }
 }
 
-/* Those of a profile that begins at a checkpoint name processes, and are not joined. */
+/* Whether timelines move to joined samples. Those of a profile that begins at a checkpoint show
+ * processes one by one. */
 static bool timeline_follows(const struct results *results)
 {
     return !results->timeline.is_ring;

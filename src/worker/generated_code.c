@@ -184,7 +184,7 @@ int generated_update(struct generated_code *generated, struct unwinder *unwinder
     if (has_news)
         unwinder_forget(unwinder, *space);
     took_ns = thread_cpu_ns() - begin_ns;
-    /* Another process may say anything of the time that it took. */
+    /* The reader may claim any time, but can't have taken more than this. */
     uint64_t elapsed_ns = monotonic_ns() - now_ns;
     took_ns += reader_ns < elapsed_ns ? reader_ns : elapsed_ns;
     *reading = (struct throttle){now_ns, took_ns};

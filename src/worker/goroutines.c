@@ -218,7 +218,7 @@ static int take(struct program_goroutines *goroutines, const struct goroutine_me
     }
     struct counted_goroutine *goroutine = &goroutines->items[seen->number];
     count_until(goroutines, means->results, means->period_ns, goroutine, seen->before_ns);
-    /* A copy may have counted it for longer. */
+    /* If a copy was asked for since, time after the last reading is counted already. */
     uint64_t since_ns =
         goroutine->since_ns > seen->before_ns ? goroutine->since_ns : seen->before_ns;
     *goroutine = (struct counted_goroutine){.since_ns = since_ns};

@@ -29,10 +29,10 @@ struct ended_wait {
     struct waker waker;
 };
 
-/* In place of when it left its CPU: a wait that the record does not have, as it began before. */
+/* Stands for a wait that began before the record did. */
 #define WAIT_BEFORE_RECORD 1
 
-/* Of a thread. Zeroed at first. */
+/* What is known of how a thread's waits end. Zeroed at first. */
 #define OPEN_WAITS_MAX 4
 #define ENDED_WAITS_MAX 2
 struct thread_wakers {
@@ -46,18 +46,18 @@ struct thread_wakers {
 int wakers_place(const struct thread_wakers *wakers, struct results *results, uint64_t departed_ns,
                  uint32_t *sample);
 
-/* These are counted for a wait. If its waker is not known yet, they move when it is. */
+/* Notes what was counted for a wait. If its waker is not known yet, that moves once it is. */
 void wakers_note(struct thread_wakers *wakers, uint64_t departed_ns, uint32_t sample,
                  uint64_t ticks, uint64_t sleeps);
 
-/* The thread's window of sleeps has closed. */
+/* The window of the thread's sleeps has closed: notes which part of it open waits were given. */
 void wakers_settle(struct thread_wakers *wakers, const struct settlement *settlements,
                    unsigned count);
 
-/* The thread's wait before the record is over, and nothing says how. */
+/* The wait that the thread was in when the record began is over, and its waker is not known. */
 void wakers_forget_before_record(struct thread_wakers *wakers);
 
-/* Nothing that was counted so far moves any more. */
+/* What was counted so far stays where it is. */
 void wakers_forget(struct thread_wakers *wakers);
 
 /* The waker of the thread's wait is known. */

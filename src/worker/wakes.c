@@ -63,7 +63,8 @@ static int find_cause(struct kernel_names *names, struct wake_causes *causes,
     int err = kernel_names_write(names, &chain, functions);
     if (err)
         return err;
-    /* Each wake comes from there, so these names are not known. */
+    /* Every wake comes through a function with such a name: without one, the names are not known.
+     */
     if (!strstr(functions, "wake") && !strstr(functions, "ttwu"))
         *ret_kind = WAKER_UNKNOWN;
     else
@@ -109,7 +110,7 @@ int wake_find_waker(struct results *results, struct kernel_names *names, struct 
 
 /* ---- What moves ---- */
 
-/* What the thread's wait is counted for from now on. */
+/* From now on, ticks of the wait are counted for the sample `to`. */
 static void point(struct results *results, struct counted_thread *thread, uint32_t from,
                   uint32_t to)
 {

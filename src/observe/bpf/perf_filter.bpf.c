@@ -34,7 +34,7 @@ struct {
     __type(value, struct passed_faults);
 } passed SEC(".maps");
 
-/* What filter_by_process goes on with, if anything. */
+/* The program that filter_by_process goes on with, if there is one. */
 struct {
     __uint(type, BPF_MAP_TYPE_PROG_ARRAY);
     __uint(max_entries, 1);

@@ -78,8 +78,8 @@ struct switch_slot {
     __u32 wants_other; /* also keep the stack that the thread has left */
     struct switch_python python;
     struct switch_departure departure;
-    /* Of a thread that waits for a futex, as it was when the thread left: all of `futex`, or the
-     * last SWITCH_FUTEX_BYTES_FROM; 0: none. */
+    /* How much is known of the futex that the thread waits for, as it was when the thread left: all
+     * of `futex`, or the last SWITCH_FUTEX_BYTES_FROM; 0: nothing, or it waits for none. */
     __u32 futex_bytes;
     __u32 looked_departure; /* by the reader: the lower bits of the number of the last departure
                                that it found at a tick */

@@ -85,7 +85,7 @@ struct {
 struct thread {
     __u32 slot, generation; /* 0: it has no slot; `slot` is WAKE_TOLD then, or 0 */
 };
-/* What ended the wait that it was in when its process was followed has been told. */
+/* The thread was waiting when its process was first followed, and the end of that wait was told. */
 #define WAKE_TOLD 0xffffffffu
 
 struct {
@@ -586,7 +586,7 @@ static __always_inline void come_back(struct task_struct *task, __u64 now_ns)
 
 /* ---- Who wakes ---- */
 
-/* The program itself, whose code may be far from the kernel's. */
+/* The innermost function is this program, whose code may be far from the kernel's. */
 #define CHAIN_SKIPPED 1
 
 static __always_inline __u32 kind_of(const struct task_struct *task)
@@ -664,7 +664,8 @@ static __always_inline void send_wake_alone(const struct wake_context *context)
     bpf_ringbuf_submit(message, BPF_RB_NO_WAKEUP);
 }
 
-/* The waker's copy of its stack was sent when it came back to its CPU. */
+/* The waker runs, so its storage is free: what it had of its last departure was sent when it came
+ * back. */
 static __always_inline void send_wake_with_stack(const struct wake_context *context,
                                                  struct thread_with_stack *with_stack,
                                                  const struct switch_slot *waker_slot)
@@ -680,7 +681,7 @@ static __always_inline void send_wake_with_stack(const struct wake_context *cont
     forget_stack(message);
 }
 
-/* One thread may wake thousands at once: half of the room is for departures. */
+/* One thread may wake thousands at once: half of the room is kept for departures. */
 static __always_inline bool has_room_for_stacks(void)
 {
     return bpf_ringbuf_query(&messages, BPF_RB_AVAIL_DATA) <
@@ -772,9 +773,9 @@ int BPF_PROG(on_wakeup, struct task_struct *task)
     return 0;
 }
 
-/* It comes from the thread that wakes, and sched_wakeup may not. Kernels that allocate storage by
- * kmalloc (before 6.4) do so here: that may wake a thread of the kernel, which needs the lock of a
- * run queue that sched_switch holds. */
+/* The kernel calls it on the waker's CPU, and sched_wakeup maybe on another one. Kernels that
+ * allocate storage by kmalloc (before 6.4) do so here: that may wake a thread of the kernel, which
+ * needs the lock of a run queue that sched_switch holds. */
 SEC("tp_btf/sched_waking")
 int on_waking(__u64 *ctx)
 {

@@ -11,8 +11,8 @@
  *   - A thread that was off its CPU at a tick, but is back before the tick was acknowledged, is
  *     told of by a message, with the top of its stack as it was when it left.
  *   - A thread that was on a CPU at the tick has no departure that spans it.
- *   - If it is wanted, what ends a wait that a tick found is told of by a message, with the stack
- * of the thread that does so.
+ *   - If tells_wakes is set, a message tells what ended a wait that a tick found, with the stack of
+ *     the thread that did.
  *
  * Needs a kernel with BTF: 5.15 or later, and 5.18 on aarch64; CAP_BPF and CAP_PERFMON
  * (capabilities(7)). The kernel does not check whether the caller may read the processes as
@@ -98,12 +98,11 @@ void switch_record_acknowledge(struct switch_record *record, const struct slot_v
 /* Sets how much of a thread's stack is copied at its next departures, if any is, and whether the
  * stack that its frame pointers lead to is copied, too. The thread is the one with this slot in
  * this generation. */
+void switch_record_want_stack(const struct switch_record *record, uint32_t slot,
+                              uint32_t generation, size_t bytes, bool wants_other);
 /* The same for its Python frames; layout NULL: it has none. */
 void switch_record_want_python(const struct switch_record *record, uint32_t slot,
                                uint32_t generation, const struct python_thread *thread);
-
-void switch_record_want_stack(const struct switch_record *record, uint32_t slot,
-                              uint32_t generation, size_t bytes, bool wants_other);
 
 /* Whether the program for samples, below, copies the thread's Python frames. */
 bool switch_record_has_python(struct switch_record *record, pid_t tid);

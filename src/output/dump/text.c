@@ -133,7 +133,7 @@ static void put_goroutine(struct sink *sink, const struct fgprof_dump *dump,
     sink_put(sink, &buffer);
 }
 
-/* How many of the process's come next. */
+/* How many of the next threads are the process's. */
 static size_t count_threads(const struct fgprof_dump *dump, size_t at, pid_t process_id)
 {
     size_t end = at;

@@ -93,8 +93,8 @@ struct report_finding {
     char *text, *detail; /* detail: NULL: none */
 };
 
-/* A thread that held what others waited for, or ended their waits for what nobody is known to have
- * held. */
+/* A thread that held what others waited for; or, where nobody is known to have held it, that ended
+ * their waits. */
 struct report_hold {
     uint32_t resource, owner_name;  /* strings of the profile */
     uint32_t process;               /* the owner's */

@@ -46,7 +46,7 @@ static unsigned version_of(struct module *module)
 
 /* ---- Functions by name ---- */
 
-/* A thread that has no goroutine sleeps in one of these (runtime/proc.go). */
+/* A thread without a goroutine sleeps in one of these (runtime/proc.go). */
 static const char *const idle_names[] = {
     "runtime.schedule", "runtime.findRunnable",   "runtime.findrunnable", "runtime.stopm",
     "runtime.sysmon",   "runtime.templateThread", "runtime.stoplockedm",  "runtime.gcstopm",
@@ -55,7 +55,7 @@ _Static_assert(sizeof idle_names / sizeof *idle_names == GO_IDLE_FUNCTIONS_MAX, 
 
 #define NAME_BYTES_MAX 32 /* longer than all that are looked for */
 
-/* The name, cut; "" if it is not one of the runtime's. */
+/* Reads the name, cut to fit; "" if it is not that of a function of the runtime. */
 static void read_name(const struct pclntab *table, const struct pclntab_function *function,
                       char name[NAME_BYTES_MAX])
 {

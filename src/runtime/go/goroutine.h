@@ -45,13 +45,13 @@ enum goroutine_where {
 };
 enum goroutine_where goroutine_where(const struct goroutine *goroutine);
 
-/* Of one that is on a thread: whether it is in a system call or in C. */
+/* Whether a goroutine that is on a thread is in a system call or in C. */
 bool goroutine_is_in_call(const struct goroutine *goroutine);
 
-/* Of one that is parked: whether it waits for a thread only. */
+/* Whether a parked goroutine only waits for a thread. */
 bool goroutine_is_runnable(const struct goroutine *goroutine);
 
-/* Where a parked goroutine is, to know it again. */
+/* What shows whether a parked goroutine has run since. */
 struct goroutine_rest {
     uint64_t id, sp, pc, stack_high; /* id 0: it is not known to be parked */
     uint8_t status, reason, sequence;
