@@ -35,34 +35,39 @@ static bool add(struct selected_pids *targets, pid_t pid)
     return ok;
 }
 
-/* Some processes with a matching name may belong to another user. The others are sampled. */
+/* Attaches processes that were found, but this one. Some may belong to another user: the others are
+ * sampled. */
+static bool attach_found(fgprof_recorder *recorder, const pid_t *pids, size_t count,
+                         struct selected_pids *targets)
+{
+    bool ok = true;
+    for (size_t i = 0; i < count && ok; i++) {
+        if (pids[i] != getpid() && !has(targets, pids[i]) && attach(recorder, pids[i]))
+            ok = add(targets, pids[i]);
+    }
+    return ok && targets->count;
+}
+
 static bool attach_named(const struct cli_options *options, fgprof_recorder *recorder,
                          struct selected_pids *targets)
 {
     pid_t *pids = NULL;
     size_t count = 0;
-    bool ok = find_named_processes(options->pgrep, &pids, &count);
-    for (size_t i = 0; i < count && ok; i++) {
-        if (!has(targets, pids[i]) && attach(recorder, pids[i]))
-            ok = add(targets, pids[i]);
-    }
+    bool ok = find_named_processes(options->pgrep, &pids, &count) &&
+              attach_found(recorder, pids, count, targets);
     free(pids);
-    return ok && targets->count;
+    return ok;
 }
 
-/* Some processes of the group may belong to another user. The others are sampled. */
 static bool attach_group(const struct cli_options *options, fgprof_recorder *recorder,
                          struct selected_pids *targets)
 {
     pid_t *pids = NULL;
     size_t count = 0;
-    bool ok = find_cgroup_processes(options->cgroup_by, options->cgroup, &pids, &count);
-    for (size_t i = 0; i < count && ok; i++) {
-        if (pids[i] != getpid() && !has(targets, pids[i]) && attach(recorder, pids[i]))
-            ok = add(targets, pids[i]);
-    }
+    bool ok = find_cgroup_processes(options->cgroup_by, options->cgroup, &pids, &count) &&
+              attach_found(recorder, pids, count, targets);
     free(pids);
-    return ok && targets->count;
+    return ok;
 }
 
 static bool attach_processes(const struct cli_options *options, fgprof_recorder *recorder,
