@@ -113,10 +113,10 @@ static void find_stacks(const struct results *results, const struct renumber *sa
             renumber_keep(stacks, results->stacks.samples[i].stack);
     }
     for (size_t i = 0; i < results->waits.count; i++) {
-        if (renumber_of(waits, (uint32_t)i) != ROW_GONE)
-            renumber_keep(stacks, results->waits.rows[i].owner_stack);
-        if (renumber_of(waits, (uint32_t)i) != ROW_GONE)
-            renumber_keep(stacks, results->waits.rows[i].waker_stack_plus_1 - 1);
+        if (renumber_of(waits, (uint32_t)i) == ROW_GONE)
+            continue;
+        renumber_keep(stacks, results->waits.rows[i].owner_stack);
+        renumber_keep(stacks, results->waits.rows[i].waker_stack_plus_1 - 1);
     }
     for (size_t i = 0; i < results->deadlocks.row_count; i++)
         renumber_keep(stacks, results->deadlocks.rows[i].stack);
