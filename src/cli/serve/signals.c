@@ -2,12 +2,17 @@
 
 #include <signal.h>
 
+/* Tells the waiting thread that the session is over. pthread_cancel would load a library, and abort
+ * if that fails. */
+#define SIGNAL_OVER SIGRTMIN
+
 /* Signals that nohup(1) or a shell has made ignored stay so. */
 static void find_signals(sigset_t *signals)
 {
     static const int ending[] = {SIGINT, SIGTERM, SIGHUP};
     struct sigaction action;
     sigemptyset(signals);
+    sigaddset(signals, SIGNAL_OVER);
     for (size_t i = 0; i < sizeof ending / sizeof *ending; i++) {
         if (sigaction(ending[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
             sigaddset(signals, ending[i]);
@@ -17,6 +22,7 @@ static void find_signals(sigset_t *signals)
 void signals_block(void)
 {
     sigset_t signals;
+    signal(SIGNAL_OVER, SIG_DFL); /* it may have been inherited as ignored */
     find_signals(&signals);
     sigaddset(&signals, SIGCHLD);
     pthread_sigmask(SIG_BLOCK, &signals, NULL);
@@ -30,11 +36,12 @@ static void *wait_for_signals(void *context)
     int number;
     find_signals(&signals);
     sigwait(&signals, &number);
-    /* Its lock must not stay taken if we are cancelled. */
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    if (number == SIGNAL_OVER)
+        return NULL;
     session_stop(session);
-    pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
     sigwait(&signals, &number);
+    if (number == SIGNAL_OVER)
+        return NULL;
     signal(number, SIG_DFL);
     pthread_sigmask(SIG_UNBLOCK, &signals, NULL);
     raise(number);
@@ -48,6 +55,6 @@ int signals_begin(struct session *session, pthread_t *ret_thread)
 
 void signals_end(pthread_t thread)
 {
-    pthread_cancel(thread);
+    pthread_kill(thread, SIGNAL_OVER);
     pthread_join(thread, NULL);
 }

@@ -10,7 +10,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static sem_t is_in, may_go_on;
 static unsigned stops;
 
-/* Waits under its lock, where a thread can be cancelled, as the real one may. */
+/* Waits under its lock, as the real one may. */
 void session_stop(struct session *session)
 {
     (void)session;
@@ -41,7 +41,7 @@ static void test_a_signal_at_the_end(void **state)
         ;
     /* The session has ended: it waits for the lock, once this thread is gone. */
     assert_int_equal(pthread_create(&ending, NULL, end_signals, &signals), 0);
-    usleep(100000); /* long enough for it to be cancelled, if it can be */
+    usleep(100000); /* long enough to end the thread under its lock, if it can be */
     sem_post(&may_go_on);
     pthread_join(ending, NULL);
     assert_int_equal(stops, 1);
