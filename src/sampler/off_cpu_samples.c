@@ -379,12 +379,9 @@ static void find_waker(struct sampler *sampler, const struct past_departure *pas
     read_waker(sampler, process, thread, past, waker);
 }
 
-static int take_wake(struct sampler *sampler, const struct past_departure *past)
+static int tell_wake(struct sampler *sampler, const struct past_departure *past,
+                     const struct thread *thread)
 {
-    struct sampled_process *process = sampler_process(sampler, past->woken_process_id);
-    const struct thread *thread = process ? threads_find(&process->threads, past->woken_tid) : NULL;
-    if (!thread || !thread_is_counted(thread))
-        return 0;
     struct message message = {
         .kind = MESSAGE_WAKE,
         .wake = {.thread = thread->number, .tid = thread->tid, .seen = malloc(sizeof past->wake)},
@@ -402,6 +399,37 @@ static int take_wake(struct sampler *sampler, const struct past_departure *past)
         free(message.wake.seen);
     }
     return err;
+}
+
+/* The record does not know the departure of a wait that is older than itself, only its end. The
+ * last look, long ago perhaps, found the thread asleep: it has slept until now. */
+static int take_end_of_old_wait(struct sampler *sampler, struct sampled_process *process,
+                                struct thread *thread, uint64_t woken_ns)
+{
+    struct thread_schedule *schedule = &thread->schedule;
+    struct observation observation = {.record.woken_ns = woken_ns, .asleep.is_over = true};
+    const struct watch *watch = watches_get(&sampler->watches, thread->number);
+    uint64_t woken_tick = ticks_before(&sampler->clock, woken_ns);
+    if (!watch || thread->phase != PHASE_ASLEEP || woken_tick <= schedule->looked_tick)
+        return 0;
+    const struct off_cpu_ticks ticks = {.asleep = woken_tick - schedule->looked_tick};
+    listing_read_begin(sampler, process, thread);
+    schedule->looked_tick = schedule->asleep_since_tick = woken_tick;
+    int err = tell_same(sampler, process, thread, &observation, watch, ticks);
+    threads_forget_sleep(&process->threads, thread);
+    return err;
+}
+
+static int take_wake(struct sampler *sampler, const struct past_departure *past)
+{
+    struct sampled_process *process = sampler_process(sampler, past->woken_process_id);
+    struct thread *thread = process ? threads_find(&process->threads, past->woken_tid) : NULL;
+    if (!thread || !thread_is_counted(thread))
+        return 0;
+    int err = tell_wake(sampler, past, thread);
+    if (err || past->wake.departed_ns)
+        return err;
+    return take_end_of_old_wait(sampler, process, thread, past->departure.out_ns);
 }
 
 /* ---- What is over ---- */

@@ -169,7 +169,7 @@ def test_the_end_of_the_stall_is_in_the_file(world):
         tell(target, "stall 5000")  # longer than it takes to be seen twice
         path, reason = recorder.next_file()
         assert re.fullmatch(r".* for ([\d.]+ s|\d+ ms) \(at sleep_until\)", reason), reason
-        assert longest_in(world, path, "in_stall") > 4900
+        assert longest_in(world, path, "in_stall") > 4900, tool(world.program, "report", path)
         recorder.ends(1)
     for ending in "end", None:
         with stalling(world, "--trigger", STALL, "--after", "50s") as (target, recorder):

@@ -540,6 +540,44 @@ static void test_looks_after_a_long_sleep(void **state)
     assert_int_equal(told->ticks, 1);
 }
 
+/* How many ticks were told as asleep. */
+static uint64_t ticks_told_asleep(pid_t tid)
+{
+    const struct observation *told;
+    uint64_t ticks = 0;
+    while ((told = next_off(tid)))
+        ticks += told->ticks + told->before.asleep_ticks;
+    return ticks;
+}
+
+/* It sleeps since before the record, so it is looked at in few ticks, and only its waking is
+ * recorded. */
+static void test_the_end_of_a_wait_older_than_the_record(void **state)
+{
+    (void)state;
+    fake_thread(fake_process(PID), PID, FAKE_SLEEPS);
+    fake->options.capture = CAPTURE_RECORD;
+    fake->record_error = 0;
+    fake_begin();
+    struct fake_thread *thread = fake_find(PID);
+    uint64_t tick = 203;
+    take_ticks(1, tick);
+    for (unsigned looks = thread->looks; thread->looks == looks;)
+        take_tick(++tick, LATE_NS);
+    unsigned looks = thread->looks;
+    thread->old_wait_ends_ns = tick_ns(tick + 2) + 100;
+    fake_departs(thread, THREAD_SLEEPING, tick_ns(tick + 3) - 1000, 0, 0);
+    take_ticks(tick + 1, tick + 2);
+    assert_int_equal(thread->looks, looks); /* its turn is later */
+    assert_int_equal(ticks_told_asleep(PID), tick + 2);
+    take_tick(tick + 3, LATE_NS);
+    const struct observation *told = next_off(PID);
+    assert_non_null(told);
+    assert_int_equal(told->evidence, EVIDENCE_ASLEEP);
+    assert_int_equal(told->tick, tick + 3);
+    assert_int_equal(told->ticks + told->before.asleep_ticks, 1);
+}
+
 /* ---- Dropped ---- */
 
 /* It moved just when its tick was acknowledged. */
@@ -898,6 +936,7 @@ int main(void)
         TEST(test_woken_and_still_there),
         TEST(test_the_sleep_after_it_is_another),
         TEST(test_looks_after_a_long_sleep),
+        TEST(test_the_end_of_a_wait_older_than_the_record),
         TEST(test_a_message_for_a_tick_that_was_looked_at),
         TEST(test_a_message_from_before_the_last_look),
         TEST(test_a_thread_that_is_not_known_yet),

@@ -71,7 +71,9 @@ struct fake_thread {
     size_t departure_count;
     size_t departures_told; /* of so many it is known whether there is a message */
     uint64_t acknowledged_tick;
-    unsigned slips; /* it moves before its next proofs */
+    unsigned slips;            /* it moves before its next proofs */
+    uint64_t old_wait_ends_ns; /* it waits since before the record, and a timer wakes it then; 0:
+                                  never */
 };
 
 struct fake_process {

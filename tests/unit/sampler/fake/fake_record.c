@@ -196,11 +196,31 @@ static struct fake_thread *first_over(void)
     return first;
 }
 
+static int tell_ends_of_old_waits(switch_take_fn *take, void *argument)
+{
+    int err = 0;
+    for (size_t i = 0; i < fake->thread_count && !err; i++) {
+        struct fake_thread *thread = &fake->threads[i];
+        if (!by_now(thread->old_wait_ends_ns))
+            continue;
+        const struct past_departure past = {
+            .kind = SWITCH_MESSAGE_WAKE,
+            .woken_process_id = thread->process->pid,
+            .woken_tid = thread->tid,
+            .wake = {.thread = WAKE_BY_IDLE},
+            .departure = {.out_ns = thread->old_wait_ends_ns},
+        };
+        thread->old_wait_ends_ns = 0;
+        err = take(argument, &past);
+    }
+    return err;
+}
+
 int __wrap_switch_record_drain(struct switch_record *record, switch_take_fn *take, void *argument)
 {
     static unsigned char stack[64];
     struct fake_thread *thread;
-    int count = 0, err = 0;
+    int count = 0, err = tell_ends_of_old_waits(take, argument);
     (void)record;
     memset(stack, FAKE_STACK_BYTE, sizeof stack);
     while (!err && !fake->holds_messages && (thread = first_over())) {
