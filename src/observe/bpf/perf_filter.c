@@ -13,11 +13,8 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
-#ifdef __aarch64__
-#include "observe/bpf/aarch64/perf_filter.skel.h"
-#else
-#include "observe/bpf/x86_64/perf_filter.skel.h"
-#endif
+
+#include "observe/bpf/perf_filter.skel.h"
 
 /* The inode of the first PID namespace (PROC_PID_INIT_INO, include/linux/proc_ns.h). */
 #define FIRST_PID_NAMESPACE 0xEFFFFFFCu

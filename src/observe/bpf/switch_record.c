@@ -15,11 +15,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#ifdef __aarch64__
-#include "observe/bpf/aarch64/switch_record.skel.h"
-#else
-#include "observe/bpf/x86_64/switch_record.skel.h"
-#endif
+
+#include "observe/bpf/switch_record.skel.h"
 
 #define NO_SLOT UINT32_MAX
 #define READS_MAX 1000
