@@ -9,6 +9,7 @@
 
 #include <alloca.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
@@ -53,7 +54,28 @@ static int open_record(const struct switch_options *options, struct switch_recor
     return err;
 }
 
-/* The child begins when it has read a byte. */
+static void rest(void)
+{
+    const struct timespec soon = {0, 200000};
+    nanosleep(&soon, NULL);
+}
+
+static bool is_asleep(pid_t pid)
+{
+    char path[64], text[256];
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    ssize_t bytes = read(fd, text, sizeof text - 1);
+    close(fd);
+    assert_true(bytes > 0);
+    text[bytes] = '\0';
+    const char *name_end = strrchr(text, ')'); /* proc_pid_stat(5) */
+    return name_end && !strncmp(name_end, ") S", 3);
+}
+
+/* The child begins when it has read a byte. It sleeps until then: before Linux 6.4 a thread is
+ * recorded once it has been woken. */
 static pid_t start_child(child_fn *run, int *ret_to_child)
 {
     int fds[2];
@@ -73,6 +95,8 @@ static pid_t start_child(child_fn *run, int *ret_to_child)
     }
     assert_true(pid > 0);
     close(fds[0]);
+    while (!is_asleep(pid))
+        rest();
     *ret_to_child = fds[1];
     return pid;
 }
@@ -115,10 +139,11 @@ static void teardown(struct world *world)
     munmap(shared, sizeof *shared);
 }
 
-static void rest(void)
+static bool sleeps_in(const struct slot_view *view, long call, uint64_t argument)
 {
-    const struct timespec soon = {0, 200000};
-    nanosleep(&soon, NULL);
+    const struct departure *departure = &view->departure;
+    return !departure->in_ns && departure->state == THREAD_SLEEPING &&
+           departure->syscall_number == call && departure->registers.call_arguments[2] == argument;
 }
 
 /* Waits until the thread sleeps in this call with this third argument, and has not moved. */
@@ -126,11 +151,16 @@ static void await_sleep(const struct world *world, pid_t tid, long call, uint64_
                         struct slot_view *ret_view)
 {
     uint64_t until_ns = monotonic_ns() + HANGS_NS;
-    while (switch_record_read(world->record, tid, ret_view) || ret_view->departure.in_ns ||
-           ret_view->departure.state != THREAD_SLEEPING ||
-           ret_view->departure.syscall_number != call ||
-           ret_view->departure.registers.call_arguments[2] != argument) {
-        assert_true(monotonic_ns() < until_ns);
+    const struct departure *departure = &ret_view->departure;
+    int err;
+    while ((err = switch_record_read(world->record, tid, ret_view)) ||
+           !sleeps_in(ret_view, call, argument)) {
+        if (monotonic_ns() > until_ns)
+            fail_msg("read: %d; departure %llu, state %d, call %ld with %llu, back at %llu", err,
+                     (unsigned long long)departure->number, departure->state,
+                     departure->syscall_number,
+                     (unsigned long long)departure->registers.call_arguments[2],
+                     (unsigned long long)departure->in_ns);
         rest();
     }
 }
@@ -903,6 +933,16 @@ static int take_wake(void *argument, const struct past_departure *past)
     return 0;
 }
 
+/* The child has begun to sleep while it is followed: the end of the wait before that was told. */
+static struct world setup_asleep(struct slot_view *ret_view)
+{
+    const struct switch_options options = {.stack_bytes = 512, .tells_wakes = true};
+    struct world world = setup_followed(&options, sleep_often);
+    await_sleep(&world, world.pid, SYS_read, 1, ret_view);
+    assert_int_equal(drain(&world).count, 1);
+    return world;
+}
+
 /* The thread is woken by this one. */
 static void check_wake(const struct world *world, const struct slot_view *view, bool has_stack)
 {
@@ -928,9 +968,9 @@ static void check_wake(const struct world *world, const struct slot_view *view, 
 static void test_what_ends_a_wait_is_told(void **state)
 {
     (void)state;
-    const struct switch_options options = {.stack_bytes = 512, .tells_wakes = true};
-    struct world world = setup_followed(&options, sleep_often);
-    struct slot_view view = sleep_through(&world, 1, 1, 1);
+    struct slot_view view;
+    struct world world = setup_asleep(&view);
+    sleep_through(&world, 1, 1, 1);
     check_wake(&world, &view, false);
     /* Also if the reader has seen it asleep at all ticks. */
     await_sleep(&world, world.pid, SYS_read, 2, &view);
@@ -954,13 +994,11 @@ static void test_what_ends_a_wait_is_told(void **state)
 static void test_a_waker_is_told_with_its_stack(void **state)
 {
     (void)state;
-    const struct switch_options options = {.stack_bytes = 512, .tells_wakes = true};
-    struct world world = setup_followed(&options, sleep_often);
     struct slot_view view, own;
+    struct world world = setup_asleep(&view);
     assert_int_equal(switch_record_follow(world.record, getpid()), 0);
     while (switch_record_read(world.record, gettid(), &own))
         rest();
-    await_sleep(&world, world.pid, SYS_read, 1, &view);
     switch_record_publish_tick(world.record, 1, monotonic_ns());
     await_time(monotonic_ns());
     let_child(&world, 1);
