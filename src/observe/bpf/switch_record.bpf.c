@@ -811,6 +811,16 @@ int on_waking(__u64 *ctx)
     return 0;
 }
 
+/* Where threads get storage when they are woken: a new one first sleeps without having been. */
+SEC("tp_btf/sched_process_fork")
+int on_fork(__u64 *ctx)
+{
+    struct task_struct *made = (struct task_struct *)ctx[1];
+    if (is_followed(process_id_of(made)))
+        thread_of(made, BPF_LOCAL_STORAGE_GET_F_CREATE);
+    return 0;
+}
+
 /* The loader runs it to learn which PID namespace it is in. */
 SEC("raw_tp")
 int find_namespace(void *ctx)

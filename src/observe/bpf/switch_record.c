@@ -124,6 +124,8 @@ static int configure(struct switch_record *record, const struct switch_options *
     if (!err)
         err = bpf_program__set_autoload(programs->progs.on_waking,
                                         options->tells_wakes || !allocates_at_switch);
+    if (!err)
+        err = bpf_program__set_autoload(programs->progs.on_fork, !allocates_at_switch);
     struct bpf_map *unused = options->stack_bytes ? programs->maps.threads : programs->maps.stacks;
     if (!err)
         err = bpf_map__set_autocreate(unused, false);

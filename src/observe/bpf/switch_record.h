@@ -45,8 +45,8 @@ struct switch_options {
     void *log_argument;
     bool tells_wakes;  /* what ends waits that ticks found */
     bool has_full_log; /* else the verifier speaks only if it refuses a program */
-    /* Memory for a thread is allocated when it is woken, and not when it first leaves a CPU. Set by
-     * itself for kernels before 6.4, see switch_record.bpf.c. */
+    /* Memory for a thread is allocated when it is made or woken, and not when it first leaves a
+     * CPU. Set by itself for kernels before 6.4, see switch_record.bpf.c. */
     bool allocates_when_woken;
 };
 

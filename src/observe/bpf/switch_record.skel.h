@@ -28,6 +28,7 @@ struct switch_record_bpf {
 		struct bpf_program *on_sample;
 		struct bpf_program *on_wakeup;
 		struct bpf_program *on_waking;
+		struct bpf_program *on_fork;
 		struct bpf_program *find_namespace;
 	} progs;
 	struct {
@@ -35,6 +36,7 @@ struct switch_record_bpf {
 		struct bpf_link *on_sample;
 		struct bpf_link *on_wakeup;
 		struct bpf_link *on_waking;
+		struct bpf_link *on_fork;
 		struct bpf_link *find_namespace;
 	} links;
 	struct switch_record_bpf__rodata {
@@ -209,7 +211,7 @@ switch_record_bpf__create_skeleton(struct switch_record_bpf *obj)
 	s->maps[8].mmaped = (void **)&obj->bss;
 
 	/* programs */
-	s->prog_cnt = 5;
+	s->prog_cnt = 6;
 	s->prog_skel_sz = sizeof(*s->progs);
 	s->progs = (struct bpf_prog_skeleton *)calloc(s->prog_cnt, s->prog_skel_sz);
 	if (!s->progs) {
@@ -233,9 +235,13 @@ switch_record_bpf__create_skeleton(struct switch_record_bpf *obj)
 	s->progs[3].prog = &obj->progs.on_waking;
 	s->progs[3].link = &obj->links.on_waking;
 
-	s->progs[4].name = "find_namespace";
-	s->progs[4].prog = &obj->progs.find_namespace;
-	s->progs[4].link = &obj->links.find_namespace;
+	s->progs[4].name = "on_fork";
+	s->progs[4].prog = &obj->progs.on_fork;
+	s->progs[4].link = &obj->links.on_fork;
+
+	s->progs[5].name = "find_namespace";
+	s->progs[5].prog = &obj->progs.find_namespace;
+	s->progs[5].link = &obj->links.find_namespace;
 
 	s->data = (void *)switch_record_bpf__elf_bytes(&s->data_sz);
 

@@ -636,7 +636,7 @@ static void test_stacks_are_copied_after_a_pause(void **state)
 {
     (void)state;
     const struct switch_options options = {
-        .stack_bytes = 512, .stack_window_ns = 1, .stack_pause_ns = HANGS_NS};
+        .stack_bytes = 512, .stack_window_ns = 1, .stack_pause_ns = 5000 * MS};
     struct world world = setup(&options, sleep_often);
     switch_record_publish_tick(world.record, 1, monotonic_ns() + 1000 * HANGS_NS);
     assert_int_equal(switch_record_follow(world.record, world.pid), 0);
@@ -1218,6 +1218,21 @@ static void test_memory_can_be_allocated_at_wakes(void **state)
     teardown(&world);
 }
 
+/* A new thread sleeps without ever having been woken. */
+static void test_memory_can_be_allocated_for_new_threads(void **state)
+{
+    (void)state;
+    const struct switch_options options = {.stack_bytes = 1024, .allocates_when_woken = true};
+    struct world world = setup_followed(&options, have_ten_threads);
+    uint64_t until_ns = monotonic_ns() + HANGS_NS;
+    await_count(&shared->ready, 10);
+    while (count_read(&world, 10) < 10) {
+        assert_true(monotonic_ns() < until_ns);
+        rest();
+    }
+    teardown(&world);
+}
+
 /* ---- Rights, and namespaces ---- */
 
 /* Runs in a child. Returns 0 if all is as it should be. */
@@ -1387,6 +1402,7 @@ int main(void)
         cmocka_unit_test(test_a_process_that_is_followed_no_longer_gives_its_slots_back),
         cmocka_unit_test(test_a_thread_that_executes_has_the_id_of_its_process),
         cmocka_unit_test(test_memory_can_be_allocated_at_wakes),
+        cmocka_unit_test(test_memory_can_be_allocated_for_new_threads),
         cmocka_unit_test(test_ids_are_of_our_namespace),
         cmocka_unit_test(test_threads_of_inner_namespaces_are_seen),
         cmocka_unit_test(test_is_refused_without_privilege),
