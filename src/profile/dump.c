@@ -108,6 +108,57 @@ static int add_goroutines(struct fgprof_dump *dump)
     return 0;
 }
 
+/* How many addresses the wait has. */
+static size_t count_addresses(const struct go_wait *wait)
+{
+    if (wait->kind == GO_WAIT_OTHER || wait->kind == GO_WAIT_FILE)
+        return 0;
+    if (wait->kind != GO_WAIT_CHANNEL)
+        return 1;
+    return wait->count < GO_WAIT_ADDRESSES_MAX ? wait->count : GO_WAIT_ADDRESSES_MAX;
+}
+
+static int compare_waiters(const void *a, const void *b)
+{
+    const struct dump_waiter *left = a, *right = b;
+    if (left->process_id != right->process_id)
+        return left->process_id < right->process_id ? -1 : 1;
+    return (left->address > right->address) - (left->address < right->address);
+}
+
+static int find_waiters(struct fgprof_dump *dump)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < dump->goroutine_count; i++)
+        count += count_addresses(&dump->goroutines[i].listed->wait);
+    dump->waiters = calloc(count + 1, sizeof *dump->waiters);
+    if (!dump->waiters)
+        return -ENOMEM;
+    for (size_t i = 0; i < dump->goroutine_count; i++) {
+        const struct listed_goroutine *listed = dump->goroutines[i].listed;
+        for (size_t j = 0; j < count_addresses(&listed->wait); j++)
+            dump->waiters[dump->waiter_count++] =
+                (struct dump_waiter){listed->process_id, listed->wait.addresses[j]};
+    }
+    qsort(dump->waiters, count, sizeof *dump->waiters, compare_waiters);
+    return 0;
+}
+
+size_t dump_count_waiters(const struct fgprof_dump *dump, pid_t process_id, uint64_t address)
+{
+    const struct dump_waiter sought = {process_id, address};
+    const struct dump_waiter *first =
+        bsearch(&sought, dump->waiters, dump->waiter_count, sizeof sought, compare_waiters);
+    const struct dump_waiter *end = dump->waiters + dump->waiter_count, *last = first;
+    if (!first)
+        return 0;
+    while (first > dump->waiters && compare_waiters(first - 1, &sought) == 0)
+        first--;
+    while (last < end && compare_waiters(last, &sought) == 0)
+        last++;
+    return (size_t)(last - first);
+}
+
 /* In our own PID namespace, an id identifies a thread of any process. */
 static bool is_owner(const struct dump_thread *waiter, const struct wait_facts *other)
 {
@@ -193,6 +244,8 @@ int dump_complete(struct fgprof_dump *dump)
     int err = add_threads(dump);
     if (!err)
         err = add_goroutines(dump);
+    if (!err)
+        err = find_waiters(dump);
     if (err)
         return err;
     find_resources(dump);
@@ -213,6 +266,7 @@ void dump_free(struct fgprof_dump *dump)
         return;
     free(dump->threads);
     free(dump->goroutines);
+    free(dump->waiters);
     goroutine_list_free(&dump->goroutine_list);
     wait_list_free(&dump->waits);
     profile_free(dump->profile);

@@ -27,6 +27,12 @@ struct dump_goroutine {
     const struct profile_sample *sample; /* NULL: it is on a thread */
 };
 
+/* A goroutine that waits for what is at the address: a channel, or a lock. */
+struct dump_waiter {
+    pid_t process_id;
+    uint64_t address;
+};
+
 #define DUMP_NOBODY SIZE_MAX
 
 struct fgprof_dump {
@@ -38,6 +44,8 @@ struct fgprof_dump {
     struct goroutine_list goroutine_list;
     struct dump_goroutine *goroutines; /* by process, then by id */
     size_t goroutine_count;
+    struct dump_waiter *waiters; /* by process, then by address */
+    size_t waiter_count;
     bool leaves_out_threads; /* which have no goroutine */
 };
 
@@ -47,6 +55,9 @@ int dump_complete(struct fgprof_dump *dump);
 /* The first thread of the deadlock with this number, from 1 to dump->deadlock_count; the others are
  * its owner, that one's owner and so on. */
 const struct dump_thread *dump_first_of_deadlock(const struct fgprof_dump *dump, size_t number);
+
+/* How many goroutines wait for what is at the address. */
+size_t dump_count_waiters(const struct fgprof_dump *dump, pid_t process_id, uint64_t address);
 
 /* Takes NULL. */
 void dump_free(struct fgprof_dump *dump);

@@ -30,8 +30,9 @@ bool profile_wait_is_for_threads(const struct fgprof_profile *profile,
                                  const struct profile_wait *wait)
 {
     static const enum resource_kind kinds[] = {
-        RESOURCE_FUTEX,   RESOURCE_MUTEX, RESOURCE_RWLOCK,  RESOURCE_CONDITION, RESOURCE_SEMAPHORE,
-        RESOURCE_BARRIER, RESOURCE_ONCE,  RESOURCE_PARKING, RESOURCE_GIL,       RESOURCE_THREAD};
+        RESOURCE_FUTEX,     RESOURCE_MUTEX,      RESOURCE_RWLOCK, RESOURCE_CONDITION,
+        RESOURCE_SEMAPHORE, RESOURCE_BARRIER,    RESOURCE_ONCE,   RESOURCE_PARKING,
+        RESOURCE_CHANNEL,   RESOURCE_WAIT_GROUP, RESOURCE_GIL,    RESOURCE_THREAD};
     return is_one_of(profile, wait, kinds, sizeof kinds / sizeof *kinds);
 }
 

@@ -140,13 +140,8 @@ static int tell(struct sampler *sampler, struct sampled_process *process,
 static bool read_again(const struct sampled_process *process, uint64_t address,
                        struct goroutine *ret_goroutine)
 {
-    const struct go_layout *layout = process->goroutines.place.layout;
-    unsigned char bytes[GOROUTINE_BYTES_MAX];
-    size_t wanted = goroutine_bytes(layout);
-    if (memory_read(live_tid(process), &process->areas, address, bytes, wanted) != wanted)
-        return false;
-    goroutine_parse(layout, bytes, ret_goroutine);
-    return true;
+    return goroutine_read(process->goroutines.place.layout, address, live_tid(process),
+                          &process->areas, ret_goroutine);
 }
 
 /* Of the goroutine that was told last. */
@@ -162,8 +157,7 @@ static int copy_labels(struct sampled_process *process, const struct goroutine *
 
 /* Copies the stack of a parked goroutine. If it has moved meanwhile, what was read is no use. */
 static int copy_stack(struct sampler *sampler, struct sampled_process *process,
-                      struct sampled_goroutine *known, uint64_t address,
-                      struct goroutine_seen *seen)
+                      struct sampled_goroutine *known, struct goroutine_seen *seen)
 {
     const struct goroutine *goroutine = &seen->goroutine;
     uint64_t bytes = goroutine->stack_high - goroutine->sp;
@@ -178,12 +172,20 @@ static int copy_stack(struct sampler *sampler, struct sampled_process *process,
     struct goroutine_seen *told = &news->items[news->count - 1];
     told->stack_bytes =
         memory_read(live_tid(process), &process->areas, goroutine->sp, stack, seen->stack_bytes);
+    const struct parked_goroutine parked = {.layout = process->goroutines.place.layout,
+                                            .address = seen->address,
+                                            .goroutine = goroutine,
+                                            .stack = stack,
+                                            .stack_bytes = told->stack_bytes,
+                                            .tid = live_tid(process),
+                                            .areas = &process->areas};
+    go_wait_read(&parked, &told->wait);
     const struct goroutine_rest rest = goroutine_rest(goroutine);
     err = copy_labels(process, goroutine);
     if (err)
         return err;
     told = &news->items[news->count - 1];
-    bool was_read = read_again(process, address, &again);
+    bool was_read = read_again(process, seen->address, &again);
     const struct goroutine_rest rest_again =
         was_read ? goroutine_rest(&again) : (struct goroutine_rest){0};
     told->is_parked = was_read && goroutine_where(&again) == GOROUTINE_PARKED &&
@@ -206,6 +208,7 @@ static int take(struct sampler *sampler, struct sampled_process *process,
                                   .is_parked = where == GOROUTINE_PARKED,
                                   .before_ns = known->read_ns,
                                   .at_ns = at_ns,
+                                  .address = place->address,
                                   .goroutine = *goroutine};
     unsigned char *stack;
     int err = 0;
@@ -214,7 +217,7 @@ static int take(struct sampler *sampler, struct sampled_process *process,
         return 0;
     bool is_wanted = sampler->options->is_dump && where == GOROUTINE_ON_THREAD;
     if (where == GOROUTINE_PARKED && !goroutine_has_stayed(&known->rest, &rest)) {
-        err = copy_stack(sampler, process, known, place->address, &seen);
+        err = copy_stack(sampler, process, known, &seen);
     } else if (where != GOROUTINE_PARKED && (known->rest.id || is_wanted)) {
         err = tell(sampler, process, &seen, &stack);
         if (!err)

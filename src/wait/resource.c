@@ -15,6 +15,8 @@ static const char *const kind_names[RESOURCE_KIND_COUNT] = {
     [RESOURCE_BARRIER] = "barrier",
     [RESOURCE_ONCE] = "one-time initialization",
     [RESOURCE_PARKING] = "parking place",
+    [RESOURCE_CHANNEL] = "channel",
+    [RESOURCE_WAIT_GROUP] = "wait group",
     [RESOURCE_GIL] = "GIL",
     [RESOURCE_THREAD] = "end of a thread",
     [RESOURCE_PROCESS] = "process",
@@ -88,6 +90,8 @@ void resource_name(const struct resource *resource, const char *link,
     case RESOURCE_BARRIER:
     case RESOURCE_ONCE:
     case RESOURCE_PARKING:
+    case RESOURCE_CHANNEL:
+    case RESOURCE_WAIT_GROUP:
         snprintf(ret_name, RESOURCE_NAME_BYTES, "%s 0x%" PRIx64, kind, resource->key);
         return;
     case RESOURCE_THREAD:

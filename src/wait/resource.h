@@ -16,6 +16,8 @@ enum resource_kind {
     RESOURCE_BARRIER,
     RESOURCE_ONCE,    /* something that is done once, by another thread */
     RESOURCE_PARKING, /* a thread's own place to wait in until another one wakes it */
+    RESOURCE_CHANNEL, /* of Go, as the next */
+    RESOURCE_WAIT_GROUP,
     RESOURCE_GIL,     /* Python's global interpreter lock */
     RESOURCE_THREAD,  /* the end of a thread */
     RESOURCE_PROCESS, /* a change of a child process, such as its end */

@@ -2,6 +2,8 @@
 #ifndef FGPROF_WORKER_GOROUTINE_LIST_H
 #define FGPROF_WORKER_GOROUTINE_LIST_H
 
+#include "runtime/go/wait.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -15,7 +17,8 @@ struct listed_goroutine {
     pid_t tid;           /* of its thread, as in its PID namespace; 0: not known */
     uint64_t waits_ns;   /* for how long, about; 0: not known */
     bool is_locked;      /* to its thread */
-    char *creator;       /* the function that started it, and where: "main.f (/src/f.go:12)" */
+    struct go_wait wait;
+    char *creator; /* the function that started it, and where: "main.f (/src/f.go:12)" */
 };
 
 /* Zeroed at first. */

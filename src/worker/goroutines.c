@@ -53,6 +53,7 @@ static const struct known_go_address *known_address(struct program_goroutines *g
             .is_entry = pclntab_find(&go->table, address - go->bias, &function) &&
                         function.start == address - go->bias,
             .is_own = go_is_own(go, address),
+            .lock = go_lock_of_caller(go, address),
         };
     return known;
 }
@@ -115,6 +116,97 @@ static int unwind(struct program_goroutines *goroutines, const struct goroutine_
     return unwind_snapshot(means->unwinder, space, &snapshot, means->max_depth, stack, &hints);
 }
 
+/* ---- What they wait for ---- */
+
+#define LOCK_DEPTH_MAX 8
+
+/* By the functions that wait for its semaphore. */
+static struct go_wait find_wait(struct program_goroutines *goroutines,
+                                const struct goroutine_seen *seen, const struct stack *stack)
+{
+    struct go_wait wait = seen->wait;
+    for (size_t i = 1; wait.kind == GO_WAIT_SEMAPHORE && i < stack->depth && i < LOCK_DEPTH_MAX;
+         i++)
+        go_wait_set_lock(&wait, known_address(goroutines, stack->addresses[i])->lock,
+                         goroutines->go.minor);
+    return wait;
+}
+
+/* What a descriptor is, and whose its other end. */
+static int find_file(const struct program_goroutines *goroutines,
+                     const struct goroutine_means *means, const struct stack_areas *areas,
+                     const struct goroutine_batch *batch, const struct goroutine_seen *seen,
+                     struct counted_wait *ret_wait)
+{
+    struct observation observation = {
+        .program = batch->program,
+        .process = batch->process,
+        .state = THREAD_SLEEPING,
+        .wait.call = {.kind = CALL_FILE,
+                      .fd = (int)seen->wait.fd,
+                      .use = seen->wait.is_write ? FILE_USE_WRITE : FILE_USE_READ},
+    };
+    struct waited_child child = {0};
+    struct peer_wait found;
+    struct goroutine now;
+    if (!batch->program)
+        return 0;
+    call_read_link(&observation.wait.call, batch->program->proc_fd, &observation.wait.memory);
+    /* Else the descriptor may be closed, and its number another one's. */
+    if (!goroutine_read(goroutines->go.place.layout, seen->address, batch->tid, areas, &now))
+        return 0;
+    const struct goroutine_rest rest = goroutine_rest(&seen->goroutine),
+                                rest_now = goroutine_rest(&now);
+    if (!goroutine_has_stayed(&rest, &rest_now))
+        return 0;
+    int err =
+        peer_waits_find(means->peers, means->results, &observation, seen->at_ns, &child, &found);
+    if (!err)
+        *ret_wait = found.wait;
+    return err;
+}
+
+/* Whether goroutines that wait for the same are told apart from others with the same stack: not if
+ * there is only one, as a wait group mostly has, or else each would be a row of its own. */
+static bool is_of_interest(const struct goroutine_means *means, const struct go_wait *wait)
+{
+    switch (wait->kind) {
+    case GO_WAIT_OTHER:
+        return false;
+    case GO_WAIT_CHANNEL:
+        return wait->count == 1 && (wait->is_shared || means->list);
+    case GO_WAIT_GROUP:
+        return means->list;
+    default:
+        return true;
+    }
+}
+
+static int add_wait(const struct program_goroutines *goroutines,
+                    const struct goroutine_means *means, const struct program_maps *maps,
+                    const struct goroutine_batch *batch, const struct goroutine_seen *seen,
+                    const struct go_wait *wait, uint32_t *ret_wait_plus_1)
+{
+    static const enum resource_kind kinds[] = {
+        [GO_WAIT_CHANNEL] = RESOURCE_CHANNEL,     [GO_WAIT_SEMAPHORE] = RESOURCE_SEMAPHORE,
+        [GO_WAIT_MUTEX] = RESOURCE_MUTEX,         [GO_WAIT_READ_LOCK] = RESOURCE_RWLOCK,
+        [GO_WAIT_WRITE_LOCK] = RESOURCE_RWLOCK,   [GO_WAIT_GROUP] = RESOURCE_WAIT_GROUP,
+        [GO_WAIT_CONDITION] = RESOURCE_CONDITION, [GO_WAIT_FILE] = RESOURCE_NOT_KNOWN,
+    };
+    struct counted_wait row = wait_of_nothing(batch->process);
+    int err = 0;
+    if (!is_of_interest(means, wait))
+        return 0;
+    row.kind = kinds[wait->kind];
+    row.key = wait->addresses[0];
+    row.space = maps->space->id;
+    if (wait->kind == GO_WAIT_FILE)
+        err = find_file(goroutines, means, &maps->areas, batch, seen, &row);
+    return err || row.kind == RESOURCE_NOT_KNOWN
+               ? err
+               : waits_add(&means->results->waits, &row, ret_wait_plus_1);
+}
+
 static int label(const struct goroutine_means *means, const struct program_goroutines *goroutines,
                  const struct goroutine_batch *batch, const struct goroutine_seen *seen,
                  struct sample_labels *ret_labels)
@@ -140,16 +232,21 @@ static int label(const struct goroutine_means *means, const struct program_gorou
 }
 
 static int count_parked(struct program_goroutines *goroutines, const struct goroutine_means *means,
-                        struct space *space, const struct goroutine_batch *batch,
+                        const struct program_maps *maps, const struct goroutine_batch *batch,
                         const struct goroutine_seen *seen, struct stack *stack,
-                        uint32_t *ret_sample)
+                        struct go_wait *ret_wait, uint32_t *ret_sample)
 {
     struct stack_table *stacks = &means->results->stacks;
+    struct space *space = maps->space;
     size_t stacks_before = stacks->stack_count;
     struct sample_labels labels;
     int err = unwind(goroutines, means, space, batch->news, seen, stack);
     if (!err)
         err = label(means, goroutines, batch, seen, &labels);
+    if (!err) {
+        *ret_wait = find_wait(goroutines, seen, stack);
+        err = add_wait(goroutines, means, maps, batch, seen, ret_wait, &labels.wait_plus_1);
+    }
     if (!err)
         err = stack_table_add(stacks, space->id, stack, &labels, 0, 0, ret_sample);
     if (!err && stacks->stack_count > stacks_before)
@@ -160,7 +257,8 @@ static int count_parked(struct program_goroutines *goroutines, const struct goro
 /* ---- A dump ---- */
 
 static int list(struct program_goroutines *goroutines, const struct goroutine_means *means,
-                struct program_maps *maps, pid_t tid, const struct goroutine_seen *seen)
+                struct program_maps *maps, pid_t tid, const struct goroutine_seen *seen,
+                const struct go_wait *wait)
 {
     const struct goroutine *goroutine = &seen->goroutine;
     uint64_t thread, now_ns = seen->at_ns, since_ns = (uint64_t)goroutine->waits_since;
@@ -172,6 +270,7 @@ static int list(struct program_goroutines *goroutines, const struct goroutine_me
         .is_in_call = goroutine_is_in_call(goroutine),
         .waits_ns = since_ns && since_ns < now_ns ? now_ns - since_ns : 0,
         .is_locked = goroutine->is_locked,
+        .wait = *wait,
         /* Where the go statement's call returns to. Nobody has started the first one. */
         .creator = goroutine->id > 1 ? go_describe(&goroutines->go, goroutine->creator - 1) : NULL,
     };
@@ -190,22 +289,24 @@ static int take_for_dump(struct program_goroutines *goroutines, const struct gor
                          struct program_maps *maps, const struct goroutine_batch *batch,
                          const struct goroutine_seen *seen, struct stack *stack)
 {
+    struct go_wait wait = {0};
     uint32_t sample;
     if (seen->has_moved || known_address(goroutines, seen->goroutine.start)->is_own)
         return 0;
     int err = seen->is_parked
-                  ? count_parked(goroutines, means, maps->space, batch, seen, stack, &sample)
+                  ? count_parked(goroutines, means, maps, batch, seen, stack, &wait, &sample)
                   : 0;
     if (!err && seen->is_parked)
         count(means->results, sample, 1, 0);
-    return err ? err : list(goroutines, means, maps, batch->tid, seen);
+    return err ? err : list(goroutines, means, maps, batch->tid, seen, &wait);
 }
 
 static int take(struct program_goroutines *goroutines, const struct goroutine_means *means,
-                struct space *space, const struct goroutine_batch *batch,
+                const struct program_maps *maps, const struct goroutine_batch *batch,
                 const struct goroutine_seen *seen, struct stack *stack)
 {
     size_t before = goroutines->count;
+    struct go_wait wait;
     uint32_t sample;
     if (seen->number >= GOROUTINES_MAX)
         return 0;
@@ -225,7 +326,7 @@ static int take(struct program_goroutines *goroutines, const struct goroutine_me
     means->results->counts.goroutines_moved += seen->has_moved;
     if (!seen->is_parked || known_address(goroutines, seen->goroutine.start)->is_own)
         return 0;
-    int err = count_parked(goroutines, means, space, batch, seen, stack, &sample);
+    int err = count_parked(goroutines, means, maps, batch, seen, stack, &wait, &sample);
     if (!err)
         goroutine->sample_plus_1 = sample + 1;
     return err;
@@ -241,7 +342,7 @@ int program_goroutines_take(struct program_goroutines *goroutines,
         return 0;
     for (size_t i = 0; i < news->count && !err; i++)
         err = means->list ? take_for_dump(goroutines, means, maps, batch, &news->items[i], stack)
-                          : take(goroutines, means, maps->space, batch, &news->items[i], stack);
+                          : take(goroutines, means, maps, batch, &news->items[i], stack);
     if (news->seen_ns)
         goroutines->seen_ns = news->seen_ns;
     means->results->counts.goroutines_left_out = news->left_out;

@@ -7,6 +7,7 @@
 #include "sampler/channel.h"
 #include "unwind/unwind.h"
 #include "worker/goroutine_list.h"
+#include "worker/peer_waits.h"
 #include "worker/program_maps.h"
 
 struct counted_goroutine {
@@ -17,8 +18,9 @@ struct counted_goroutine {
 /* What the runtime's table of functions says of an address. */
 struct known_go_address {
     uint64_t address;
-    bool is_entry; /* a function begins there */
-    bool is_own;   /* see go_is_own */
+    bool is_entry;          /* a function begins there */
+    bool is_own;            /* see go_is_own */
+    enum go_wait_kind lock; /* see go_lock_of_caller */
 };
 #define KNOWN_GO_ADDRESSES 256
 
@@ -40,13 +42,15 @@ struct goroutine_means {
     struct results *results;
     uint64_t period_ns;
     size_t max_depth;
-    bool are_told_apart;         /* by their ids */
+    bool are_told_apart; /* by their ids */
+    struct peer_waits *peers;
     struct goroutine_list *list; /* of a dump, in which each is counted once; else NULL */
 };
 
 struct goroutine_batch {
     uint32_t process; /* a row of the stack table */
     pid_t tid;        /* a live thread */
+    struct program *program;
     const struct goroutine_news *news;
 };
 

@@ -89,6 +89,7 @@ int worker_new(const struct worker_options *options, struct channel *channel,
                                                   .results = results,
                                                   .period_ns = options->period_ns,
                                                   .max_depth = options->max_depth,
+                                                  .peers = &worker->owners.peers,
                                                   .list = options->goroutines,
                                                   .are_told_apart = options->tells_threads_apart};
     *ret_worker = worker;
@@ -538,7 +539,7 @@ static int count_goroutines(struct worker *worker, const struct message *message
                                             .round_ns = message->goroutines.round_ns};
     struct program_tables *program;
     const struct goroutine_batch batch = {message->goroutines.process, message->goroutines.tid,
-                                          message->goroutines.news};
+                                          message->goroutines.program, message->goroutines.news};
     int err = update_program(worker, &observation, &program);
     return err ? err
                : program_goroutines_take(&program->goroutines, &worker->goroutines, &program->maps,

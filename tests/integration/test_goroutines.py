@@ -78,7 +78,7 @@ def check_parked(world, options, each, go="go"):
     assert not differ, (len(differ), differ[:4], done.stderr)
     assert all(abs(count - round(count)) < 0.02 * round(count) for count in counts.values()), counts
     assert {reason: round(count) for reason, count in reasons.items()} == gos_reasons(truth + ".2"), reasons
-    assert re.search('# labels: {"route":"/search", .*"user":"42", "wait_reason":"chan receive"}', text), text
+    assert re.search('"route":"/search", .*"user":"42", "wait":"channel", "wait_reason":"chan receive"}', text), text
     assert text.count('"route"') == 1, text
     assert "goroutine-seconds" in done.stderr, done.stderr
     assert not any(has(stack, "main.shape") for stack in threads), threads
@@ -170,6 +170,73 @@ def test_dump_of_goroutines_stripped(world):
 
 def test_dump_of_goroutines_of_debians_go(world):
     check_dump(world, BUILDS["plain"], 3, DEBIANS)
+
+
+def truths(target):
+    """{function: (how many wait there, for what)} as the program says."""
+    truth = {}
+    while (line := target.stdout.readline()) != "that is all\n":
+        name, count, thing = line.strip().split(" ", 2)
+        truth["main." + name] = int(count), thing
+    return truth
+
+
+def shown_waits(document, name):
+    """The goroutines in this function, without their stacks."""
+    return [row for row in document["goroutines"]
+            if any(frame.get("function", "").split(" ")[0] == name for frame in row["frames"])]
+
+
+def check_row(row, count, thing, has_groups):
+    if thing.startswith("fd "):
+        _, fd, address = thing.split()
+        assert row["fd"] == int(fd) and row["resource"] == "tcp socket", (row, thing)
+        assert address in row["resource_name"], (row, thing)
+    elif thing.startswith("channels "):
+        assert sorted(row["channels"]) == sorted(thing.split()[1:]) and row["channel_count"] == 2, (row, thing)
+    else:
+        kind, address = thing.rsplit(" ", 1)
+        if kind == "wait group" and not has_groups:
+            # Before Go 1.20 the place of the word within it differs.
+            kind, address = "semaphore", hex(int(address, 16) + 8)
+        assert row["resource"] == kind and row["waiters"] == count, (row, thing)
+        name = row["resource_name"]  # in a stripped program "mutex goroutines-waiting+0x5d0c0"
+        assert name in (f"{kind} {address}", f"{kind} main.table") or name.endswith("+" + address), (row, thing)
+
+
+def check_waits(world, options, go="go"):
+    with ready(build(world, "goroutines-waiting", options, go), 120) as target:
+        truth = truths(target)
+        document = json.loads(world.fgprof("dump", "-p", target.pid, "--json").stdout)
+        dump = world.fgprof("dump", "-p", target.pid).stdout
+        text = world.attach(target, "-f", "text", duration="1s").stdout
+    for name, (count, thing) in truth.items():
+        rows = shown_waits(document, name)
+        assert len(rows) == count, (name, rows, document)
+        for row in rows:
+            check_row(row, count, thing, go != DEBIANS)
+    channel = truth["main.receive"][1]
+    assert dump.count(f"[chan receive]:\nwaits for {channel}, as 2 others do\n") == 3, dump
+    assert re.search(r"\[select\]:\nwaits for one of 2 channels: 0x[0-9a-f]+; 0x[0-9a-f]+\n", dump), dump
+    assert re.search(r"\[IO wait\]:\nwaits for fd \d+ tcp 127.0.0.1:\d+", dump), dump
+    # Of channels, only one that several wait for is told apart from others.
+    labels = re.findall(r'# labels: .*"resource":"([^"]*)"', text)
+    assert labels.count(channel) == 1 and truth["main.receiveAlone"][1] not in labels, labels
+    assert labels.count(truth["main.lock"][1]) == 1, labels
+    assert any(label.startswith("tcp 127.0.0.1:") for label in labels), labels
+
+
+def test_what_goroutines_wait_for(world):
+    check_waits(world, BUILDS["plain"])
+
+
+@users_build
+def test_what_goroutines_wait_for_stripped(world):
+    check_waits(world, BUILDS["stripped"])
+
+
+def test_what_goroutines_of_debians_go_wait_for(world):
+    check_waits(world, BUILDS["plain"], DEBIANS)
 
 
 @users_build

@@ -168,6 +168,30 @@ static void put_thread(struct json *json, const struct fgprof_dump *dump,
     json_end(json, '}');
 }
 
+static void put_goroutine_wait(struct json *json, const struct fgprof_dump *dump,
+                               const struct dump_goroutine *goroutine)
+{
+    const struct strings *strings = &dump->profile->strings;
+    const struct profile_wait *wait = sample_wait(dump->profile, goroutine->sample);
+    const struct go_wait *go_wait = &goroutine->listed->wait;
+    if (go_wait->kind == GO_WAIT_FILE)
+        json_number(json, "fd", go_wait->fd);
+    if (wait) {
+        json_string(json, "resource", strings_get(strings, wait->kind));
+        json_string(json, "resource_name", strings_get(strings, wait->resource));
+    }
+    if (go_wait->count > 1) {
+        json_number(json, "channel_count", go_wait->count);
+        json_begin(json, "channels", '[');
+        for (uint32_t i = 0; i < go_wait->count && i < GO_WAIT_ADDRESSES_MAX; i++)
+            put_address(json, NULL, go_wait->addresses[i]);
+        json_end(json, ']');
+    } else if (wait && go_wait->kind != GO_WAIT_FILE) {
+        json_number(json, "waiters",
+                    dump_count_waiters(dump, goroutine->listed->process_id, go_wait->addresses[0]));
+    }
+}
+
 static void put_goroutine(struct json *json, const struct fgprof_dump *dump,
                           const struct dump_goroutine *goroutine)
 {
@@ -182,6 +206,8 @@ static void put_goroutine(struct json *json, const struct fgprof_dump *dump,
     json_string(json, "state", dump_goroutine_state(dump, goroutine));
     if (listed->waits_ns)
         json_number(json, "waits_ns", listed->waits_ns);
+    if (goroutine->sample)
+        put_goroutine_wait(json, dump, goroutine);
     if (listed->tid)
         json_number(json, "tid", (uint64_t)listed->tid);
     if (listed->is_locked)

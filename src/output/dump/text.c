@@ -106,6 +106,55 @@ static void append_goroutine(struct buffer *buffer, const struct fgprof_dump *du
     buffer_puts(buffer, listed->is_locked ? ", locked to thread]" : "]");
 }
 
+static void append_others(struct buffer *buffer, const struct fgprof_dump *dump,
+                          const struct listed_goroutine *listed, uint64_t address)
+{
+    size_t count = dump_count_waiters(dump, listed->process_id, address);
+    if (count > 1)
+        buffer_print(buffer, ", as %zu other%s do%s", count - 1, count == 2 ? "" : "s",
+                     count == 2 ? "es" : "");
+}
+
+/* One of several channels. */
+static void append_channels(struct buffer *buffer, const struct fgprof_dump *dump,
+                            const struct listed_goroutine *listed)
+{
+    uint32_t count = listed->wait.count;
+    buffer_print(buffer, "waits for one of %" PRIu32 " channels:", count);
+    for (uint32_t i = 0; i < count && i < GO_WAIT_ADDRESSES_MAX; i++) {
+        uint64_t address = listed->wait.addresses[i];
+        buffer_print(buffer, "%s 0x%" PRIx64, i ? ";" : "", address);
+        append_others(buffer, dump, listed, address);
+    }
+    buffer_puts(buffer, count > GO_WAIT_ADDRESSES_MAX ? "; ...\n" : "\n");
+}
+
+/* Like: waits for mutex main.table, as 3 others do */
+static void append_goroutine_wait(struct buffer *buffer, const struct fgprof_dump *dump,
+                                  const struct dump_goroutine *goroutine)
+{
+    const struct listed_goroutine *listed = goroutine->listed;
+    const struct profile_wait *wait =
+        goroutine->sample ? sample_wait(dump->profile, goroutine->sample) : NULL;
+    if (goroutine->sample && listed->wait.count > 1) {
+        append_channels(buffer, dump, listed);
+        return;
+    }
+    bool has_fd = goroutine->sample && listed->wait.kind == GO_WAIT_FILE;
+    if (!wait && !has_fd)
+        return;
+    buffer_puts(buffer, "waits for");
+    if (has_fd)
+        buffer_print(buffer, " fd %" PRIu32, listed->wait.fd);
+    if (wait) {
+        buffer_puts(buffer, " ");
+        name_append(buffer, strings_get(&dump->profile->strings, wait->resource));
+    }
+    if (!has_fd)
+        append_others(buffer, dump, listed, listed->wait.addresses[0]);
+    buffer_puts(buffer, "\n");
+}
+
 static void append_creator(struct buffer *buffer, const struct dump_goroutine *goroutine,
                            const char *before)
 {
@@ -124,6 +173,7 @@ static void put_goroutine(struct sink *sink, const struct fgprof_dump *dump,
     struct buffer buffer = {0};
     append_goroutine(&buffer, dump, goroutine);
     buffer_puts(&buffer, goroutine->sample ? ":\n" : "\n");
+    append_goroutine_wait(&buffer, dump, goroutine);
     if (goroutine->sample)
         append_frames(&buffer, dump->profile, &dump->profile->stacks[goroutine->sample->stack],
                       has_addresses);

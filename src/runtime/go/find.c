@@ -206,6 +206,34 @@ char *go_describe(const struct go *go, uint64_t address)
     return length < 0 ? NULL : text;
 }
 
+/* Until Go 1.20 or 1.24, the reason does not tell which it is. */
+enum go_wait_kind go_lock_of_caller(const struct go *go, uint64_t address)
+{
+    static const struct {
+        const char *name;
+        enum go_wait_kind kind;
+    } functions[] = {
+        {"sync.(*Mutex).lockSlow", GO_WAIT_MUTEX},
+        {"sync.(*RWMutex).RLock", GO_WAIT_READ_LOCK},
+        {"sync.(*RWMutex).Lock", GO_WAIT_WRITE_LOCK},
+        {"sync.(*WaitGroup).Wait", GO_WAIT_GROUP},
+    };
+    struct pclntab_function function;
+    struct pclntab_inlined inlined;
+    char name[PCLNTAB_STRING_MAX];
+    uint64_t own = address - go->bias - 1;
+    if (!pclntab_find(&go->table, own, &function))
+        return GO_WAIT_SEMAPHORE;
+    bool is_inlined = pclntab_inlined(&go->table, &function, own, &inlined);
+    if (!pclntab_name(&go->table, is_inlined ? inlined.name : function.name, name))
+        return GO_WAIT_SEMAPHORE;
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        if (strcmp(name, functions[i].name) == 0)
+            return functions[i].kind;
+    }
+    return GO_WAIT_SEMAPHORE;
+}
+
 /* As isSystemGoroutine of runtime/traceback.go, which shows the one of finalizers while it runs
  * some. */
 bool go_is_own(const struct go *go, uint64_t start)

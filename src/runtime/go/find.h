@@ -32,6 +32,10 @@ bool go_is_idle(const struct go *go, const uint64_t *addresses, size_t depth);
  * (/src/f.go:12)"; NULL: not known, or memory is short. The caller frees it. */
 char *go_describe(const struct go *go, uint64_t address);
 
+/* Which lock the function that calls from before this address waits for the semaphore of;
+ * GO_WAIT_SEMAPHORE: none that is known. */
+enum go_wait_kind go_lock_of_caller(const struct go *go, uint64_t address);
+
 /* Whether the goroutine that begins with this function is the runtime's own, which Go's profiles
  * leave out. */
 bool go_is_own(const struct go *go, uint64_t start);

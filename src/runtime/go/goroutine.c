@@ -1,4 +1,5 @@
 #include "runtime/go/goroutine.h"
+#include "proc/memory.h"
 
 #include <string.h>
 
@@ -43,12 +44,24 @@ void goroutine_parse(const struct go_layout *layout, const unsigned char *bytes,
         .creator = word_at(bytes, layout->g_creator),
         .start = word_at(bytes, layout->g_start),
         .labels = word_at(bytes, layout->g_labels),
+        .waiting = word_at(bytes, layout->g_waiting),
         .waits_since = (int64_t)word_at(bytes, layout->g_wait_since),
         .status = status & ~(uint32_t)STATUS_SCAN,
         .reason = bytes[layout->g_wait_reason],
         .sequence = bytes[layout->g_sequence],
         .is_locked = word_at(bytes, layout->g_locked) != 0,
     };
+}
+
+bool goroutine_read(const struct go_layout *layout, uint64_t address, pid_t tid,
+                    const struct stack_areas *areas, struct goroutine *ret_goroutine)
+{
+    unsigned char bytes[GOROUTINE_BYTES_MAX];
+    size_t wanted = goroutine_bytes(layout);
+    if (memory_read(tid, areas, address, bytes, wanted) != wanted)
+        return false;
+    goroutine_parse(layout, bytes, ret_goroutine);
+    return true;
 }
 
 static bool has_stack(const struct goroutine *goroutine)

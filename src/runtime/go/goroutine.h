@@ -2,10 +2,12 @@
 #ifndef FGPROF_RUNTIME_GO_GOROUTINE_H
 #define FGPROF_RUNTIME_GO_GOROUTINE_H
 
+#include "proc/stack_areas.h"
 #include "runtime/go/layout.h"
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 /* Where a program's runtime is. */
 struct go_place {
@@ -25,7 +27,7 @@ struct goroutine {
     uint64_t m; /* of its thread; 0: it has none */
     uint64_t sp, pc, frame_pointer;
     uint64_t id, parent; /* parent 0: not known */
-    uint64_t creator, start, labels;
+    uint64_t creator, start, labels, waiting;
     int64_t waits_since; /* CLOCK_MONOTONIC, about: the collector sets it; 0: it has not yet */
     uint32_t status;     /* without _Gscan */
     uint8_t reason;
@@ -36,6 +38,11 @@ struct goroutine {
 /* `bytes` are goroutine_bytes() of a struct g. */
 void goroutine_parse(const struct go_layout *layout, const unsigned char *bytes,
                      struct goroutine *ret_goroutine);
+
+/* Reads the one at the address, of the process that thread `tid` belongs to. Returns whether it
+ * could be read. */
+bool goroutine_read(const struct go_layout *layout, uint64_t address, pid_t tid,
+                    const struct stack_areas *areas, struct goroutine *ret_goroutine);
 
 enum goroutine_where {
     GOROUTINE_NOWHERE,   /* it does not exist */

@@ -3,7 +3,7 @@
 #ifndef FGPROF_RUNTIME_GO_NEWS_H
 #define FGPROF_RUNTIME_GO_NEWS_H
 
-#include "runtime/go/goroutine.h"
+#include "runtime/go/wait.h"
 
 #include <sys/types.h>
 
@@ -12,7 +12,9 @@ struct goroutine_seen {
     bool is_parked;            /* with this stack; else it is on a thread, has moved, or is gone: */
     bool has_moved;            /* while its stack was read */
     uint64_t before_ns, at_ns; /* when it was last read before, and now (CLOCK_MONOTONIC) */
+    uint64_t address;          /* of struct g */
     struct goroutine goroutine;
+    struct go_wait wait;
     size_t stack_at, stack_bytes; /* of its stack, from the stack pointer on, in `stacks` */
     size_t label_at, label_bytes; /* there too: its labels, as from go_labels_read */
 };
