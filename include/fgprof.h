@@ -913,7 +913,7 @@ enum fgprof_dump_format {
  * unknown format, -ENOMEM. After an error the output is incomplete. */
 FGPROF_API int fgprof_dump_write(const fgprof_dump *dump, enum fgprof_dump_format format, int fd);
 
-/* Returns how many threads the dump has. */
+/* Returns how many threads the dump has, and goroutines of Go programs. */
 FGPROF_API size_t fgprof_dump_threads(const fgprof_dump *dump);
 
 /* Returns how many groups of threads wait for each other in a circle. */

@@ -42,7 +42,7 @@ int fgprof_dump_write(const fgprof_dump *dump, enum fgprof_dump_format format, i
 
 size_t fgprof_dump_threads(const fgprof_dump *dump)
 {
-    return dump->thread_count;
+    return dump->thread_count + dump->goroutine_count;
 }
 
 size_t fgprof_dump_deadlocks(const fgprof_dump *dump)
