@@ -526,8 +526,9 @@ struct fgprof_summary {
     /* Of Go programs, whose goroutines are counted (fgprof_options_set_goroutines): */
     uint64_t goroutine_ns;                 /* of goroutines while they were on no thread */
     uint64_t threads_without_goroutine_ns; /* of threads that had none to run: left out */
-    uint64_t goroutines_moved;    /* how often one ran while it was read: not counted then */
-    uint64_t goroutines_left_out; /* at last, beyond the first 1,000,000 */
+    uint64_t goroutines_moved;      /* how often one ran while it was read: not counted then */
+    uint64_t goroutines_left_out;   /* at last, beyond the first 1,000,000 */
+    uint64_t goroutines_unreadable; /* at last, or what was read of them made no sense */
     uint64_t go_version; /* Go 1.go_version can't be read: its threads are shown; 1: an unknown
                             version; 0: there was none */
     /* What did not fit in the memory that fgprof_options_set_keep gives: */

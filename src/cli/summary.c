@@ -220,6 +220,7 @@ static void summarize_python(const struct fgprof_summary *summary)
 static void summarize_go(const struct fgprof_summary *summary)
 {
     uint64_t moved = summary->goroutines_moved, left_out = summary->goroutines_left_out;
+    uint64_t unreadable = summary->goroutines_unreadable;
     if (summary->goroutine_ns || summary->threads_without_goroutine_ns)
         fprintf(
             stderr,
@@ -233,6 +234,9 @@ static void summarize_go(const struct fgprof_summary *summary)
     if (left_out)
         fprintf(stderr, "  %" PRIu64 " more %s not read: there were too many\n", left_out,
                 left_out == 1 ? "goroutine was" : "goroutines were");
+    if (unreadable)
+        fprintf(stderr, "  %" PRIu64 " %s not be read, or made no sense\n", unreadable,
+                unreadable == 1 ? "goroutine could" : "goroutines could");
     if (summary->go_version == 1)
         fputs("  goroutines of this version of Go are not read: its threads are shown\n", stderr);
     else if (summary->go_version)

@@ -114,6 +114,7 @@ static void summarize_results(const struct results *results, struct fgprof_summa
     summary->goroutine_ns = counts->goroutine_ns;
     summary->goroutines_moved = counts->goroutines_moved;
     summary->goroutines_left_out = counts->goroutines_left_out;
+    summary->goroutines_unreadable = counts->goroutines_unreadable;
     summary->go_version = counts->go_version;
     summary->spans_kept = counts->spans_kept;
     summary->spans_dropped = counts->spans_dropped;

@@ -212,6 +212,7 @@ static const struct profile_column columns[] = {
     LATER_SUMMARY(182, goroutines_moved),
     LATER_SUMMARY(183, goroutines_left_out),
     LATER_SUMMARY(184, go_version),
+    LATER_SUMMARY(195, goroutines_unreadable),
     LATER_ROW(185, SAMPLES, profile_sample, is_goroutine, COLUMN_BOOL, STRINGS),
     LATER_ROW(150, BIRTHS, profile_birth, tid, COLUMN_NUMBER, STRINGS),
     LATER_ROW(151, BIRTHS, profile_birth, maker, COLUMN_ROW, STRINGS),

@@ -95,6 +95,7 @@ static int send(struct sampler *sampler, struct sampled_process *process)
     if (!goroutines->news)
         return 0;
     goroutines->news->left_out = goroutines->left_out;
+    goroutines->news->unreadable = goroutines->unreadable_before;
     message.goroutines.process = process->number;
     message.goroutines.process_id = process->process.pid;
     message.goroutines.tid = live_tid(process);
@@ -278,6 +279,9 @@ static int read_next(struct sampler *sampler, struct sampled_process *process)
             err = take(sampler, process, &first[i], &goroutine, at_ns);
             if (!err && sampler->options->is_dump)
                 err = take_again(sampler, process, &first[i], &goroutine);
+            goroutines->unreadable += !err && goroutine_where(&goroutine) == GOROUTINE_SENSELESS;
+        } else {
+            goroutines->unreadable++;
         }
         goroutines->next += !err;
     }
@@ -294,6 +298,7 @@ static int begin_pass(struct sampler *sampler, struct sampled_process *process)
     int err = list(goroutines, process);
     goroutines->pass_ns = clock_now_ns(&sampler->clock);
     goroutines->next = 0;
+    goroutines->unreadable = 0;
     goroutines->is_reading = !err;
     return err;
 }
@@ -321,6 +326,7 @@ static int end_pass(struct sampler *sampler, struct sampled_process *process)
     struct sampled_goroutines *goroutines = &process->goroutines;
     goroutines->is_reading = false;
     goroutines->has_read_all = true;
+    goroutines->unreadable_before = goroutines->unreadable;
     bool is_urgent = goroutines->news || sampler->clock.end_ns ||
                      goroutines->pass_ns - goroutines->told_ns >= TOLD_EACH_NS;
     return is_urgent ? tell_seen(sampler, process, goroutines->pass_ns) : 0;

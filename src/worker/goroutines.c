@@ -346,6 +346,8 @@ int program_goroutines_take(struct program_goroutines *goroutines,
     if (news->seen_ns)
         goroutines->seen_ns = news->seen_ns;
     means->results->counts.goroutines_left_out = news->left_out;
+    if (news->seen_ns)
+        means->results->counts.goroutines_unreadable = news->unreadable;
     return err;
 }
 

@@ -86,7 +86,7 @@ enum goroutine_where goroutine_where(const struct goroutine *goroutine)
     case STATUS_LEAKED:
         if (goroutine->m)
             return GOROUTINE_ON_THREAD;
-        return has_stack(goroutine) ? GOROUTINE_PARKED : GOROUTINE_MOVING;
+        return has_stack(goroutine) ? GOROUTINE_PARKED : GOROUTINE_SENSELESS;
     case STATUS_COPYSTACK:
         return GOROUTINE_MOVING;
     default:

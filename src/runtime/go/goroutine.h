@@ -48,7 +48,8 @@ enum goroutine_where {
     GOROUTINE_NOWHERE,   /* it does not exist */
     GOROUTINE_ON_THREAD, /* it runs, is in a system call or in C, or its thread works for it */
     GOROUTINE_PARKED,    /* its stack stays as it is until it is made to run */
-    GOROUTINE_MOVING,    /* its stack is being moved, or what was read makes no sense */
+    GOROUTINE_MOVING,    /* its stack is being moved */
+    GOROUTINE_SENSELESS, /* what was read makes no sense */
 };
 enum goroutine_where goroutine_where(const struct goroutine *goroutine);
 

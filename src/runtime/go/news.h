@@ -25,9 +25,10 @@ struct goroutine_news {
     size_t count, capacity;
     unsigned char *stacks;
     size_t stack_bytes, stack_capacity;
-    uint64_t seen_ns;  /* all goroutines were read since then, but for those that are new; 0: not
-                          all were */
-    uint64_t left_out; /* goroutines beyond GOROUTINES_MAX */
+    uint64_t seen_ns;    /* all goroutines were read since then, but for those that are new; 0: not
+                            all were */
+    uint64_t left_out;   /* goroutines beyond GOROUTINES_MAX */
+    uint64_t unreadable; /* if seen_ns is set: of these, or they made no sense */
 };
 
 #define GOROUTINES_MAX 1000000u

@@ -96,7 +96,7 @@ static void test_hostile_stacks(void **state)
         put(0, stacks[i].low);
         put(8, stacks[i].high);
         put(layout->g_sched, stacks[i].sp);
-        assert_int_equal(where(), GOROUTINE_MOVING);
+        assert_int_equal(where(), GOROUTINE_SENSELESS);
     }
 }
 
