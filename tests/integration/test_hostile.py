@@ -155,12 +155,14 @@ def lying_goroutines(world, go):
 def check_lying_goroutines(world, go):
     """The list of goroutines is rewritten all the time by a thread that computes."""
     program = lying_goroutines(world, go)
-    for how, word in ("wild", "goroutine"), ("long", "more goroutines were not read"), ("made-up", "goroutine"):
+    for how, word in ("wild", "goroutine"), ("long", "not read"), ("made-up", "goroutine"):
         with ready(program, HANGS_S, how) as target:
             stacks, stderr, kib = attach(world, target)
             dump = world.fgprof("dump", "-p", target.pid)
             assert target.poll() is None
-        check_samples(stacks, stderr, "main.lie")
+        # The runtime interrupts it now and then, and then it is in no list.
+        found = sum(count for stack, count in stacks.items() if has(stack, "main.lie"))
+        assert found > 0.7 * (1 - late_share(stderr)) * ticks_planned(stderr), (how, found, stderr)
         assert kib < GOROUTINES_KIB_MAX, (how, kib)
         assert word in stderr, (how, stderr)
         assert dump.returncode == 0 and dump.stdout.startswith("process "), (how, dump.stdout[:2000], dump.stderr)
