@@ -35,6 +35,11 @@ static size_t runtime_frame_bytes(const struct results *results)
     return runtime_frames_bytes(&results->runtime_frames);
 }
 
+static size_t goroutine_bytes(const struct results *results)
+{
+    return results->goroutine_bytes;
+}
+
 static size_t process_bytes(const struct results *results)
 {
     return results->elapsed_count * sizeof *results->elapsed;
@@ -77,6 +82,7 @@ static const struct {
     [KEPT_OBJECTS] = {"objects", object_bytes, true},
     [KEPT_LABELS] = {"labels", label_bytes, true},
     [KEPT_RUNTIME_FRAMES] = {"runtime_frames", runtime_frame_bytes, false},
+    [KEPT_GOROUTINES] = {"goroutines", goroutine_bytes, false},
     [KEPT_PROCESSES] = {"processes", process_bytes, true},
     [KEPT_MAPPINGS] = {"mappings", mapping_bytes, false},
     [KEPT_MODULES] = {"modules", module_bytes, false},

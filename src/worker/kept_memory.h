@@ -14,6 +14,7 @@ enum kept_kind {
     KEPT_OBJECTS, /* where allocations, pages, threads and values were made */
     KEPT_LABELS,
     KEPT_RUNTIME_FRAMES, /* functions of interpreters */
+    KEPT_GOROUTINES,     /* what is known of each */
     KEPT_PROCESSES,      /* their times */
     KEPT_MAPPINGS,       /* of the spaces */
     KEPT_MODULES,        /* what was read of mapped files */

@@ -61,6 +61,7 @@ struct results {
     size_t elapsed_count, elapsed_capacity;
     struct parallelism parallelism; /* of all processes, each by itself */
     struct runtime_frames runtime_frames;
+    size_t goroutine_bytes; /* of what is known of the goroutines of programs that run */
     struct strings strings; /* thread names, wait channels, kernel stacks */
     uint64_t carry_ns;      /* left over from threads that have gone: see ledger_settle */
     pid_t *idle_tids;       /* at the end: threads that never moved */

@@ -6,6 +6,7 @@
 #include "worker/objects.h"
 #include "worker/pages.h"
 #include "worker/wakes.h"
+#include "sampler/process.h"
 #include "worker/elapsed_ticks.h"
 
 #include <errno.h>
@@ -530,6 +531,17 @@ static int count_tick(struct worker *worker, const struct message *message)
     return err ? err : elapsed_ticks_take(worker->results, &worker->threads, message);
 }
 
+/* The sampling thread's tables have as many rows as the worker's. */
+static void note_goroutine_bytes(struct worker *worker)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < worker->programs.count; i++)
+        count += worker->programs.items[i].tables->goroutines.count;
+    worker->results->goroutine_bytes =
+        count * (sizeof(struct counted_goroutine) + sizeof(struct sampled_goroutine) +
+                 sizeof(struct goroutine_address));
+}
+
 static int count_goroutines(struct worker *worker, const struct message *message)
 {
     const struct observation observation = {.process_id = message->goroutines.process_id,
@@ -541,9 +553,11 @@ static int count_goroutines(struct worker *worker, const struct message *message
     const struct goroutine_batch batch = {message->goroutines.process, message->goroutines.tid,
                                           message->goroutines.program, message->goroutines.news};
     int err = update_program(worker, &observation, &program);
-    return err ? err
-               : program_goroutines_take(&program->goroutines, &worker->goroutines, &program->maps,
-                                         &batch, &worker->stack);
+    if (!err)
+        err = program_goroutines_take(&program->goroutines, &worker->goroutines, &program->maps,
+                                      &batch, &worker->stack);
+    note_goroutine_bytes(worker);
+    return err;
 }
 
 /* Counts the time of goroutines that have not moved since. */
@@ -554,7 +568,9 @@ static int end_program(struct worker *worker, uint32_t number)
         program_goroutines_close(&program->goroutines, worker->results, worker->options.period_ns);
     peer_waits_end(&worker->owners.peers, number);
     gils_forget(&worker->owners.gils, number);
-    return programs_end(&worker->programs, number, worker->results, worker->means.unwinder);
+    int err = programs_end(&worker->programs, number, worker->results, worker->means.unwinder);
+    note_goroutine_bytes(worker);
+    return err;
 }
 
 static int take(struct worker *worker, struct message *message)

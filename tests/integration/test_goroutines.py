@@ -7,8 +7,9 @@ import re
 import subprocess
 import sys
 
-from harness import context_switches, folded, has, ready, ticks_planned, users_build
+from harness import context_switches, folded, has, ready, ticks_planned, users_build, wait_for
 from test_go import BUILDS, build
+from test_serve import serving
 
 DEBIANS = "/usr/bin/go"
 OWN = ("runtime.main", "main.main")  # the main goroutine, which writes Go's profile
@@ -237,6 +238,14 @@ def test_what_goroutines_wait_for_stripped(world):
 
 def test_what_goroutines_of_debians_go_wait_for(world):
     check_waits(world, BUILDS["plain"], DEBIANS)
+
+
+def test_what_is_kept_of_goroutines(world):
+    with ready(build(world, "goroutines", BUILDS["plain"]), 120, 4, world.path("truth"), stdin=subprocess.PIPE) as target, \
+            serving(world, "-p", target.pid, "--keep", "60s") as server:
+        wait_for(lambda: "main.shape" in server.text("/debug/fgprof?last=60s&format=folded"), "a goroutine")
+        kept = re.search(r'fgprof_kept_bytes\{kind="goroutines"\} (\d+)', server.text("/metrics"))
+        assert int(kept[1]) > 200 * 32, kept
 
 
 @users_build
