@@ -4,10 +4,11 @@ import collections
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 
-from harness import context_switches, folded, has, ready, ticks_planned, users_build, wait_for
+from harness import HANGS_S, Skip, alone, context_switches, folded, has, late_share, need, ready, ticks_planned, users_build, wait_for
 from test_go import BUILDS, build
 from test_serve import serving
 
@@ -173,6 +174,40 @@ def test_dump_of_goroutines_of_debians_go(world):
     check_dump(world, BUILDS["plain"], 3, DEBIANS)
 
 
+def delves_stacks(pid):
+    """{id: [function, ...: leaf first]} by delve, which stops the process for it."""
+    if not shutil.which("dlv"):
+        raise Skip("no dlv")
+    done = subprocess.run(["dlv", "attach", str(pid), "--allow-non-terminal-interactive=true"], timeout=HANGS_S,
+                          input="config max-string-len 0\ngoroutines -t 100\nexit\nn\n", stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True)
+    stacks, names = {}, []
+    for line in re.sub(r"\x1b\[[0-9;]*m", "", done.stdout).splitlines():
+        head = re.search(r"Goroutine (\d+) - ", line)
+        frame = re.match(r"\t\s*\d+  0x[0-9a-f]+ in (\S+)$", line)
+        if head:
+            names = stacks[int(head[1])] = []
+        elif frame:
+            names.append(frame[1])
+    assert stacks, done.stdout
+    return stacks
+
+
+def test_dump_of_goroutines_against_delve(world):
+    """Its own names of inlined functions and of those that the compiler made are the same."""
+    with ready(build(world, "goroutines", BUILDS["plain"]), 120, 4, world.path("truth"), stdin=subprocess.PIPE) as target:
+        document = json.loads(world.fgprof("dump", "-p", target.pid, "--json").stdout)
+        theirs = delves_stacks(target.pid)
+        assert target.poll() is None
+    ours = {row["goroutine"]: [frame["function"] for frame in row["frames"]] for row in document["goroutines"]}
+    # The first one is in a system call: it is a thread's.
+    differ = {number: (stack, theirs.get(number)) for number, stack in ours.items()
+              if number != 1 and stack != theirs.get(number)}
+    assert len(ours) > 200 and not differ, (len(ours), len(differ), list(differ.items())[:2])
+    # The runtime's own are left out.
+    assert not any("main." in name for number, stack in theirs.items() if number not in ours for name in stack), theirs
+
+
 def truths(target):
     """{function: (how many wait there, for what)} as the program says."""
     truth = {}
@@ -294,3 +329,44 @@ def test_goroutines_at_work(world):
     true_share = computed / (computed + slept)
     assert abs(share - true_share) < 0.06, (share, true_share, done.stdout)
     assert abs(counts["main.work"] / (4 * ticks) - 1) < 0.06, (counts, ticks, done.stdout)
+
+
+def shares_of(counts, names):
+    return {name: counts[name] / sum(counts[other] for other in names) for name in names}
+
+
+def counts_of(text, names):
+    """{function: the samples in it}. No stack has two. fgprof writes them leaf first, and may write one
+    twice."""
+    counts = collections.Counter()
+    for line in text.splitlines():
+        stack, count = line.rsplit(" ", 1)
+        for name in set(stack.split(";")) & set(names):
+            counts[name] += int(count)
+    return counts
+
+
+def check_shares(ours, theirs, names, error):
+    ours, theirs = shares_of(ours, names), shares_of(theirs, names)
+    assert all(abs(ours[name] - theirs[name]) < error for name in names), (ours, theirs)
+
+
+@alone
+@users_build
+def test_goroutines_against_fgprof(world):
+    """In the same process, at the same time; and against the program's own clock. While the CPUs are
+    busy, fgprof sees less of what computes, as it needs one itself."""
+    source, program = os.path.join(world.source, "tests/fixtures/goroutines-fgprof"), world.path("program")
+    need("go")
+    environment = dict(os.environ, GOFLAGS="-mod=readonly", GOPROXY="off", GOTOOLCHAIN="local", GO111MODULE="on")
+    if subprocess.run(["go", "build", "-o", program, "."], cwd=source, env=environment, timeout=2 * HANGS_S,
+                      stderr=subprocess.DEVNULL).returncode:
+        raise Skip("no module github.com/felixge/fgprof")
+    names, truth = ("main.rest", "main.receive", "main.lock", "main.hold", "main.compute"), world.path("truth")
+    with ready(program, 120, truth, stdin=subprocess.PIPE) as target:
+        assert written(target) == "begun\n"
+        done = world.attach(target, duration="20s")
+        spent = dict(zip(names, map(int, written(target).split())))
+    ours, theirs, late = counts_of(done.stdout, names), counts_of(open(truth).read(), names), late_share(done.stderr)
+    check_shares(ours, spent, names, 0.01 + late)
+    check_shares(ours, theirs, names[:-1], 0.02 + late)
