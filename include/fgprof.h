@@ -517,12 +517,12 @@ struct fgprof_summary {
     uint64_t kernel_names_refusal;
     uint64_t waits_limited; /* that are shown as waits for "[other]", as there were 65,536 different
                                locks, owners of these, files and so on */
-    /* Of threads that run Python (3.11 to 3.13), by how often a stack was looked at: */
+    /* Of threads that run Python (3.9 to 3.15), by how often a stack was looked at: */
     uint64_t python_stacks;         /* those with Python frames in place of the interpreter's */
     uint64_t python_stacks_missing; /* without: shown with the interpreter's own frames, as the
                                        thread had moved or the two did not fit together */
     uint64_t python_version; /* of an interpreter that can't be read, as PY_VERSION_HEX; 1: older
-                                than 3.11; 0: there was none */
+                                than 3.9; 0: there was none */
     /* Of Go programs, whose goroutines are counted (fgprof_options_set_goroutines): */
     uint64_t goroutine_ns;                 /* of goroutines while they were on no thread */
     uint64_t threads_without_goroutine_ns; /* of threads that had none to run: left out */

@@ -207,7 +207,7 @@ static void summarize_python(const struct fgprof_summary *summary)
                 " stacks of Python threads: these have the interpreter's own\n",
                 missing, missing + summary->python_stacks);
     if (version == 1)
-        fputs("  Python before 3.11 is not read: its stacks have the interpreter's own functions\n",
+        fputs("  Python before 3.9 is not read: its stacks have the interpreter's own functions\n",
               stderr);
     else if (version)
         fprintf(stderr,

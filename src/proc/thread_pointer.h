@@ -13,6 +13,11 @@
  * if the thread's C library does not show it, as musl's does not; or another negative errno. */
 int thread_pointer_find(pid_t tid, const struct stack_areas *areas, uint64_t *ret_pointer);
 
+/* The id, in the process's PID namespace, of the thread that pthread_self(3) returns this for, as
+ * glibc's struct pthread has it; 0 if there is no such struct, or the thread has ended. `tid` is a
+ * live thread of the process. */
+pid_t pthread_tid(uint64_t pthread, pid_t tid, const struct stack_areas *areas);
+
 /* Where the thread keeps the address of its table of TLS blocks (dtv), and the size of that table's
  * rows: row N, from 1 on, begins with the address of the thread's block of module N. */
 uint64_t thread_pointer_dtv(uint64_t pointer);

@@ -21,7 +21,8 @@ static void forget_sleeps(struct sampled_process *process, const struct python_t
     for (size_t i = 0; i < process->threads.count; i++) {
         struct thread *thread = &process->threads.items[i];
         pid_t id = native_id_of(process, thread);
-        if (python_threads_find(&process->python.threads, id) != python_threads_find(before, id))
+        if (python_threads_find(&process->python.threads, id).state !=
+            python_threads_find(before, id).state)
             threads_forget_sleep(&process->threads, thread);
     }
 }
@@ -54,10 +55,11 @@ void python_begin(struct sampled_process *process, const struct python_place *pl
 
 struct python_thread python_of(const struct sampled_process *process, const struct thread *thread)
 {
-    pid_t native_id = native_id_of(process, thread);
-    uint64_t state = python_threads_find(&process->python.threads, native_id);
-    return state ? (struct python_thread){&process->python.place.layout, state, native_id}
-                 : (struct python_thread){0};
+    const struct python_thread_state found =
+        python_threads_find(&process->python.threads, native_id_of(process, thread));
+    return found.state
+               ? (struct python_thread){&process->python.place.layout, found.state, found.id}
+               : (struct python_thread){0};
 }
 
 /* ---- Of samples ---- */

@@ -1,13 +1,14 @@
 #include "worker/gil.h"
 #include "base/array.h"
 #include "proc/memory.h"
+#include "runtime/python/threads.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* struct _gil_runtime_state (Include/internal/pycore_gil.h), of 3.11 to 3.15: interval,
+/* struct _gil_runtime_state (Include/internal/pycore_gil.h), of 3.9 to 3.15: interval,
  * last_holder, locked, switch_number, and the condition variable that threads wait for the lock by.
  */
 #define LAST_HOLDER_AT 8u
@@ -52,14 +53,14 @@ static bool copy_before(const struct observation *observation, uint64_t address,
 
 static uint32_t holder_of(const struct gil *gil, const struct observation *observation)
 {
-    uint64_t state, native_id;
+    uint64_t state, id;
     uint32_t is_locked;
     if (!copy_before(observation, gil->address + LAST_HOLDER_AT, &state, sizeof state) ||
         !copy_before(observation, gil->address + LOCKED_AT, &is_locked, sizeof is_locked) ||
         is_locked != 1 ||
-        !memory_read_word(observation->tid, NULL, state + gil->native_id, &native_id))
+        !memory_read_word(observation->tid, NULL, state + gil->layout.thread_native_id, &id))
         return 0;
-    return (uint32_t)native_id;
+    return (uint32_t)python_thread_native_id(&gil->layout, id, observation->tid, NULL);
 }
 
 void gils_note(const struct gils *gils, const struct observation *observation, struct lock *lock)

@@ -3,12 +3,13 @@
 #define FGPROF_WORKER_GIL_H
 
 #include "observe/observation.h"
+#include "runtime/python/layout.h"
 #include "wait/lock.h"
 
 struct gil {
-    uint32_t program;   /* the number of the program that has it */
-    uint64_t address;   /* of its struct _gil_runtime_state */
-    uint16_t native_id; /* where a PyThreadState has its thread's id */
+    uint32_t program; /* the number of the program that has it */
+    uint64_t address; /* of its struct _gil_runtime_state */
+    struct python_layout layout;
 };
 
 /* Those of all programs. Zeroed at first. */

@@ -123,11 +123,12 @@ static int name_frame(struct program_python *python, const struct python_memory 
         is_same_head(&known->head, &head) ? 0 : read_code(python, memory, results, &head, known);
     if (err)
         return err;
-    const struct python_code code = {
-        .head = head, .lines = known->lines, .line_bytes = known->line_bytes};
-    uint64_t first = frame->code + python->python.layout.code_instructions;
-    /* A frame that has just been made is before its first instruction. */
-    uint64_t offset = frame->instruction > first ? frame->instruction - first : 0;
+    const struct python_layout *layout = &python->python.layout;
+    const struct python_code code = {.head = head,
+                                     .line_table = layout->line_table,
+                                     .lines = known->lines,
+                                     .line_bytes = known->line_bytes};
+    uint64_t offset = python_code_offset(layout, frame->code, frame->instruction);
     const struct runtime_frame row = {known->name, known->file, python_code_line(&code, offset)};
     return runtime_frames_add(&results->runtime_frames, &row, ret_address);
 }

@@ -162,7 +162,7 @@ static int update_python(struct worker *worker, const struct observation *observ
     if (err || was_told || !python->is_told || !python->python.gil)
         return err;
     const struct gil gil = {observation->program->number, python->python.gil,
-                            python->python.layout.thread_native_id};
+                            python->python.layout};
     return gils_add(&worker->owners.gils, &gil);
 }
 

@@ -473,12 +473,12 @@ void switch_record_want_python(const struct switch_record *record, uint32_t slot
     struct switch_python *python = &wanted->python;
     uint64_t state = layout ? thread->state : 0;
     if (__atomic_load_n(&wanted->generation, __ATOMIC_ACQUIRE) != generation ||
-        (python->state == state && (!state || python->native_id == (uint64_t)thread->native_id)))
+        (python->state == state && (!state || python->native_id == thread->id)))
         return;
     __atomic_store_n(&python->state, 0, __ATOMIC_RELEASE);
     if (!state)
         return;
-    python->native_id = (uint64_t)thread->native_id;
+    python->native_id = thread->id;
     python->thread_native_id = layout->thread_native_id;
     python->thread_frame = layout->thread_frame;
     python->noted_frame = layout->noted_frame;

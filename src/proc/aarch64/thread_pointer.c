@@ -5,6 +5,7 @@
 #include "proc/memory.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -56,6 +57,17 @@ int thread_pointer_find(pid_t tid, const struct stack_areas *areas, uint64_t *re
         return -ENOTSUP;
     *ret_pointer = pointer;
     return 0;
+}
+
+/* It follows 24 words of padding and a list's two addresses (nptl/descr.h). */
+#define TID_AT (26 * sizeof(uint64_t))
+
+pid_t pthread_tid(uint64_t pthread, pid_t tid, const struct stack_areas *areas)
+{
+    int32_t id;
+    bool was_read =
+        pthread && memory_read(tid, areas, pthread + TID_AT, &id, sizeof id) == sizeof id;
+    return was_read && id > 0 ? id : 0;
 }
 
 /* tcbhead_t begins with the dtv. */

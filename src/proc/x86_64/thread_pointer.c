@@ -6,6 +6,7 @@
 #include "proc/memory.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -48,6 +49,15 @@ int thread_pointer_find(pid_t tid, const struct stack_areas *areas, uint64_t *re
         return -ENOTSUP;
     *ret_pointer = pointer;
     return 0;
+}
+
+/* It has been 16 bytes before the list in all versions (nptl/descr.h). */
+pid_t pthread_tid(uint64_t pthread, pid_t tid, const struct stack_areas *areas)
+{
+    int32_t id;
+    bool was_read = check(tid, areas, pthread) == 0 &&
+                    memory_read(tid, areas, pthread + LIST_AT - 16, &id, sizeof id) == sizeof id;
+    return was_read && id > 0 ? id : 0;
 }
 
 uint64_t thread_pointer_dtv(uint64_t pointer)

@@ -114,7 +114,7 @@ static int read_lines(const struct python_memory *memory, uint64_t address,
 int python_code_read(const struct python_memory *memory, const struct python_code_head *head,
                      struct python_code *ret_code)
 {
-    *ret_code = (struct python_code){.head = *head};
+    *ret_code = (struct python_code){.head = *head, .line_table = memory->layout->line_table};
     read_text(memory, head->qualname, ret_code->name);
     read_text(memory, head->filename, ret_code->file);
     return read_lines(memory, head->lines, ret_code);
@@ -127,7 +127,7 @@ enum { ONE_LINE_0 = 10, ONE_LINE_2 = 12, NO_COLUMNS = 13, LONG = 14, NO_LINE = 1
 
 #define IS_BEGIN 0x80u
 #define IS_CONTINUED 0x40u
-#define UNIT_BYTES 2u /* of the code that an entry covers */
+#define UNIT_BYTES 2u /* of the code; an entry covers some */
 
 /* Six bits a byte, the lowest first; the sign is the lowest bit of all. */
 static int64_t read_signed(const unsigned char *at, const unsigned char *end)
@@ -141,7 +141,7 @@ static int64_t read_signed(const unsigned char *at, const unsigned char *end)
     return value & 1 ? -(int64_t)(value >> 1) : (int64_t)(value >> 1);
 }
 
-uint32_t python_code_line(const struct python_code *code, uint64_t offset)
+static uint32_t line_of_locations(const struct python_code *code, uint64_t offset)
 {
     const unsigned char *at = code->lines, *end = at + code->line_bytes;
     int64_t line = code->head.first_line;
@@ -160,4 +160,45 @@ uint32_t python_code_line(const struct python_code *code, uint64_t offset)
             at++;
     }
     return 0;
+}
+
+/* The tables before 3.11 are of pairs: bytes of code, and by how much the line grows, which is
+ * signed. In 3.10 the code is what the pair's line is of, or NO_LINE_BEFORE_3_11; in 3.9 what lies
+ * before. */
+#define NO_LINE_BEFORE_3_11 (-128)
+
+static uint32_t line_of_pairs(const struct python_code *code, uint64_t offset)
+{
+    bool covers_code_before = code->line_table == PYTHON_LNOTAB;
+    int64_t line = code->head.first_line;
+    uint64_t covered = 0;
+    for (size_t i = 0; i + 1 < code->line_bytes; i += 2) {
+        int growth = (signed char)code->lines[i + 1];
+        bool has_line = covers_code_before || growth != NO_LINE_BEFORE_3_11;
+        covered += code->lines[i];
+        if (covers_code_before && offset < covered)
+            break;
+        line += has_line ? growth : 0;
+        if (!covers_code_before && offset < covered)
+            return has_line && line > 0 ? (uint32_t)line : 0;
+    }
+    return covers_code_before && line > 0 ? (uint32_t)line : 0;
+}
+
+uint32_t python_code_line(const struct python_code *code, uint64_t offset)
+{
+    return code->line_table == PYTHON_LOCATIONS ? line_of_locations(code, offset)
+                                                : line_of_pairs(code, offset);
+}
+
+uint64_t python_code_offset(const struct python_layout *layout, uint64_t code, uint64_t instruction)
+{
+    /* A frame that has just been made is before its first instruction. */
+    if (!layout->has_frame_objects) {
+        uint64_t first = code + layout->code_instructions;
+        return instruction > first ? instruction - first : 0;
+    }
+    int32_t last = (int32_t)instruction; /* f_lasti, of four bytes */
+    uint64_t unit_bytes = layout->line_table == PYTHON_LNOTAB ? 1 : UNIT_BYTES;
+    return last > 0 ? (uint64_t)last * unit_bytes : 0;
 }

@@ -20,7 +20,8 @@ struct python_code_head {
 struct python_code {
     struct python_code_head head;
     char name[PYTHON_TEXT_BYTES], file[PYTHON_TEXT_BYTES];
-    unsigned char *lines; /* co_linetable, see Objects/locations.md of CPython; owned */
+    enum python_line_table line_table;
+    unsigned char *lines; /* as the kind of table says; owned */
     size_t line_bytes;
 };
 
@@ -39,6 +40,10 @@ bool python_code_read_head(const struct python_memory *memory, uint64_t address,
 /* Reads the rest. What can't be read is "". Returns 0 or -ENOMEM. The caller frees `lines`. */
 int python_code_read(const struct python_memory *memory, const struct python_code_head *head,
                      struct python_code *ret_code);
+
+/* How many bytes of the code at that address are before a frame's instruction. */
+uint64_t python_code_offset(const struct python_layout *layout, uint64_t code,
+                            uint64_t instruction);
 
 /* The line of an instruction, by how many bytes it is behind the code's first; 0: none is known. */
 uint32_t python_code_line(const struct python_code *code, uint64_t offset);

@@ -7,15 +7,17 @@
 
 #define HAS_OFFSETS 0x030d0000u /* from this version on the interpreter tells its layout */
 
-/* PY_VERSION_HEX, which Python has in a constant since 3.11 (Include/pyversion.h, Py_Version). */
+/* PY_VERSION_HEX, which Python has in a constant since 3.11 (Include/pyversion.h, Py_Version). What
+ * is older is known by the first version that has a function: the C API's documentation says it. */
 static uint32_t version_of(struct module *module)
 {
     struct dynamic_symbol symbol;
     unsigned long version;
-    if (!dynamic_symbol_find(module, "Py_Version", STT_OBJECT, &symbol) ||
-        !module_read(module, symbol.value, &version, sizeof version))
-        return 0;
-    return (uint32_t)version;
+    if (dynamic_symbol_find(module, "Py_Version", STT_OBJECT, &symbol))
+        return module_read(module, symbol.value, &version, sizeof version) ? (uint32_t)version : 0;
+    if (dynamic_symbol_find(module, "Py_NewRef", STT_FUNC, &symbol))
+        return 0x030a0000;
+    return dynamic_symbol_find(module, "PyModule_AddType", STT_FUNC, &symbol) ? 0x03090000 : 0;
 }
 
 static bool learn_layout(struct python *python, pid_t tid, const struct stack_areas *areas)

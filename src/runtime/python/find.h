@@ -9,8 +9,9 @@
 
 struct python {
     struct module *module; /* the interpreter's file: the program or libpython; NULL: none */
-    uint32_t version;      /* PY_VERSION_HEX; 0: older than 3.11 */
-    bool is_known;         /* its layout is: */
+    uint32_t version; /* PY_VERSION_HEX; 0: older than 3.9; that of 3.10 or 3.9 has no more than
+                         these numbers */
+    bool is_known;    /* its layout is: */
     struct python_layout layout;
     uint64_t runtime;                 /* the address of _PyRuntime */
     uint64_t gil;                     /* of the main interpreter's lock; 0: not known */

@@ -56,11 +56,11 @@ static enum python_frames_state find_first(struct window *window,
                                            const struct python_thread *thread, uint64_t *ret_frame)
 {
     const struct python_layout *layout = thread->layout;
-    uint64_t native_id;
-    if (!read_word(window, thread->state + layout->thread_native_id, &native_id) ||
+    uint64_t id;
+    if (!read_word(window, thread->state + layout->thread_native_id, &id) ||
         !read_word(window, thread->state + layout->thread_frame, ret_frame))
         return PYTHON_FRAMES_UNREADABLE;
-    if (native_id != (uint64_t)thread->native_id)
+    if (id != thread->id)
         return PYTHON_FRAMES_OF_ANOTHER;
     if (layout->noted_frame != PYTHON_NOWHERE &&
         !read_word(window, *ret_frame + layout->noted_frame, ret_frame))
@@ -91,14 +91,16 @@ void python_frames_begin(struct python_frames *frames)
 void python_frames_add(struct python_frames *frames, const struct python_layout *layout,
                        const struct python_frame_seen *seen)
 {
-    bool is_of_loop = layout->frame_is_entry == PYTHON_NOWHERE && seen->owner == PYTHON_OWNED_BY_C;
+    bool is_of_loop = !layout->has_frame_objects && layout->frame_is_entry == PYTHON_NOWHERE &&
+                      seen->owner == PYTHON_OWNED_BY_C;
     if (is_of_loop && frames->count)
         frames->items[frames->count - 1].is_entry = true;
     else if (!is_of_loop && frames->count == PYTHON_FRAMES_MAX)
         frames->is_cut = true;
     else if (!is_of_loop)
         frames->items[frames->count++] =
-            (struct python_frame){seen->code & ~PYTHON_TAG_BITS, seen->instruction, seen->is_entry};
+            (struct python_frame){seen->code & ~PYTHON_TAG_BITS, seen->instruction,
+                                  seen->is_entry || layout->has_frame_objects};
 }
 
 void python_frames_read(const struct python_thread *thread, pid_t tid,

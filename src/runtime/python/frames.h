@@ -12,7 +12,8 @@
 
 struct python_frame {
     uint64_t code;        /* the address of the code object */
-    uint64_t instruction; /* and of the instruction in it that runs, or that called */
+    uint64_t instruction; /* and of the instruction in it that runs, or that called: see
+                             python_code_offset */
     bool is_entry;        /* the evaluation loop was called for it; the next frames belong to the
                              next call of the loop on the native stack */
 };
@@ -35,7 +36,7 @@ struct python_frames {
 struct python_thread {
     const struct python_layout *layout; /* NULL: it is not known as one */
     uint64_t state;                     /* the address of its PyThreadState */
-    pid_t native_id;                    /* as the interpreter knows it: in its PID namespace */
+    uint64_t id;                        /* what its thread_native_id is */
 };
 
 /* A frame as it is in memory. */

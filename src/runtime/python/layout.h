@@ -12,8 +12,19 @@
 
 #define PYTHON_NOWHERE UINT16_MAX /* the structure has no such field */
 
-/* Offsets in bytes. */
+/* How a code object tells the lines of its instructions. */
+enum python_line_table {
+    PYTHON_LOCATIONS,  /* from 3.11 on: Objects/locations.md of CPython */
+    PYTHON_LINE_TABLE, /* 3.10: Objects/lnotab_notes.txt */
+    PYTHON_LNOTAB,     /* 3.9: the same file of that version */
+};
+
 struct python_layout {
+    /* Before 3.11 a frame is an object of its own, and each one has a call of the evaluation loop.
+     * It knows its instruction by the number (f_lasti), and a thread is known by its pthread_t. */
+    bool has_frame_objects;
+    enum python_line_table line_table;
+    /* The rest are offsets in bytes. */
     /* _PyRuntimeState */
     uint16_t runtime_interpreters; /* the newest one; the main one's address follows */
     uint16_t runtime_gil;          /* PYTHON_NOWHERE: interpreters have it */
@@ -21,10 +32,11 @@ struct python_layout {
     uint16_t interpreter_next, interpreter_threads;
     uint16_t interpreter_gil; /* where its address is */
     /* PyThreadState */
-    uint16_t thread_next, thread_native_id;
-    uint16_t thread_frame; /* the frame that runs, or where that is noted: */
-    uint16_t noted_frame;  /* _PyCFrame: that frame; PYTHON_NOWHERE: there is no such structure */
-    /* _PyInterpreterFrame */
+    uint16_t thread_next;
+    uint16_t thread_native_id; /* with frame objects its pthread_t */
+    uint16_t thread_frame;     /* the frame that runs, or where that is noted: */
+    uint16_t noted_frame; /* _PyCFrame: that frame; PYTHON_NOWHERE: there is no such structure */
+    /* _PyInterpreterFrame, or PyFrameObject */
     uint16_t frame_code, frame_previous, frame_instruction, frame_owner;
     uint16_t frame_is_entry; /* it is the first of its call of the evaluation loop. PYTHON_NOWHERE:
                                 that has a frame of its own, of the owner PYTHON_OWNED_BY_C */

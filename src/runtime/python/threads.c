@@ -1,6 +1,7 @@
 #include "runtime/python/threads.h"
 #include "base/array.h"
 #include "proc/memory.h"
+#include "proc/thread_pointer.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -10,14 +11,22 @@
 #define THREADS_MAX 65536
 #define INTERPRETERS_MAX 256
 
-static int add(struct python_threads *threads, uint64_t native_id, uint64_t state)
+pid_t python_thread_native_id(const struct python_layout *layout, uint64_t id, pid_t tid,
+                              const struct stack_areas *areas)
+{
+    if (layout->has_frame_objects)
+        return pthread_tid(id, tid, areas);
+    return id <= INT_MAX ? (pid_t)id : 0;
+}
+
+static int add(struct python_threads *threads, pid_t native_id, uint64_t id, uint64_t state)
 {
     /* 0: the thread was made, and has not begun yet. */
-    if (!native_id || native_id > INT_MAX)
+    if (!native_id)
         return 0;
     if (array_reserve(&threads->items, &threads->capacity, threads->count + 1))
         return -ENOMEM;
-    threads->items[threads->count++] = (struct python_thread_state){(pid_t)native_id, state};
+    threads->items[threads->count++] = (struct python_thread_state){native_id, state, id};
     return 0;
 }
 
@@ -31,7 +40,7 @@ int python_threads_read(struct python_threads *threads, const struct python_plac
                         const struct stack_areas *areas)
 {
     const struct python_layout *layout = &place->layout;
-    uint64_t interpreter, state, native_id;
+    uint64_t interpreter, state, id;
     int err = 0;
     threads->count = 0;
     if (!memory_read_word(tid, areas, place->runtime + layout->runtime_interpreters, &interpreter))
@@ -40,8 +49,8 @@ int python_threads_read(struct python_threads *threads, const struct python_plac
         if (!memory_read_word(tid, areas, interpreter + layout->interpreter_threads, &state))
             break;
         while (state && threads->count < THREADS_MAX && !err &&
-               memory_read_word(tid, areas, state + layout->thread_native_id, &native_id)) {
-            err = add(threads, native_id, state);
+               memory_read_word(tid, areas, state + layout->thread_native_id, &id)) {
+            err = add(threads, python_thread_native_id(layout, id, tid, areas), id, state);
             if (!memory_read_word(tid, areas, state + layout->thread_next, &state))
                 break;
         }
@@ -54,14 +63,15 @@ int python_threads_read(struct python_threads *threads, const struct python_plac
     return err;
 }
 
-uint64_t python_threads_find(const struct python_threads *threads, pid_t native_id)
+struct python_thread_state python_threads_find(const struct python_threads *threads,
+                                               pid_t native_id)
 {
     const struct python_thread_state key = {.native_id = native_id};
     const struct python_thread_state *found =
         threads->count
             ? bsearch(&key, threads->items, threads->count, sizeof *threads->items, compare)
             : NULL;
-    return found ? found->state : 0;
+    return found ? *found : (struct python_thread_state){0};
 }
 
 void python_threads_free(struct python_threads *threads)

@@ -14,8 +14,9 @@ struct python_place {
 };
 
 struct python_thread_state {
-    pid_t native_id;
-    uint64_t state; /* the address of its PyThreadState */
+    pid_t native_id; /* in the PID namespace of the process */
+    uint64_t state;  /* the address of its PyThreadState; 0: it has none */
+    uint64_t id;     /* what its thread_native_id is */
 };
 
 /* Zeroed at first. */
@@ -29,8 +30,13 @@ struct python_threads {
 int python_threads_read(struct python_threads *threads, const struct python_place *place, pid_t tid,
                         const struct stack_areas *areas);
 
-/* Its PyThreadState; 0: it has none. */
-uint64_t python_threads_find(const struct python_threads *threads, pid_t native_id);
+struct python_thread_state python_threads_find(const struct python_threads *threads,
+                                               pid_t native_id);
+
+/* The thread of a PyThreadState, of which `id` is what its thread_native_id is, in the PID
+ * namespace of the process; 0: it is not known. */
+pid_t python_thread_native_id(const struct python_layout *layout, uint64_t id, pid_t tid,
+                              const struct stack_areas *areas);
 
 void python_threads_free(struct python_threads *threads);
 

@@ -22,7 +22,7 @@ static int set_up(void **state)
 {
     (void)state;
     uint64_t id = 4242;
-    const struct gil gil = {PROGRAM, (uintptr_t)&gil_state, NATIVE_ID_AT};
+    const struct gil gil = {PROGRAM, (uintptr_t)&gil_state, {.thread_native_id = NATIVE_ID_AT}};
     memcpy(holder + NATIVE_ID_AT, &id, sizeof id);
     gil_state.last_holder = (uintptr_t)holder;
     gil_state.locked = 1;

@@ -189,6 +189,104 @@ static void test_lines_of_other_forms(void **state)
     assert_int_equal(python_code_line(&without, 0), 0);
 }
 
+/* The same function in 3.10 and 3.9, with a call in try and one in finally at its end. */
+static void test_lines_before_3_11(void **state)
+{
+    (void)state;
+    static unsigned char table[] = {6,  2, 2, 1, 6, 255, 4, 3,   2, 1, 2,  1, 4,  255,
+                                    12, 2, 4, 1, 2, 1,   6, 255, 2, 2, 12, 1, 26, 2};
+    static unsigned char lnotab[] = {0, 2, 6,  1, 2, 255, 6, 3,   4, 1, 2, 1, 2,  255,
+                                     4, 2, 12, 1, 4, 1,   2, 255, 6, 2, 2, 1, 12, 2};
+    static const struct {
+        unsigned start, line;
+    } truth[][16] = {{{0, 3},
+                      {6, 4},
+                      {8, 3},
+                      {14, 6},
+                      {18, 7},
+                      {20, 8},
+                      {22, 7},
+                      {26, 9},
+                      {38, 10},
+                      {42, 11},
+                      {44, 10},
+                      {50, 12},
+                      {52, 13},
+                      {64, 15},
+                      {90, 0}},
+                     {{0, 3},
+                      {6, 4},
+                      {8, 3},
+                      {14, 6},
+                      {18, 7},
+                      {20, 8},
+                      {22, 7},
+                      {26, 9},
+                      {38, 10},
+                      {42, 11},
+                      {44, 10},
+                      {50, 12},
+                      {52, 13},
+                      {64, 15},
+                      {92, 15}}};
+    const struct python_code codes[] = {{.head = {.first_line = 1},
+                                         .line_table = PYTHON_LINE_TABLE,
+                                         .lines = table,
+                                         .line_bytes = sizeof table},
+                                        {.head = {.first_line = 1},
+                                         .line_table = PYTHON_LNOTAB,
+                                         .lines = lnotab,
+                                         .line_bytes = sizeof lnotab}};
+    for (size_t i = 0; i < 2; i++) {
+        for (size_t row = 0; row < 14; row++) {
+            for (unsigned at = truth[i][row].start; at < truth[i][row + 1].start; at++)
+                assert_int_equal(python_code_line(&codes[i], at), truth[i][row].line);
+        }
+        assert_int_equal(python_code_line(&codes[i], truth[i][14].start), truth[i][14].line);
+    }
+}
+
+/* Lines that are far apart, and code without a line. */
+static void test_growth_in_parts_before_3_11(void **state)
+{
+    (void)state;
+    static unsigned char table[] = {4, 1, 0, 127, 0, 127, 4, 47, 2, 128, 2, 0x9d, 2};
+    static unsigned char lnotab[] = {0, 1, 4, 127, 0, 127, 0, 47, 2, 0x9d, 2};
+    struct python_code code = {.head = {.first_line = 1},
+                               .line_table = PYTHON_LINE_TABLE,
+                               .lines = table,
+                               .line_bytes = sizeof table};
+    assert_int_equal(python_code_line(&code, 3), 2);
+    assert_int_equal(python_code_line(&code, 4), 303);
+    assert_int_equal(python_code_line(&code, 8), 0);
+    assert_int_equal(python_code_line(&code, 10), 204);
+    assert_int_equal(python_code_line(&code, 12), 0);
+    code = (struct python_code){.head = {.first_line = 1},
+                                .line_table = PYTHON_LNOTAB,
+                                .lines = lnotab,
+                                .line_bytes = sizeof lnotab};
+    assert_int_equal(python_code_line(&code, 3), 2);
+    assert_int_equal(python_code_line(&code, 4), 303);
+    assert_int_equal(python_code_line(&code, 6), 204);
+    code.line_bytes = 0;
+    assert_int_equal(python_code_line(&code, 6), 1);
+}
+
+static void test_offsets_of_instructions(void **state)
+{
+    (void)state;
+    const struct python_layout *new = python_layout_of(0x030b02f0);
+    const struct python_layout *three_ten = python_layout_of(0x030a0000);
+    const struct python_layout *three_nine = python_layout_of(0x03090000);
+    uint64_t first = 0x1000 + new->code_instructions;
+    assert_int_equal(python_code_offset(new, 0x1000, first + 6), 6);
+    assert_int_equal(python_code_offset(new, 0x1000, first - 2), 0);
+    /* What follows f_lasti was read with it. */
+    assert_int_equal(python_code_offset(three_ten, 0x1000, 7ull << 32 | 3), 6);
+    assert_int_equal(python_code_offset(three_nine, 0x1000, 7ull << 32 | 6), 6);
+    assert_int_equal(python_code_offset(three_nine, 0x1000, 7ull << 32 | UINT32_MAX), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -198,6 +296,9 @@ int main(void)
         cmocka_unit_test(test_text_that_makes_no_sense),
         cmocka_unit_test(test_lines_of_a_function),
         cmocka_unit_test(test_lines_of_other_forms),
+        cmocka_unit_test(test_lines_before_3_11),
+        cmocka_unit_test(test_growth_in_parts_before_3_11),
+        cmocka_unit_test(test_offsets_of_instructions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,7 @@
 /* In this process: as CPython 3.11 and 3.12 lay them out. */
 static struct {
     unsigned char before[4096]; /* each read begins below what it is for */
-    unsigned char thread[0x100], noted[0x40], frames[8][0x50];
+    unsigned char thread[0x100], noted[0x40], frames[8][0x80];
 } * made;
 static struct python_thread thread;
 static struct python_frames frames;
@@ -110,6 +110,23 @@ static void test_3_14_refers_to_code_with_tags(void **state)
     end();
 }
 
+/* Each frame is a call of the loop; there is no owner to be looked at. */
+static void test_3_9_has_objects(void **state)
+{
+    (void)state;
+    begin(0x03090000);
+    assert_true(sizeof *made->frames > thread.layout->frame_instruction + 8u);
+    put(made->thread, thread.layout->thread_frame, (uintptr_t)made->frames[1], 8);
+    set_frame(0, 0x1000, SIZE_MAX, PYTHON_OWNED_BY_C, false);
+    set_frame(1, 0x2000, 0, PYTHON_OWNED_BY_C, false);
+    read_frames();
+    assert_int_equal(frames.state, PYTHON_FRAMES_READ);
+    assert_int_equal(frames.count, 2);
+    assert_int_equal(frames.items[0].code, 0x2000);
+    assert_true(frames.items[0].is_entry && frames.items[1].is_entry);
+    end();
+}
+
 static void test_no_frame(void **state)
 {
     (void)state;
@@ -171,7 +188,7 @@ static void test_another_thread(void **state)
 {
     (void)state;
     begin(0x030b02f0);
-    thread.native_id = ID + 1;
+    thread.id = ID + 1;
     read_frames();
     assert_int_equal(frames.state, PYTHON_FRAMES_OF_ANOTHER);
     end();
@@ -183,6 +200,7 @@ int main(void)
         cmocka_unit_test(test_3_11_marks_entries),
         cmocka_unit_test(test_3_12_has_a_frame_for_each_call_of_the_loop),
         cmocka_unit_test(test_3_14_refers_to_code_with_tags),
+        cmocka_unit_test(test_3_9_has_objects),
         cmocka_unit_test(test_no_frame),
         cmocka_unit_test(test_a_circle),
         cmocka_unit_test(test_a_circle_of_the_loops_own_frames),

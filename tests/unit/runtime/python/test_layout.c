@@ -371,7 +371,9 @@ static void test_versions_of_the_table(void **state)
     assert_ptr_equal(python_layout_of(0x030b07f0), python_layout_of(0x030b02f0));
     assert_non_null(python_layout_of(0x030c01f0));
     assert_ptr_not_equal(python_layout_of(0x030c01f0), python_layout_of(0x030b02f0));
-    assert_null(python_layout_of(0x030a0df0));
+    assert_int_equal(python_layout_of(0x030a0000)->line_table, PYTHON_LINE_TABLE);
+    assert_int_equal(python_layout_of(0x03090000)->line_table, PYTHON_LNOTAB);
+    assert_null(python_layout_of(0x030812f0));
     assert_null(python_layout_of(0x030d00f0));
     assert_null(python_layout_of(0));
 }

@@ -1,6 +1,9 @@
 #include "runtime/python/threads.h"
 #include "unit.h"
 
+#include <pthread.h>
+#include <unistd.h>
+
 /* In this process, as CPython 3.12 lays them out. */
 static unsigned char runtime[0x40], interpreters[2][0x60], states[4][0xa0];
 static struct python_place place;
@@ -35,13 +38,27 @@ static void test_threads_of_all_interpreters(void **state)
     begin();
     assert_int_equal(python_threads_read(&threads, &place, getpid(), NULL), 0);
     assert_int_equal(threads.count, 3); /* one has not begun yet */
-    assert_int_equal(python_threads_find(&threads, 100), (uintptr_t)states[1]);
-    assert_int_equal(python_threads_find(&threads, 200), (uintptr_t)states[3]);
-    assert_int_equal(python_threads_find(&threads, 300), (uintptr_t)states[0]);
-    assert_int_equal(python_threads_find(&threads, 0), 0);
-    assert_int_equal(python_threads_find(&threads, 150), 0);
+    assert_int_equal(python_threads_find(&threads, 100).state, (uintptr_t)states[1]);
+    assert_int_equal(python_threads_find(&threads, 200).state, (uintptr_t)states[3]);
+    assert_int_equal(python_threads_find(&threads, 300).state, (uintptr_t)states[0]);
+    assert_int_equal(python_threads_find(&threads, 0).state, 0);
+    assert_int_equal(python_threads_find(&threads, 150).state, 0);
     python_threads_free(&threads);
-    assert_int_equal(python_threads_find(&threads, 100), 0);
+    assert_int_equal(python_threads_find(&threads, 100).state, 0);
+}
+
+/* Before 3.11 it knows what pthread_self has returned to a thread. */
+static void test_threads_by_their_pthread(void **state)
+{
+    (void)state;
+    begin();
+    place.layout.has_frame_objects = true;
+    put(states[0], place.layout.thread_native_id, (uint64_t)pthread_self());
+    assert_int_equal(python_threads_read(&threads, &place, getpid(), NULL), 0);
+    assert_int_equal(threads.count, 1); /* the other ones are no addresses */
+    assert_int_equal(python_threads_find(&threads, gettid()).state, (uintptr_t)states[0]);
+    assert_int_equal(python_threads_find(&threads, gettid()).id, (uint64_t)pthread_self());
+    python_threads_free(&threads);
 }
 
 static void test_a_circle_ends(void **state)
@@ -51,11 +68,11 @@ static void test_a_circle_ends(void **state)
     put(states[2], place.layout.thread_next, (uintptr_t)states[0]);
     assert_int_equal(python_threads_read(&threads, &place, getpid(), NULL), 0);
     assert_true(threads.count > 3 && threads.count <= 65536 + 1);
-    assert_int_equal(python_threads_find(&threads, 300), (uintptr_t)states[0]);
+    assert_int_equal(python_threads_find(&threads, 300).state, (uintptr_t)states[0]);
     put(interpreters[1], place.layout.interpreter_next, (uintptr_t)interpreters[1]);
     put(interpreters[0], place.layout.interpreter_threads, 0);
     assert_int_equal(python_threads_read(&threads, &place, getpid(), NULL), 0);
-    assert_int_equal(python_threads_find(&threads, 200), (uintptr_t)states[3]);
+    assert_int_equal(python_threads_find(&threads, 200).state, (uintptr_t)states[3]);
     python_threads_free(&threads);
 }
 
@@ -77,6 +94,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_threads_of_all_interpreters),
+        cmocka_unit_test(test_threads_by_their_pthread),
         cmocka_unit_test(test_a_circle_ends),
         cmocka_unit_test(test_wild_pointers),
     };
