@@ -68,6 +68,9 @@ static uint32_t as_character(uint32_t c)
     return c > 0x10ffff || (c >= 0xd800 && c < 0xe000) || !c ? 0xfffd : c;
 }
 
+/* No function's or file's name is as long: it is none. */
+#define TEXT_LENGTH_MAX 65536u
+
 static void read_text(const struct python_memory *memory, uint64_t address, char *ret_text)
 {
     const struct python_layout *layout = memory->layout;
@@ -77,7 +80,7 @@ static void read_text(const struct python_memory *memory, uint64_t address, char
     *ret_text = '\0';
     if (!read_at(memory, address + layout->text_length, &length, sizeof length) ||
         !read_at(memory, address + layout->text_state, &state, sizeof state) ||
-        !(state & STATE_IS_COMPACT))
+        !(state & STATE_IS_COMPACT) || length > TEXT_LENGTH_MAX)
         return;
     bool is_ascii = state & STATE_IS_ASCII;
     size_t each = STATE_KIND(state), used = 0;
