@@ -427,6 +427,10 @@ FGPROF_API int fgprof_recorder_wait(fgprof_recorder *recorder, int *ret_status);
 
 /* ---- Profile: what was found ---- */
 
+/* Flags of python_version, below. */
+#define FGPROF_PYTHON_FREE_THREADED (1ull << 32) /* it is built without a GIL */
+#define FGPROF_PYTHON_BESIDE (1ull << 33)        /* its process has another one, which was read */
+
 /* How the recording went. Times and counts cover all of it. Samples are counted in ticks: a sample
  * may stand for several. */
 struct fgprof_summary {
@@ -521,8 +525,8 @@ struct fgprof_summary {
     uint64_t python_stacks;         /* those with Python frames in place of the interpreter's */
     uint64_t python_stacks_missing; /* without: shown with the interpreter's own frames, as the
                                        thread had moved or the two did not fit together */
-    uint64_t python_version; /* of an interpreter that can't be read, as PY_VERSION_HEX; 1: older
-                                than 3.9; 0: there was none */
+    uint64_t python_version; /* of an interpreter that was not read, as PY_VERSION_HEX, with a flag
+                                (FGPROF_PYTHON_...); 1: older than 3.9; 0: there was none */
     /* Of Go programs, whose goroutines are counted (fgprof_options_set_goroutines): */
     uint64_t goroutine_ns;                 /* of goroutines while they were on no thread */
     uint64_t threads_without_goroutine_ns; /* of threads that had none to run: left out */

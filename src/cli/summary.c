@@ -201,19 +201,25 @@ static void summarize_labels(const struct fgprof_summary *summary)
 static void summarize_python(const struct fgprof_summary *summary)
 {
     uint64_t missing = summary->python_stacks_missing, version = summary->python_version;
+    uint32_t number = (uint32_t)version;
+    const char *why = version & FGPROF_PYTHON_FREE_THREADED ? " without a GIL"
+                      : version & FGPROF_PYTHON_BESIDE      ? " beside another one in its process"
+                                                            : "";
     if (missing)
         fprintf(stderr,
                 "  Python functions are not known in %" PRIu64 " of %" PRIu64
                 " stacks of Python threads: these have the interpreter's own\n",
                 missing, missing + summary->python_stacks);
-    if (version == 1)
-        fputs("  Python before 3.9 is not read: its stacks have the interpreter's own functions\n",
-              stderr);
+    if (number == 1)
+        fprintf(stderr,
+                "  Python before 3.9%s is not read: its stacks have the interpreter's own "
+                "functions\n",
+                why);
     else if (version)
         fprintf(stderr,
-                "  Python %" PRIu64 ".%" PRIu64
-                " is not read: its stacks have the interpreter's own functions\n",
-                version >> 24, version >> 16 & 0xff);
+                "  Python %" PRIu32 ".%" PRIu32
+                "%s is not read: its stacks have the interpreter's own functions\n",
+                number >> 24, number >> 16 & 0xff, why);
 }
 
 /* Which goroutines there are. */

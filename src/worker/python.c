@@ -1,5 +1,6 @@
 #include "worker/python.h"
 #include "base/array.h"
+#include "fgprof.h"
 #include "runtime/python/merge.h"
 #include "unwind/moved_part.h"
 #include "unwind/rule_tables.h"
@@ -15,6 +16,17 @@
 
 /* ---- The interpreter ---- */
 
+/* For the summary, which says one that is not read. */
+static void note_unread(const struct python *python, struct results *results)
+{
+    uint64_t version = python->is_known ? python->other_version : python->version;
+    uint64_t flags = python->is_known           ? FGPROF_PYTHON_BESIDE
+                     : python->is_free_threaded ? FGPROF_PYTHON_FREE_THREADED
+                                                : 0;
+    if (python->is_known ? python->has_other : python->module != NULL)
+        results->counts.python_version = (version ? version : 1) | flags;
+}
+
 int program_python_update(struct program_python *python, struct results *results,
                           struct program_maps *maps, const struct observation *observation,
                           struct channel *channel)
@@ -28,8 +40,7 @@ int program_python_update(struct program_python *python, struct results *results
     if (err)
         return err;
     python_find(maps->space, observation_live_tid(observation), &maps->areas, &python->python);
-    if (python->python.module && !python->python.is_known)
-        results->counts.python_version = python->python.version ? python->python.version : 1;
+    note_unread(&python->python, results);
     if (!python->python.is_known)
         return 0;
     python->is_told = true;

@@ -231,6 +231,76 @@ def test_lies(world):
         assert "Python functions are not known in" in done.stderr, (how, done.stderr)
 
 
+def test_lengths_without_end(world):
+    """What can be read of a name is shown; nothing is waited for, and no memory is taken."""
+    with world.running("fake_python", 60, "lengths") as target:
+        done = world.attach(target, duration="500ms")
+    stacks = folded(done.stdout)
+    assert all(stack[-1] == "clock_nanosleep" for stack in stacks), stacks
+    assert any(has(stack, "[unknown]", "usleep") for stack in stacks), stacks
+
+
+def test_an_interpreter_that_is_rewritten_all_the_time(world):
+    with world.running("fake_python", 60, "rewritten") as target:
+        done = world.attach(target, "-F", "499")
+    stacks = folded(done.stdout)
+    asleep = sum(count for stack, count in stacks.items() if has(stack, "main", "usleep"))
+    assert asleep > 500, stacks
+    assert all(has(stack, "main") or has(stack, "rewrite") for stack in stacks), stacks
+    assert "Python functions are not known in" in done.stderr, done.stderr
+
+
+def test_a_build_without_a_gil(world):
+    """It says so. What is not Python's is shown as ever."""
+    preload = "LD_PRELOAD=" + world.fixture("python-free_threaded.so")
+    with ready("env", preload, world.fixture("sleepers-O2-omit"), 60) as target:
+        done = world.attach(target, duration="500ms")
+    assert "Python 3.13 without a GIL is not read" in done.stderr, done.stderr
+    assert any(has(stack, "main") for stack in folded(done.stdout)), done.stdout
+
+
+def test_two_interpreters_in_a_process(world):
+    """That which can be read is, and the other one is said."""
+    for name, words in (("new", "Python 3.255 beside another one in its process is not read"),
+                        ("free_threaded", "Python 3.13 beside another one in its process is not read")):
+        load = "import ctypes, runpy, sys; ctypes.CDLL(sys.argv.pop(1)); runpy.run_path(sys.argv.pop(1))"
+        with ready(interpreter("3.11"), "-c", load, world.fixture(f"python-{name}.so"), program(world, "sleepers"),
+                   world.path("stacks")) as target:
+            done = world.attach(target, duration="500ms")
+        assert words in done.stderr, done.stderr
+        assert any(has(stack, "Server.serve", "Server.handle", "sleep") for stack in folded(done.stdout)), done.stdout
+
+
+def test_a_python_that_begins_and_ends(world):
+    """From the first instruction to the last one, again and again; and one that waits at its end."""
+    python = interpreter("3.11")
+    loop = f"for i in 1 2 3 4 5 6 7 8 9 10 11 12; do {python} -c 'import json, threading'; done"
+    done = world.fgprof("run", "--children", "-F", "499", "--", "sh", "-c", loop)
+    assert done.returncode == 0, done.stderr
+    stacks = folded(done.stdout)
+    assert any(has(stack, "_find_and_load") for stack in stacks), stacks
+    source = "import atexit, time; atexit.register(time.sleep, 300); atexit.register(print, 'ready', flush=True)"
+    with ready(python, "-c", source) as target:
+        done = world.attach(target, duration="500ms")
+    assert all(has(stack, "main") for stack in folded(done.stdout)), done.stdout
+    assert "Python functions are not known in" not in done.stderr, done.stderr
+
+
+def test_an_interpreter_without_sections(world):
+    """As a tool that strips all leaves it, without a table of symbols: it is not recognised, and runs as any
+    program."""
+    path = world.path("python")
+    with open(interpreter("3.11"), "rb") as file:
+        image = bytearray(file.read())
+    image[0x28:0x30], image[0x3c:0x40] = bytes(8), bytes(4)  # where the sections are, and how many
+    with open(path, "wb") as file:
+        file.write(image)
+    os.chmod(path, 0o755)
+    with ready(path, program(world, "sleepers"), world.path("stacks")) as target:
+        done = world.attach(target, duration="500ms")
+    assert folded(done.stdout), done.stderr
+
+
 def test_a_version_that_is_not_known(world):
     """It says so, and shows the native stacks."""
     with ready(interpreter("3.8"), program(world, "chains"), stdin=subprocess.PIPE) as target:

@@ -29,6 +29,7 @@ static bool learn_layout(struct python *python, pid_t tid, const struct stack_ar
     if (known || python->version < HAS_OFFSETS)
         return known;
     size_t bytes = memory_read(tid, areas, python->runtime, offsets, sizeof offsets);
+    python->is_free_threaded = python_layout_is_free_threaded(offsets, bytes);
     return python_layout_read(offsets, bytes, &python->layout) == 0;
 }
 
@@ -63,15 +64,41 @@ static bool look_into(struct module *module, uint64_t bias, pid_t tid,
     return true;
 }
 
+enum standing { NO_PYTHON, NOT_KNOWN, NOT_BEGUN, RUNS };
+
+static enum standing standing_of(const struct python *python, pid_t tid,
+                                 const struct stack_areas *areas)
+{
+    uint64_t newest;
+    if (!python->module || !python->is_known)
+        return python->module ? NOT_KNOWN : NO_PYTHON;
+    bool has_interpreter =
+        memory_read_word(tid, areas, python->runtime + python->layout.runtime_interpreters,
+                         &newest) &&
+        newest;
+    return has_interpreter ? RUNS : NOT_BEGUN;
+}
+
 void python_find(struct space *space, pid_t tid, const struct stack_areas *areas,
                  struct python *ret_python)
 {
     struct module_walk walk = {0};
     const struct mapping *mapping;
-    *ret_python = (struct python){0};
+    struct python best = {0}, other = {0};
     while ((mapping = space_next_module(space, &walk))) {
-        if (look_into(mapping->module, mapping->bias, tid, areas, ret_python))
-            return;
-        *ret_python = (struct python){0};
+        struct python found = {0};
+        if (!look_into(mapping->module, mapping->bias, tid, areas, &found))
+            continue;
+        bool is_better = standing_of(&found, tid, areas) > standing_of(&best, tid, areas);
+        const struct python worse = is_better ? best : found;
+        enum standing standing = standing_of(&worse, tid, areas);
+        /* A library that is not used is no loss. */
+        if (standing == NOT_KNOWN || standing == RUNS)
+            other = worse;
+        if (is_better)
+            best = found;
     }
+    best.has_other = other.module != NULL;
+    best.other_version = other.version;
+    *ret_python = best;
 }

@@ -11,8 +11,11 @@ struct python {
     struct module *module; /* the interpreter's file: the program or libpython; NULL: none */
     uint32_t version; /* PY_VERSION_HEX; 0: older than 3.9; that of 3.10 or 3.9 has no more than
                          these numbers */
-    bool is_known;    /* its layout is: */
+    bool is_free_threaded; /* it is built without a GIL, and not read */
+    bool is_known;         /* its layout is: */
     struct python_layout layout;
+    bool has_other; /* another one runs in the process, or may; its version: */
+    uint32_t other_version;
     uint64_t runtime;                 /* the address of _PyRuntime */
     uint64_t gil;                     /* of the main interpreter's lock; 0: not known */
     uint64_t code_type;               /* of PyCode_Type; 0: not known */
@@ -20,7 +23,7 @@ struct python {
 };
 
 /* Looks through the modules of the space. `tid` is a live thread of the process. A process may have
- * several interpreters: the first one is taken that a module shows. */
+ * several interpreters: the first one that runs is taken, and a known one before another. */
 void python_find(struct space *space, pid_t tid, const struct stack_areas *areas,
                  struct python *ret_python);
 

@@ -191,11 +191,28 @@ static uint16_t offset(struct words *words, uint8_t number)
     return (uint16_t)word;
 }
 
+static void copy_words(struct words *words, const void *offsets, size_t bytes)
+{
+    memcpy(words->items, offsets, bytes < sizeof words->items ? bytes : sizeof words->items);
+}
+
+static bool has_cookie(const struct words *words)
+{
+    return memcmp(words->items, "xdebugpy", 8) == 0;
+}
+
+bool python_layout_is_free_threaded(const void *offsets, size_t bytes)
+{
+    struct words words = {0};
+    copy_words(&words, offsets, bytes);
+    return has_cookie(&words) && words.items[FREE_THREADED];
+}
+
 int python_layout_read(const void *offsets, size_t bytes, struct python_layout *ret_layout)
 {
     struct words words = {0};
-    memcpy(words.items, offsets, bytes < sizeof words.items ? bytes : sizeof words.items);
-    if (memcmp(words.items, "xdebugpy", 8) != 0)
+    copy_words(&words, offsets, bytes);
+    if (!has_cookie(&words))
         return -EBADMSG;
     const struct told *at = told_by(words.items[VERSION]);
     if (!at || words.items[FREE_THREADED])

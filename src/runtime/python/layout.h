@@ -60,6 +60,9 @@ const struct python_layout *python_layout_of(uint32_t version);
 /* The longest that _Py_DebugOffsets is, of the versions that are known. */
 #define PYTHON_OFFSETS_BYTES 1024u
 
+/* Whether what is at `_PyRuntime` is of a build without a GIL. */
+bool python_layout_is_free_threaded(const void *offsets, size_t bytes);
+
 /* Reads the layout that an interpreter of 3.13 to 3.15 tells: `offsets` is what is at `_PyRuntime`.
  * Returns 0, -ENOTSUP if it is of a version or a build that is not known, or -EBADMSG. */
 int python_layout_read(const void *offsets, size_t bytes, struct python_layout *ret_layout);

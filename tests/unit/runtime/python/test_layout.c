@@ -362,6 +362,11 @@ static void test_what_is_not_believed(void **state)
     memcpy(offsets, offsets_3_13, sizeof offsets);
     offsets[2] = 1; /* without a GIL */
     assert_int_equal(python_layout_read(offsets, sizeof offsets, &layout), -ENOTSUP);
+    assert_true(python_layout_is_free_threaded(offsets, sizeof offsets));
+    assert_false(python_layout_is_free_threaded(offsets, 16));
+    assert_false(python_layout_is_free_threaded(offsets_3_13, sizeof offsets_3_13));
+    offsets[0]++;
+    assert_false(python_layout_is_free_threaded(offsets, sizeof offsets));
 }
 
 static void test_versions_of_the_table(void **state)
