@@ -24,7 +24,7 @@ def _version(tool):
     """The number in the first line of what --version gives."""
     option = {"nginx": "-v", "wrk": "-v", "go": "version"}.get(tool, "--version")
     first = _output(tool, option).split("\n")[0]
-    number = re.search(r"\d+(\.\d+)+", re.sub(r"\(.*?\)", "", first) + first)
+    number = re.search(r"\d+(\.\d+)+", re.sub(r"\(.*?\)", "", first) + " " + first)
     return number[0] if number else "unknown version"
 
 

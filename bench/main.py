@@ -30,7 +30,8 @@ import programs  # noqa: E402
 # Each is a module of bench/parts, with its TITLE, the TOOLS it runs beside fgprof-c, and report().
 PARTS = ["beside", "start", "pause", "wake", "threads", "churn", "unwind", "servers", "load",
          "cost", "names", "stacks", "steps", "page", "top", "truth", "corrections", "switches",
-         "owners", "python", "goroutines", "labels", "heap", "growth", "serve", "record", "soak"]
+         "owners", "python", "runtimes", "goroutines", "labels", "heap", "growth", "serve", "record",
+         "soak"]
 
 SEEDS = 1000000  # so many different ones; the one that is used is in the report
 
