@@ -33,6 +33,9 @@ int program_python_update(struct program_python *python, struct results *results
 {
     struct request request = {.kind = REQUEST_PYTHON, .program = observation->program->number};
     bool was_read;
+    if (python->is_told && !python->python.gil)
+        python->python.gil =
+            python_find_gil(&python->python, observation_live_tid(observation), &maps->areas);
     if (python->python.module || python->mapping_count == maps->space->mapping_count)
         return 0;
     python->mapping_count = maps->space->mapping_count;

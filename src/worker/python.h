@@ -31,7 +31,8 @@ struct program_python {
     struct index code_index;
 };
 
-/* Searches for an interpreter if something new is mapped, and tells the sampling thread of one.
+/* Searches for an interpreter if something new is mapped, and tells the sampling thread of one; and
+ * for its lock until it has one.
  * Returns 0 or -ENOMEM. */
 int program_python_update(struct program_python *python, struct results *results,
                           struct program_maps *maps, const struct observation *observation,

@@ -156,10 +156,10 @@ static int update_python(struct worker *worker, const struct observation *observ
                          struct program_tables *program)
 {
     struct program_python *python = &program->python;
-    bool was_told = python->is_told;
+    bool had_gil = python->python.gil != 0;
     int err = program_python_update(python, worker->results, &program->maps, observation,
                                     worker->channel);
-    if (err || was_told || !python->is_told || !python->python.gil)
+    if (err || had_gil || !python->python.gil)
         return err;
     const struct gil gil = {observation->program->number, python->python.gil,
                             python->python.layout};

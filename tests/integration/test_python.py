@@ -286,6 +286,17 @@ def test_a_python_that_begins_and_ends(world):
     assert "Python functions are not known in" not in done.stderr, done.stderr
 
 
+@users_build
+def test_the_gil_of_an_interpreter_that_begins_late(world):
+    """From 3.12 on the lock is made with the interpreter, which is found before."""
+    source = ("import threading\ndef work():\n for _ in range(100000): sum(range(200))\n"
+              "for _ in range(3): threading.Thread(target=work).start()")
+    done = world.fgprof("run", "--state", "--", "env", "LD_PRELOAD=" + world.fixture("late.so"), interpreter("3.12"),
+                        "-c", source)
+    assert done.returncode == 0, done.stderr
+    assert any(has(stack, "work") and stack[-1] == "[GIL]" for stack in folded(done.stdout)), done.stdout
+
+
 def test_an_interpreter_without_sections(world):
     """As a tool that strips all leaves it, without a table of symbols: it is not recognised, and runs as any
     program."""

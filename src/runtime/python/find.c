@@ -33,7 +33,7 @@ static bool learn_layout(struct python *python, pid_t tid, const struct stack_ar
     return python_layout_read(offsets, bytes, &python->layout) == 0;
 }
 
-static uint64_t find_gil(const struct python *python, pid_t tid, const struct stack_areas *areas)
+uint64_t python_find_gil(const struct python *python, pid_t tid, const struct stack_areas *areas)
 {
     const struct python_layout *layout = &python->layout;
     uint64_t interpreter, gil;
@@ -60,7 +60,7 @@ static bool look_into(struct module *module, uint64_t bias, pid_t tid,
         python->code_type = type.value + bias;
     python->is_known = learn_layout(python, tid, areas);
     if (python->is_known)
-        python->gil = find_gil(python, tid, areas);
+        python->gil = python_find_gil(python, tid, areas);
     return true;
 }
 

@@ -17,7 +17,7 @@ struct python {
     bool has_other; /* another one runs in the process, or may; its version: */
     uint32_t other_version;
     uint64_t runtime;                 /* the address of _PyRuntime */
-    uint64_t gil;                     /* of the main interpreter's lock; 0: not known */
+    uint64_t gil;                     /* of the main interpreter's lock; 0: not known yet */
     uint64_t code_type;               /* of PyCode_Type; 0: not known */
     struct dynamic_symbol evaluation; /* the module's own _PyEval_EvalFrameDefault */
 };
@@ -26,5 +26,8 @@ struct python {
  * several interpreters: the first one that runs is taken, and a known one before another. */
 void python_find(struct space *space, pid_t tid, const struct stack_areas *areas,
                  struct python *ret_python);
+
+/* The lock of the main interpreter, which from 3.12 on is made with it; 0: it has none yet. */
+uint64_t python_find_gil(const struct python *python, pid_t tid, const struct stack_areas *areas);
 
 #endif
