@@ -119,7 +119,7 @@ def beside_others(world):
     return (f"A Python program of one thread that computes in two chains of calls that share no function, and "
             f"{SLEEPERS} that wait in epoll_wait(2); {RATE} Hz, {seconds} s, {rounds} rounds by turns, medians.\n\n"
             "*EINTR*: interrupted calls a second. *Held up*: how much of each second the thread that computes was "
-            "late, by turns that took ten times as long as others; *longest*: the longest of these; both also have "
+            "late, by turns that took longer than 1 ms, three times as long as others; *longest*: the longest of these; both also have "
             "what else the machine does, see the first row. *CPU*: of one CPU, by the tool. *Looks*: samples a second "
             f"of each thread that waits, of {RATE}. *In chains*: samples a second of the thread that computes, which "
             "spends some of its time between the chains. *Wrong*: points by which the share of a chain differs from "

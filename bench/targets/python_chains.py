@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 
-LONG_NS = 300000  # a turn takes a tenth of it
+LONG_NS = 1000000  # a turn takes a third of it
 libc = ctypes.CDLL(None, use_errno=True)
 found = {"a_s": 0.0, "b_s": 0.0, "turns": 0, "interrupted": 0, "calls": 0, "held_up_s": 0.0, "longest_s": 0.0}
 
@@ -48,7 +48,7 @@ def b1(count):
 def compute():
     last_ns = time.monotonic_ns()
     while True:
-        for name, chain, count in (("a_s", a1, 600), ("b_s", b1, 200)):
+        for name, chain, count in (("a_s", a1, 6000), ("b_s", b1, 2000)):
             begin = time.thread_time()
             chain(count)
             found[name] += time.thread_time() - begin
