@@ -71,7 +71,8 @@ static uint32_t as_character(uint32_t c)
 /* No function's or file's name is as long: it is none. */
 #define TEXT_LENGTH_MAX 65536u
 
-static void read_text(const struct python_memory *memory, uint64_t address, char *ret_text)
+void python_text_read(const struct python_memory *memory, uint64_t address,
+                      char ret_text[PYTHON_TEXT_BYTES])
 {
     const struct python_layout *layout = memory->layout;
     unsigned char raw[PYTHON_TEXT_BYTES];
@@ -118,8 +119,8 @@ int python_code_read(const struct python_memory *memory, const struct python_cod
                      struct python_code *ret_code)
 {
     *ret_code = (struct python_code){.head = *head, .line_table = memory->layout->line_table};
-    read_text(memory, head->qualname, ret_code->name);
-    read_text(memory, head->filename, ret_code->file);
+    python_text_read(memory, head->qualname, ret_code->name);
+    python_text_read(memory, head->filename, ret_code->file);
     return read_lines(memory, head->lines, ret_code);
 }
 

@@ -33,6 +33,10 @@ struct python_memory {
     const struct stack_areas *areas;
 };
 
+/* The text of a string object as UTF-8; "" if it can't be read. */
+void python_text_read(const struct python_memory *memory, uint64_t address,
+                      char ret_text[PYTHON_TEXT_BYTES]);
+
 /* Returns false if there is no code object at `address`, or it can't be read. */
 bool python_code_read_head(const struct python_memory *memory, uint64_t address,
                            struct python_code_head *ret_head);

@@ -9,7 +9,6 @@
 
 /* A longer list is taken for a circle. */
 #define THREADS_MAX 65536
-#define INTERPRETERS_MAX 256
 
 pid_t python_thread_native_id(const struct python_layout *layout, uint64_t id, pid_t tid,
                               const struct stack_areas *areas)
@@ -45,7 +44,7 @@ int python_threads_read(struct python_threads *threads, const struct python_plac
     threads->count = 0;
     if (!memory_read_word(tid, areas, place->runtime + layout->runtime_interpreters, &interpreter))
         return 0;
-    for (size_t i = 0; interpreter && i < INTERPRETERS_MAX; i++) {
+    for (size_t i = 0; interpreter && i < PYTHON_INTERPRETERS_MAX; i++) {
         if (!memory_read_word(tid, areas, interpreter + layout->interpreter_threads, &state))
             break;
         while (state && threads->count < THREADS_MAX && !err &&

@@ -7,6 +7,8 @@
 
 #include <sys/types.h>
 
+#define PYTHON_INTERPRETERS_MAX 256 /* a longer list is taken for a circle */
+
 /* Where a program's interpreter is. */
 struct python_place {
     uint64_t runtime; /* the address of _PyRuntime; 0: there is none */

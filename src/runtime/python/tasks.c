@@ -1,0 +1,756 @@
+#include "runtime/python/tasks.h"
+#include "base/array.h"
+#include "elf/dynamic_symbol.h"
+#include "proc/memory.h"
+#include "runtime/python/threads.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Offsets in bytes. Generators and frames are as in Include/internal/pycore_interpframe_structs.h
+ * (before 3.14: Include/cpython/genobject.h, Include/internal/pycore_frame.h), tasks as gdb shows
+ * TaskObj of builds with debug information, and states as in pycore_frame.h. */
+struct python_version_of_tasks {
+    uint32_t minor_version; /* PY_VERSION_HEX >> 16 */
+    uint16_t gen_state, gen_frame;
+    uint16_t frame_stack;      /* where its stack ends, */
+    uint16_t frame_locals;     /* counted in words from here; 0: that is an address */
+    uint8_t awaited;           /* what it awaits is this many words below that end */
+    int8_t created, executing; /* what is less than `executing`, and not `created`, is suspended */
+    int8_t awaiting; /* suspended in an await; frames that are suspended otherwise await nothing */
+    const char *set; /* in asyncio.tasks: those tasks that were scheduled. NULL: there are lists */
+    uint16_t task_coroutine, task_name, task_waiter; /* 0: told */
+};
+
+static const struct python_version_of_tasks versions[] = {
+    /* Before 3.13 all that are suspended have one state. In a suspended task only the leaf may be
+     * suspended otherwise than in an await. */
+    {0x030b, 75, 80, 64, 72, 1, -2, 0, -1, "_all_tasks", 136, 144, 128},
+    {0x030c, 67, 72, 64, 72, 1, -2, 0, -1, "_scheduled_tasks", 136, 144, 128},
+    {0x030d, 67, 72, 64, 72, 1, -3, 0, -1, "_scheduled_tasks", 120, 128, 112},
+    {0x030e, 67, 72, 64, 0, 1, -3, 0, -1, NULL, 0, 0, 0},
+    {0x030f, 67, 72, 64, 0, 2, 0, 4, 2, NULL, 0, 0, 0},
+};
+
+#define FRAME_BYTES 88u /* from the frame on, to its locals at most */
+#define OBJECT_TYPE 8u  /* of builds that are not free-threaded */
+#define OBJECT_BODY 16u
+#define WORD sizeof(uint64_t)
+#define TASK_BYTES_MAX 512u
+
+static bool read_at(const struct python_memory *memory, uint64_t address, void *value, size_t bytes)
+{
+    return address && memory_read(memory->tid, memory->areas, address, value, bytes) == bytes;
+}
+
+static uint64_t word_of(const unsigned char *bytes, size_t at)
+{
+    uint64_t word;
+    memcpy(&word, bytes + at, sizeof word);
+    return word;
+}
+
+static uint64_t untagged(uint64_t word)
+{
+    return word & ~PYTHON_TAG_BITS;
+}
+
+/* ---- Where they are ---- */
+
+/* In 3.13 the interpreter tells where it has sys.modules: this word of _Py_DebugOffsets. */
+#define MODULES_WORD 11
+#define MODULES_OF_3_11 888
+#define MODULES_OF_3_12 944
+
+void python_tasks_take_version(struct python_tasks_place *place, uint32_t version)
+{
+    place->version = NULL;
+    for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
+        if (version >> 16 == versions[i].minor_version)
+            place->version = &versions[i];
+    }
+    if (!place->version)
+        return;
+    place->modules = version >> 16 == 0x030b   ? MODULES_OF_3_11
+                     : version >> 16 == 0x030c ? MODULES_OF_3_12
+                                               : 0;
+    place->task_coroutine = place->version->task_coroutine;
+    place->task_name = place->version->task_name;
+    place->task_waiter = place->version->task_waiter;
+}
+
+/* The members of _Py_AsyncioModuleDebugOffsets, each a uint64_t. */
+enum {
+    TASK_SIZE,
+    TASK_NAME,
+    TASK_AWAITED_BY,
+    TASK_IS_TASK,
+    TASK_AWAITED_BY_IS_SET,
+    TASK_CORO,
+    TASK_NODE,
+    INTERPRETER_SIZE,
+    INTERPRETER_TASKS,
+    THREAD_SIZE,
+    RUNNING_LOOP,
+    RUNNING_TASK,
+    THREAD_TASKS,
+};
+
+#define STATE_BYTES_MAX ((uint64_t)64 << 20)
+
+bool python_tasks_take_offsets(struct python_tasks_place *place,
+                               const uint64_t offsets[PYTHON_ASYNCIO_WORDS])
+{
+    uint64_t size = offsets[TASK_SIZE];
+    if (size > TASK_BYTES_MAX || size < 2 * WORD || offsets[INTERPRETER_SIZE] > STATE_BYTES_MAX ||
+        offsets[THREAD_SIZE] > STATE_BYTES_MAX)
+        return false;
+    for (size_t i = TASK_NAME; i <= TASK_NODE; i++) {
+        bool is_flag = i == TASK_IS_TASK || i == TASK_AWAITED_BY_IS_SET;
+        if (offsets[i] + (is_flag ? 1 : WORD) > size || offsets[i] > size)
+            return false;
+    }
+    if (offsets[TASK_CORO] < WORD || offsets[INTERPRETER_TASKS] >= offsets[INTERPRETER_SIZE] ||
+        offsets[THREAD_TASKS] >= offsets[THREAD_SIZE])
+        return false;
+    place->task_name = offsets[TASK_NAME];
+    place->task_coroutine = offsets[TASK_CORO];
+    place->task_waiter = offsets[TASK_CORO] - WORD; /* the member before it, in 3.14 and 3.15 */
+    place->task_awaited_by = offsets[TASK_AWAITED_BY];
+    place->task_is_task = offsets[TASK_IS_TASK];
+    place->task_awaited_by_is_set = offsets[TASK_AWAITED_BY_IS_SET];
+    place->task_node = offsets[TASK_NODE];
+    place->interpreter_tasks = offsets[INTERPRETER_TASKS];
+    place->thread_tasks = offsets[THREAD_TASKS];
+    return true;
+}
+
+/* The address of the module's section .AsyncioDebug, in its own addresses; 0: it has none. */
+static uint64_t find_section(struct module *module)
+{
+    Elf *elf = module_open_elf(module);
+    GElf_Shdr header;
+    const char *name;
+    Elf_Scn *scn = NULL;
+    uint64_t address = 0;
+    while (elf && !address && (scn = bounded_elf_next_section(elf, scn, &header, &name))) {
+        if (strcmp(name, ".AsyncioDebug") == 0 &&
+            header.sh_size >= PYTHON_ASYNCIO_WORDS * sizeof(uint64_t))
+            address = header.sh_addr;
+    }
+    if (elf)
+        elf_end(elf);
+    return address;
+}
+
+static bool is_asyncio(const struct mapping *mapping)
+{
+    const char *slash = strrchr(mapping->path, '/');
+    return slash && strncmp(slash, "/_asyncio.", strlen("/_asyncio.")) == 0;
+}
+
+/* _asyncio is a module of its own, or a part of the interpreter. */
+static bool read_offsets(struct space *space, const struct python *python, pid_t tid,
+                         const struct stack_areas *areas, struct python_tasks_place *place)
+{
+    struct module_walk walk = {0};
+    const struct mapping *mapping;
+    uint64_t offsets[PYTHON_ASYNCIO_WORDS];
+    while ((mapping = space_next_module(space, &walk))) {
+        bool may_have = mapping->module == python->module || is_asyncio(mapping);
+        uint64_t address = may_have ? find_section(mapping->module) : 0;
+        if (address && memory_read(tid, areas, address + mapping->bias, offsets, sizeof offsets) ==
+                           sizeof offsets)
+            return python_tasks_take_offsets(place, offsets);
+    }
+    return false;
+}
+
+static bool has_module(struct space *space)
+{
+    struct module_walk walk = {0};
+    const struct mapping *mapping;
+    while ((mapping = space_next_module(space, &walk))) {
+        if (is_asyncio(mapping))
+            return true;
+    }
+    return false;
+}
+
+static uint64_t type_of(const struct python *python, uint64_t bias, const char *name)
+{
+    struct dynamic_symbol symbol;
+    return dynamic_symbol_find(python->module, name, STT_OBJECT, &symbol) ? symbol.value + bias : 0;
+}
+
+static void find_types(const struct python *python, uint64_t bias, struct python_task_types *types)
+{
+    *types = (struct python_task_types){
+        .generators = {type_of(python, bias, "PyCoro_Type"), type_of(python, bias, "PyGen_Type"),
+                       type_of(python, bias, "PyAsyncGen_Type")},
+        .wrappers = {type_of(python, bias, "_PyAsyncGenASend_Type"),
+                     type_of(python, bias, "_PyAsyncGenAThrow_Type"),
+                     type_of(python, bias, "_PyCoroWrapper_Type")},
+        .integer = type_of(python, bias, "PyLong_Type"),
+        .set = type_of(python, bias, "PySet_Type"),
+    };
+}
+
+static bool find_all(struct space *space, const struct python *python, pid_t tid,
+                     const struct stack_areas *areas, struct python_tasks_place *place)
+{
+    struct dynamic_symbol runtime;
+    python_tasks_take_version(place, python->version);
+    if (!place->version || python->layout.object_type != OBJECT_TYPE ||
+        !dynamic_symbol_find(python->module, "_PyRuntime", STT_OBJECT, &runtime))
+        return false;
+    find_types(python, python->runtime - runtime.value, &place->types);
+    if (!place->types.generators[0] || !place->types.set)
+        return false;
+    if (!place->version->set)
+        return read_offsets(space, python, tid, areas, place);
+    return place->modules ||
+           memory_read_word(tid, areas, python->runtime + MODULES_WORD * WORD, &place->modules);
+}
+
+int python_tasks_find(struct space *space, const struct python *python, pid_t tid,
+                      const struct stack_areas *areas, struct python_tasks_place *ret_place)
+{
+    struct python_tasks_place place = {.runtime = python->runtime, .layout = python->layout};
+    *ret_place = (struct python_tasks_place){0};
+    if (!find_all(space, python, tid, areas, &place))
+        return has_module(space) ? -ENOTSUP : -ENOENT;
+    *ret_place = place;
+    return 0;
+}
+
+/* ---- Dictionaries and sets ---- */
+
+/* PyDictObject and PyDictKeysObject, the same from 3.11 to 3.13 (pycore_dict.h). */
+#define DICT_KEYS 32u
+#define KEYS_HEAD_BYTES 32u
+#define KEYS_LOG2_INDEX_BYTES 9u
+#define KEYS_KIND 10u
+#define KEYS_COUNT 24u
+#define KEYS_ARE_GENERAL 0
+#define DICT_ENTRIES_MAX 65536u
+
+/* The value of a name in a dictionary; 0: it has none. */
+static uint64_t dict_find(const struct python_memory *memory, uint64_t dict, const char *name)
+{
+    unsigned char head[KEYS_HEAD_BYTES], entry[3 * WORD];
+    uint64_t keys;
+    char text[PYTHON_TEXT_BYTES];
+    if (!dict || !read_at(memory, dict + DICT_KEYS, &keys, sizeof keys) ||
+        !read_at(memory, keys, head, sizeof head) || head[KEYS_LOG2_INDEX_BYTES] > 32)
+        return 0;
+    bool is_general = head[KEYS_KIND] == KEYS_ARE_GENERAL;
+    size_t each = is_general ? 3 * WORD : 2 * WORD, key_at = is_general ? WORD : 0;
+    uint64_t count = word_of(head, KEYS_COUNT);
+    uint64_t entries = keys + sizeof head + ((uint64_t)1 << head[KEYS_LOG2_INDEX_BYTES]);
+    if (count > DICT_ENTRIES_MAX)
+        return 0;
+    for (uint64_t i = 0; i < count && read_at(memory, entries + i * each, entry, each); i++) {
+        uint64_t value = word_of(entry, key_at + WORD);
+        if (!value || !word_of(entry, key_at))
+            continue;
+        python_text_read(memory, word_of(entry, key_at), text);
+        if (strcmp(text, name) == 0)
+            return value;
+    }
+    return 0;
+}
+
+/* PySetObject, the same in all versions: `used`, `mask` and `table` follow each other. */
+#define SET_MASK 32u
+#define SET_TABLE 40u
+#define SET_ENTRIES_MAX (1u << 22)
+
+/* A walk through a set's table. */
+struct set_walk {
+    uint64_t table, next, end;
+    size_t at, count;
+    uint64_t keys[64][2]; /* each with its hash */
+};
+
+static bool set_begin(const struct python_memory *memory, const struct python_task_types *types,
+                      uint64_t set, struct set_walk *ret_walk)
+{
+    unsigned char object[SET_TABLE + WORD];
+    *ret_walk = (struct set_walk){0};
+    if (!read_at(memory, set, object, sizeof object) || word_of(object, OBJECT_TYPE) != types->set)
+        return false;
+    ret_walk->table = word_of(object, SET_TABLE);
+    ret_walk->end = word_of(object, SET_MASK) + 1;
+    return ret_walk->end <= SET_ENTRIES_MAX;
+}
+
+#define REMOVED_HASH UINT64_MAX /* of an entry that was removed */
+
+/* 0: that were all. */
+static uint64_t set_next(const struct python_memory *memory, struct set_walk *walk)
+{
+    for (;;) {
+        while (walk->at < walk->count) {
+            const uint64_t *entry = walk->keys[walk->at++];
+            if (entry[0] && entry[1] != REMOVED_HASH)
+                return entry[0];
+        }
+        uint64_t left = walk->end - walk->next, most = sizeof walk->keys / sizeof *walk->keys;
+        walk->at = 0;
+        walk->count = left < most ? left : most;
+        if (!walk->count || !read_at(memory, walk->table + walk->next * sizeof *walk->keys,
+                                     walk->keys, walk->count * sizeof *walk->keys))
+            return 0;
+        walk->next += walk->count;
+    }
+}
+
+/* ---- The list ---- */
+
+static size_t task_bytes(const struct python_tasks_place *place)
+{
+    const uint64_t last[] = {place->task_coroutine, place->task_name, place->task_waiter,
+                             place->task_awaited_by, place->task_node};
+    uint64_t most = 0;
+    for (size_t i = 0; i < sizeof last / sizeof *last; i++)
+        most = last[i] > most ? last[i] : most;
+    return (size_t)most + WORD;
+}
+
+static void parse_task(const struct python_tasks_place *place, uint64_t address,
+                       const unsigned char *bytes, struct python_task *ret_task)
+{
+    *ret_task = (struct python_task){
+        .address = address,
+        .coroutine = untagged(word_of(bytes, place->task_coroutine)),
+        .name = untagged(word_of(bytes, place->task_name)),
+        .waiter = untagged(word_of(bytes, place->task_waiter)),
+        .awaited_by = place->task_awaited_by ? untagged(word_of(bytes, place->task_awaited_by)) : 0,
+        .is_task = !place->task_is_task || bytes[place->task_is_task],
+        .awaited_by_is_set = place->task_awaited_by_is_set && bytes[place->task_awaited_by_is_set],
+    };
+}
+
+/* *ret_next: of its node. Returns false if it can't be read. */
+static bool read_task(const struct python_tasks_place *place, const struct python_memory *memory,
+                      uint64_t address, struct python_task *ret_task, uint64_t *ret_next)
+{
+    unsigned char bytes[TASK_BYTES_MAX];
+    if (!read_at(memory, address, bytes, task_bytes(place)))
+        return false;
+    parse_task(place, address, bytes, ret_task);
+    *ret_next = word_of(bytes, place->task_node);
+    return true;
+}
+
+static int add(struct python_tasks *tasks, const struct python_task *task)
+{
+    if (array_reserve(&tasks->items, &tasks->capacity, tasks->count + 1))
+        return -ENOMEM;
+    tasks->items[tasks->count++] = *task;
+    return 0;
+}
+
+/* `head` is the node that the list begins and ends with. */
+static int read_list(struct python_tasks *tasks, const struct python_tasks_place *place,
+                     const struct python_memory *memory, uint64_t head)
+{
+    uint64_t node;
+    struct python_task task;
+    int err = 0;
+    if (!read_at(memory, head, &node, sizeof node))
+        return 0;
+    while (node && node != head && !err) {
+        if (tasks->count >= PYTHON_TASKS_MAX ||
+            !read_task(place, memory, node - place->task_node, &task, &node)) {
+            tasks->is_cut = true;
+            break;
+        }
+        err = add(tasks, &task);
+    }
+    return err;
+}
+
+static int read_lists(struct python_tasks *tasks, const struct python_tasks_place *place,
+                      const struct python_memory *memory)
+{
+    const struct python_layout *layout = &place->layout;
+    const struct python_place threads_place = {place->runtime, *layout};
+    struct python_threads threads = {0};
+    uint64_t interpreter = 0;
+    int err = python_threads_read(&threads, &threads_place, memory->tid, memory->areas);
+    for (size_t i = 0; i < threads.count && !err; i++)
+        err = read_list(tasks, place, memory, threads.items[i].state + place->thread_tasks);
+    /* Those of threads that have ended. */
+    read_at(memory, place->runtime + layout->runtime_interpreters, &interpreter,
+            sizeof interpreter);
+    for (size_t i = 0; interpreter && i < PYTHON_INTERPRETERS_MAX && !err; i++) {
+        err = read_list(tasks, place, memory, interpreter + place->interpreter_tasks);
+        if (!read_at(memory, interpreter + layout->interpreter_next, &interpreter,
+                     sizeof interpreter))
+            break;
+    }
+    python_threads_free(&threads);
+    return err;
+}
+
+/* ---- Before 3.14 ---- */
+
+#define MODULE_DICT 16u
+#define REFERENCE_OBJECT 16u
+
+/* A WeakSet has its set as its first attribute (Objects/object_layout.md): in 3.13 the first of the
+ * values in the object; in 3.12 that of an array whose address, less one, is three words before the
+ * object; in 3.11 of one whose address is four words before it. If somebody has asked for the
+ * object's dictionary, that is three words before it. */
+static uint64_t set_of_weak_set(const struct python_memory *memory,
+                                const struct python_task_types *types, uint64_t weak_set)
+{
+    uint64_t words[8], value; /* from four before the object on */
+    struct set_walk walk;
+    if (!weak_set || !read_at(memory, weak_set - 4 * WORD, words, sizeof words))
+        return 0;
+    if (set_begin(memory, types, words[7], &walk))
+        return words[7];
+    if (read_at(memory, words[1] & 1 ? words[1] + 1 : words[0], &value, sizeof value) &&
+        set_begin(memory, types, value, &walk))
+        return value;
+    value = dict_find(memory, words[1], "data");
+    return set_begin(memory, types, value, &walk) ? value : 0;
+}
+
+static uint64_t find_set(const struct python_tasks_place *place, const struct python_memory *memory)
+{
+    uint64_t interpreter, modules, dict = 0;
+    uint64_t main_at = place->runtime + place->layout.runtime_interpreters + WORD;
+    if (!read_at(memory, main_at, &interpreter, sizeof interpreter) ||
+        !read_at(memory, interpreter + place->modules, &modules, sizeof modules))
+        return 0;
+    uint64_t module = dict_find(memory, modules, "asyncio.tasks");
+    if (!module || !read_at(memory, module + MODULE_DICT, &dict, sizeof dict))
+        return 0;
+    return set_of_weak_set(memory, &place->types, dict_find(memory, dict, place->version->set));
+}
+
+static int read_set(struct python_tasks *tasks, const struct python_tasks_place *place,
+                    const struct python_memory *memory)
+{
+    struct set_walk walk;
+    struct python_task task;
+    uint64_t reference, object, next;
+    int err = 0;
+    if (!tasks->set)
+        tasks->set = find_set(place, memory);
+    if (!tasks->set || !set_begin(memory, &place->types, tasks->set, &walk)) {
+        tasks->set = 0;
+        return 0;
+    }
+    while (!err && (reference = set_next(memory, &walk))) {
+        if (!read_at(memory, reference + REFERENCE_OBJECT, &object, sizeof object) ||
+            !read_task(place, memory, object, &task, &next))
+            continue;
+        if (tasks->count >= PYTHON_TASKS_MAX) {
+            tasks->is_cut = true;
+            break;
+        }
+        err = add(tasks, &task);
+    }
+    return err;
+}
+
+int python_tasks_read(struct python_tasks *tasks, const struct python_tasks_place *place, pid_t tid,
+                      const struct stack_areas *areas)
+{
+    const struct python_memory memory = {.layout = &place->layout, .tid = tid, .areas = areas};
+    tasks->count = 0;
+    tasks->is_cut = false;
+    return place->version->set ? read_set(tasks, place, &memory)
+                               : read_lists(tasks, place, &memory);
+}
+
+void python_tasks_free(struct python_tasks *tasks)
+{
+    free(tasks->items);
+    *tasks = (struct python_tasks){0};
+}
+
+/* ---- Coroutines ---- */
+
+static bool is_generator(const struct python_task_types *types, uint64_t type)
+{
+    return type && (type == types->generators[0] || type == types->generators[1] ||
+                    type == types->generators[2]);
+}
+
+/* A generator and the most of its frame's stack, read at once. */
+#define GENERATOR_BYTES 512u
+
+struct generator {
+    uint64_t address;
+    size_t bytes;
+    unsigned char memory[GENERATOR_BYTES];
+};
+
+static bool read_generator(const struct python_tasks_place *place,
+                           const struct python_memory *memory, uint64_t address,
+                           struct generator *ret_generator)
+{
+    ret_generator->address = address;
+    ret_generator->bytes = address ? memory_read(memory->tid, memory->areas, address,
+                                                 ret_generator->memory, GENERATOR_BYTES)
+                                   : 0;
+    return ret_generator->bytes >= place->version->gen_frame + FRAME_BYTES;
+}
+
+static int8_t state_of(const struct python_tasks_place *place, const struct generator *generator)
+{
+    return (int8_t)generator->memory[place->version->gen_state];
+}
+
+/* What it awaits; 0: nothing, or that can't be read. */
+static uint64_t awaited(const struct python_tasks_place *place, const struct python_memory *memory,
+                        const struct generator *generator)
+{
+    const struct python_version_of_tasks *version = place->version;
+    const unsigned char *frame = generator->memory + version->gen_frame;
+    uint64_t at = word_of(frame, version->frame_stack), object;
+    if (state_of(place, generator) != version->awaiting)
+        return 0;
+    if (version->frame_locals) {
+        uint64_t depth = at & UINT32_MAX;
+        at = depth < version->awaited || depth > INT32_MAX
+                 ? 0
+                 : generator->address + version->gen_frame + version->frame_locals + depth * WORD;
+    }
+    at -= at ? version->awaited * WORD : 0;
+    if (at >= generator->address && at - generator->address <= generator->bytes - WORD)
+        object = word_of(generator->memory, at - generator->address);
+    else if (!read_at(memory, at, &object, sizeof object))
+        return 0;
+    return untagged(object);
+}
+
+/* Reads the generator at `address`, or that which an object there runs. Returns false if there is
+ * none: it is a future, or an object of another kind. */
+static bool next_generator(const struct python_tasks_place *place,
+                           const struct python_memory *memory, uint64_t address,
+                           struct generator *ret_generator)
+{
+    const struct python_task_types *types = &place->types;
+    for (int i = 0; i < 3; i++) {
+        if (!read_generator(place, memory, address, ret_generator))
+            return false;
+        uint64_t type = word_of(ret_generator->memory, OBJECT_TYPE);
+        if (is_generator(types, type))
+            return true;
+        if (!type || (type != types->wrappers[0] && type != types->wrappers[1] &&
+                      type != types->wrappers[2]))
+            return false;
+        address = word_of(ret_generator->memory, OBJECT_BODY);
+    }
+    return false;
+}
+
+/* What of a generator shows whether it has run since. */
+struct generator_rest {
+    uint64_t address;
+    unsigned char memory[FRAME_BYTES];
+};
+
+static void add_frame(const struct python_tasks_place *place, const struct generator *generator,
+                      struct python_frames *frames, struct generator_rest *rests)
+{
+    const unsigned char *frame = generator->memory + place->version->gen_frame;
+    struct generator_rest *rest = &rests[frames->count];
+    rest->address = generator->address + place->version->gen_frame;
+    memcpy(rest->memory, frame, sizeof rest->memory);
+    frames->items[frames->count++] = (struct python_frame){
+        .code = untagged(word_of(frame, place->layout.frame_code)),
+        .instruction = word_of(frame, place->layout.frame_instruction),
+    };
+}
+
+/* Reads all of it again. */
+static bool has_stayed(const struct python_tasks_place *place, const struct python_memory *memory,
+                       const struct python_task *task, const struct generator_rest *rests,
+                       size_t count)
+{
+    unsigned char task_bytes_again[TASK_BYTES_MAX], (*again)[FRAME_BYTES];
+    size_t bytes = task_bytes(place);
+    struct python_task task_again;
+    struct memory_range *ranges = malloc((count + 1) * (sizeof *ranges + sizeof *again));
+    if (!ranges)
+        return false;
+    again = (unsigned char(*)[FRAME_BYTES])(ranges + count + 1);
+    for (size_t i = 0; i < count; i++)
+        ranges[i] = (struct memory_range){rests[i].address, again[i], sizeof again[i], 0};
+    ranges[count] = (struct memory_range){task->address, task_bytes_again, bytes, 0};
+    bool same = !memory_read_many(memory->tid, memory->areas, ranges, count + 1) &&
+                ranges[count].got == bytes;
+    if (same) {
+        parse_task(place, task->address, task_bytes_again, &task_again);
+        same = task_again.coroutine == task->coroutine && task_again.waiter == task->waiter;
+    }
+    for (size_t i = 0; i < count && same; i++)
+        same = ranges[i].got == sizeof again[i] &&
+               memcmp(again[i], rests[i].memory, sizeof again[i]) == 0;
+    free(ranges);
+    return same;
+}
+
+static void reverse(struct python_frames *frames)
+{
+    for (size_t i = 0, j = frames->count; i + 1 < j; i++) {
+        struct python_frame frame = frames->items[i];
+        frames->items[i] = frames->items[--j];
+        frames->items[j] = frame;
+    }
+}
+
+/* A set may also have tasks of other classes, which are laid out otherwise; in lists all are
+ * asyncio's own, also if their coroutines are of another kind, as a compiler's. */
+static enum python_task_state state_without_generator(const struct python_tasks_place *place,
+                                                      const struct python_task *task)
+{
+    return place->version->set || !task->coroutine ? PYTHON_TASK_GONE
+           : task->waiter                          ? PYTHON_TASK_WAITING
+                                                   : PYTHON_TASK_READY;
+}
+
+static enum python_task_state state_of_task(const struct python_tasks_place *place,
+                                            const struct python_task *task, int8_t state)
+{
+    const struct python_version_of_tasks *version = place->version;
+    if (state > version->executing)
+        return PYTHON_TASK_GONE;
+    if (state == version->executing)
+        return PYTHON_TASK_RUNNING;
+    if (state == version->created)
+        return PYTHON_TASK_NEW;
+    return task->waiter ? PYTHON_TASK_WAITING : PYTHON_TASK_READY;
+}
+
+enum python_task_state python_task_read(const struct python_tasks_place *place,
+                                        const struct python_memory *memory,
+                                        struct python_task *task, struct python_frames *ret_frames)
+{
+    struct generator generator;
+    uint64_t next;
+    python_frames_begin(ret_frames);
+    if (!read_task(place, memory, task->address, task, &next))
+        return PYTHON_TASK_GONE;
+    enum python_task_state state = state_without_generator(place, task);
+    if (place->layout.frame_code + WORD > FRAME_BYTES ||
+        place->layout.frame_instruction + WORD > FRAME_BYTES)
+        return PYTHON_TASK_GONE;
+    struct generator_rest *rests = malloc(PYTHON_COROUTINES_MAX * sizeof *rests);
+    uint64_t address = rests ? task->coroutine : 0;
+    while (address && next_generator(place, memory, address, &generator)) {
+        if (!ret_frames->count)
+            state = state_of_task(place, task, state_of(place, &generator));
+        if (state == PYTHON_TASK_GONE || state == PYTHON_TASK_RUNNING)
+            break;
+        if (ret_frames->count == PYTHON_COROUTINES_MAX) {
+            ret_frames->is_cut = true;
+            break;
+        }
+        add_frame(place, &generator, ret_frames, rests);
+        address = awaited(place, memory, &generator);
+    }
+    if (ret_frames->count && !has_stayed(place, memory, task, rests, ret_frames->count))
+        state = PYTHON_TASK_MOVED;
+    free(rests);
+    reverse(ret_frames);
+    return state;
+}
+
+/* ---- Names ---- */
+
+/* PyLongObject from 3.12 on: the number of digits is in the bits above these. */
+#define INTEGER_TAG_BITS 3
+#define INTEGER_DIGIT_BITS 30
+
+void python_task_name(const struct python_tasks_place *place, const struct python_memory *memory,
+                      const struct python_task *task, char ret_name[PYTHON_TEXT_BYTES],
+                      bool *ret_is_made_up)
+{
+    uint64_t words[3]; /* the type, and a number's tag and digits */
+    *ret_name = '\0';
+    *ret_is_made_up = false;
+    if (!read_at(memory, task->name + OBJECT_TYPE, words, sizeof words))
+        return;
+    /* From 3.13 on asyncio keeps the number only, until somebody asks for the name. */
+    if (words[0] && words[0] == place->types.integer) {
+        uint64_t digits = words[1] >> INTEGER_TAG_BITS, mask = (1u << INTEGER_DIGIT_BITS) - 1;
+        uint64_t number =
+            (words[2] & mask) | (digits > 1 ? (words[2] >> 32 & mask) << INTEGER_DIGIT_BITS : 0);
+        snprintf(ret_name, PYTHON_TEXT_BYTES, "Task-%" PRIu64, number);
+        *ret_is_made_up = true;
+        return;
+    }
+    python_text_read(memory, task->name, ret_name);
+    size_t prefix = strlen("Task-");
+    *ret_is_made_up = strncmp(ret_name, "Task-", prefix) == 0 && ret_name[prefix] &&
+                      ret_name[prefix + strspn(ret_name + prefix, "0123456789")] == '\0';
+}
+
+#define AWAITED_BY_MAX 32
+
+struct awaiting {
+    const struct python_tasks_place *place;
+    const struct python_memory *memory;
+    struct python_task queue[AWAITED_BY_MAX]; /* whose awaiters are looked up */
+    size_t next, count;
+    char *names;
+    size_t used;
+};
+
+static void add_awaiter(struct awaiting *awaiting, uint64_t address)
+{
+    struct python_task task;
+    char name[PYTHON_TEXT_BYTES];
+    uint64_t next;
+    bool is_made_up;
+    if (!read_task(awaiting->place, awaiting->memory, address, &task, &next))
+        return;
+    if (!task.is_task) {
+        if (awaiting->count < AWAITED_BY_MAX)
+            awaiting->queue[awaiting->count++] = task;
+        return;
+    }
+    python_task_name(awaiting->place, awaiting->memory, &task, name, &is_made_up);
+    size_t left = PYTHON_AWAITED_BY_BYTES - awaiting->used;
+    int length = snprintf(awaiting->names + awaiting->used, left, "%s\"%s\"",
+                          awaiting->used ? ", " : "", name);
+    if (length < 0 || (size_t)length >= left)
+        awaiting->names[awaiting->used] = '\0';
+    else
+        awaiting->used += (size_t)length;
+}
+
+void python_task_awaited_by(const struct python_tasks_place *place,
+                            const struct python_memory *memory, const struct python_task *task,
+                            char ret_names[PYTHON_AWAITED_BY_BYTES])
+{
+    struct awaiting awaiting = {
+        .place = place, .memory = memory, .queue = {*task}, .count = 1, .names = ret_names};
+    *ret_names = '\0';
+    while (awaiting.next < awaiting.count) {
+        const struct python_task *awaited_task = &awaiting.queue[awaiting.next++];
+        struct set_walk walk;
+        uint64_t awaiter;
+        if (!awaited_task->awaited_by)
+            continue;
+        if (!awaited_task->awaited_by_is_set) {
+            add_awaiter(&awaiting, awaited_task->awaited_by);
+        } else if (set_begin(memory, &place->types, awaited_task->awaited_by, &walk)) {
+            for (int i = 0; i < AWAITED_BY_MAX && (awaiter = set_next(memory, &walk)); i++)
+                add_awaiter(&awaiting, awaiter);
+        }
+    }
+}
