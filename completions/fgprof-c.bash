@@ -39,7 +39,7 @@ _fgprof_c()
     local formats="folded pprof text html speedscope firefox raw report otlp"
     local processes="-p --pid --pgrep --cgroup --unit --container --tid"
     local threads="--children --thread"
-    local ticks="-F --rate --seed --trace-ids --max-pause --capture"
+    local ticks="-F --rate --seed --trace-ids --tasks --max-pause --capture"
     local duration="-d --duration"
     local names="--kernel --native --no-goroutines --full-names --no-demangle --max-depth"
     local write="-o --output" heap="--heap-rate --heap-mmap"

@@ -94,6 +94,7 @@ $o "attach run convert" -l blame -d "Waits under the threads that are waited for
 $o "attach run top serve record dump" -l kernel -d "Kernel functions too"
 $o "attach run top serve record dump" -l native -d "The Python interpreter's own functions too"
 $o "attach run top serve record dump" -l no-goroutines -d "The threads of Go programs, not their goroutines"
+$o "attach run top serve record" -l tasks -d "The suspended tasks of Python's asyncio too"
 $o "attach run top serve record dump" -l full-names -d "C++ names with parameters and template arguments"
 $o "attach run top serve record dump" -l no-demangle -d "Names as in the symbol table"
 $o "attach run serve" -l heap-rate -x -a "64K 512K 4M" -d "Sample one allocation per so many bytes"

@@ -204,6 +204,13 @@ FGPROF_API int fgprof_options_set_native_frames(fgprof_options *options, bool ar
  * name or id, or spans by fgprof_options_set_slow. Default: true. */
 FGPROF_API int fgprof_options_set_goroutines(fgprof_options *options, bool are_wanted);
 
+/* Sets whether tasks of asyncio (Python 3.11 to 3.15) are sampled, too: those that are suspended
+ * are read from memory, without a stop, and count where they are suspended, beside the event loop's
+ * thread. The label "task" has the name that the program gave it. They are not if threads are
+ * chosen by name or id, or spans by fgprof_options_set_slow. A dump has them always. Default:
+ * false. */
+FGPROF_API int fgprof_options_set_tasks(fgprof_options *options, bool are_wanted);
+
 /* Sets whether to sample the descendants of the processes too, each as a process of its own, from
  * its birth, and also after its parent has exited. The calling process is never sampled. Sampling
  * still ends when a spawned command exits. Default: false. */
@@ -539,6 +546,12 @@ struct fgprof_summary {
     bool ended_are_joined;     /* threads that had ended are shown together, by name */
     uint64_t processes_joined; /* processes that had ended, the same */
     uint64_t samples_not_kept; /* samples without a stack, as it was not there yet */
+    /* Of Python programs, if tasks of asyncio are counted (fgprof_options_set_tasks), or a dump: */
+    uint64_t task_ns;     /* of tasks while they were suspended */
+    uint64_t tasks_moved; /* how often one went on while it was read: not counted then */
+    uint64_t tasks_cut;   /* how often not all were read: more than 100,000, or the list changed */
+    uint64_t tasks_version; /* of an interpreter whose tasks can't be read, as PY_VERSION_HEX; 0:
+                               there was none */
 };
 
 /* Fills the caller's struct. `bytes` is its size, sizeof *ret_summary: see "Compatibility". */

@@ -132,6 +132,12 @@ int fgprof_options_set_goroutines(fgprof_options *options, bool are_wanted)
     return 0;
 }
 
+int fgprof_options_set_tasks(fgprof_options *options, bool are_wanted)
+{
+    options->sampler.has_tasks = are_wanted;
+    return 0;
+}
+
 int fgprof_options_set_kernel_stacks(fgprof_options *options, bool are_wanted)
 {
     options->sampler.has_kernel_stacks = are_wanted;

@@ -222,6 +222,26 @@ static void summarize_python(const struct fgprof_summary *summary)
                 number >> 24, number >> 16 & 0xff, why);
 }
 
+/* Which tasks of asyncio there are. */
+static void summarize_tasks(const struct fgprof_summary *summary)
+{
+    uint64_t moved = summary->tasks_moved, cut = summary->tasks_cut;
+    if (summary->task_ns)
+        fprintf(stderr, "  asyncio tasks that were suspended: %.1f task-seconds\n",
+                (double)summary->task_ns / 1e9);
+    if (moved)
+        fprintf(stderr, "  %" PRIu64 " %s on while it was read, and was not counted then\n", moved,
+                moved == 1 ? "time a task went" : "times a task went");
+    if (cut)
+        fprintf(stderr, "  %" PRIu64 " %s: there were too many tasks, or they changed meanwhile\n",
+                cut,
+                cut == 1 ? "list of tasks was not read to its end"
+                         : "lists of tasks were not read to their ends");
+    if (summary->tasks_version)
+        fprintf(stderr, "  asyncio tasks of Python %" PRIu64 ".%" PRIu64 " are not read\n",
+                summary->tasks_version >> 24, summary->tasks_version >> 16 & 0xff);
+}
+
 /* Which goroutines there are. */
 static void summarize_go(const struct fgprof_summary *summary)
 {
@@ -265,6 +285,7 @@ static void summarize_exceptions(const fgprof_profile *profile,
 {
     summarize_deadlocks(profile);
     summarize_python(summary);
+    summarize_tasks(summary);
     summarize_go(summary);
     summarize_unreadable(profile, summary->modules_unreadable);
     if (summary->samples_not_captured) {

@@ -39,6 +39,7 @@ struct counted_stack {
 enum task_kind {
     TASK_THREAD,
     TASK_GOROUTINE, /* which is parked */
+    TASK_PYTHON,    /* a task of asyncio, which is suspended */
     TASK_NONE,      /* a thread that had no goroutine to run: it is not shown */
 };
 

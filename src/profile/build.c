@@ -305,6 +305,7 @@ static int add_sample(struct naming *naming, const struct counted_sample *counte
         .elapsed_ns = naming->elapsed_ns[counted - naming->counted->table->samples],
         .sleeps = counted->sleeps,
         .is_goroutine = labels->task == TASK_GOROUTINE,
+        .is_task = labels->task == TASK_PYTHON,
     };
     if (strings_intern(strings, strings_get(naming->counted->strings, labels->thread_name),
                        &sample.thread_name) ||

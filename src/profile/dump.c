@@ -31,7 +31,7 @@ size_t deadlocks_find(const size_t *waits_for, size_t count, size_t *cycles)
     return found;
 }
 
-struct sample_of_thread { /* or of a goroutine */
+struct sample_of_thread { /* or of a goroutine, or a task */
     uint64_t tid;
     const struct profile_sample *sample;
 };
@@ -54,7 +54,7 @@ static int add_threads(struct fgprof_dump *dump)
     }
     for (size_t i = 0; i < profile->sample_count; i++) {
         const struct profile_sample *sample = &profile->samples[i];
-        if (!sample->is_goroutine)
+        if (!sample->is_goroutine && !sample->is_task)
             samples[count++] = (struct sample_of_thread){sample->tid, sample};
     }
     qsort(samples, count, sizeof *samples, compare_samples);
@@ -66,14 +66,16 @@ static int add_threads(struct fgprof_dump *dump)
             dump->threads[dump->thread_count++] =
                 (struct dump_thread){.sample = found->sample, .facts = facts, .owner = DUMP_NOBODY};
     }
-    dump->leaves_out_threads = dump->goroutine_list.count && dump->thread_count < dump->waits.count;
+    dump->leaves_out_threads = dump->thread_count < dump->waits.count;
     free(samples);
     return 0;
 }
 
-static uint64_t goroutine_key(uint32_t pid, uint64_t id)
+#define IS_TASK (1u << 31)
+
+static uint64_t goroutine_key(uint32_t pid, uint64_t id, bool is_task)
 {
-    return (uint64_t)pid << 32 | (uint32_t)id;
+    return (uint64_t)pid << 32 | (is_task ? IS_TASK : 0) | ((uint32_t)id & ~IS_TASK);
 }
 
 static int add_goroutines(struct fgprof_dump *dump)
@@ -89,15 +91,16 @@ static int add_goroutines(struct fgprof_dump *dump)
     }
     for (size_t i = 0; i < profile->sample_count; i++) {
         const struct profile_sample *sample = &profile->samples[i];
-        if (sample->is_goroutine)
-            samples[count++] = (struct sample_of_thread){
-                goroutine_key(profile->processes[sample->process].pid, sample->tid), sample};
+        uint32_t pid = profile->processes[sample->process].pid;
+        if (sample->is_goroutine || sample->is_task)
+            samples[count++] =
+                (struct sample_of_thread){goroutine_key(pid, sample->tid, sample->is_task), sample};
     }
     qsort(samples, count, sizeof *samples, compare_samples);
     goroutine_list_sort(list);
     for (size_t i = 0; i < list->count; i++) {
         const struct listed_goroutine *listed = &list->items[i];
-        uint64_t key = goroutine_key((uint32_t)listed->process_id, listed->id);
+        uint64_t key = goroutine_key((uint32_t)listed->process_id, listed->id, listed->name);
         const struct sample_of_thread *found =
             listed->is_parked ? FIND_SORTED(samples, count, tid, key) : NULL;
         if (found || !listed->is_parked)

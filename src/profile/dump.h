@@ -22,7 +22,7 @@ struct dump_thread {
     size_t deadlock;     /* the deadlock that it is in, numbered from 1; 0: none */
 };
 
-struct dump_goroutine {
+struct dump_goroutine { /* or a task */
     const struct listed_goroutine *listed;
     const struct profile_sample *sample; /* NULL: it is on a thread */
 };
@@ -36,7 +36,8 @@ struct dump_waiter {
 #define DUMP_NOBODY SIZE_MAX
 
 struct fgprof_dump {
-    struct fgprof_profile *profile; /* by id, with one sample for each thread and goroutine */
+    struct fgprof_profile *profile; /* by id, with one sample for each thread, goroutine and
+                                       task */
     struct wait_list waits;
     struct dump_thread *threads; /* by process, then by id */
     size_t thread_count;

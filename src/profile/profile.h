@@ -97,6 +97,7 @@ struct profile_sample {
     uint32_t wait_plus_1;      /* what it waits for; 0: nothing, or not known */
     uint32_t label_set_plus_1; /* 0: its threads gave it no labels */
     bool is_goroutine;         /* it is of a goroutine that is on no thread */
+    bool is_task;              /* it is of a task of asyncio that is suspended */
     bool never_moved;          /* its threads have not, in the whole recording; false: not known */
     uint64_t count;
     uint64_t time_ns;

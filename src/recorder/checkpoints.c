@@ -193,6 +193,9 @@ static void subtract_counts(const struct checkpoint *checkpoint, struct result_c
     results->python_stacks_missing -= checkpoint->results.python_stacks_missing;
     results->goroutine_ns -= checkpoint->results.goroutine_ns;
     results->goroutines_moved -= checkpoint->results.goroutines_moved;
+    results->task_ns -= checkpoint->results.task_ns;
+    results->tasks_moved -= checkpoint->results.tasks_moved;
+    results->tasks_cut -= checkpoint->results.tasks_cut;
     results->spans_kept -= checkpoint->results.spans_kept;
     results->spans_dropped -= checkpoint->results.spans_dropped;
     results->spans_dropped_ns -= checkpoint->results.spans_dropped_ns;

@@ -116,6 +116,10 @@ static void summarize_results(const struct results *results, struct fgprof_summa
     summary->goroutines_left_out = counts->goroutines_left_out;
     summary->goroutines_unreadable = counts->goroutines_unreadable;
     summary->go_version = counts->go_version;
+    summary->task_ns = counts->task_ns;
+    summary->tasks_moved = counts->tasks_moved;
+    summary->tasks_cut = counts->tasks_cut;
+    summary->tasks_version = counts->tasks_version;
     summary->spans_kept = counts->spans_kept;
     summary->spans_dropped = counts->spans_dropped;
     summary->spans_dropped_ns = counts->spans_dropped_ns;

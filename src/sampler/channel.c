@@ -81,6 +81,9 @@ void channel_release(struct channel *channel, struct message *message)
         program_release(message->goroutines.program);
         atomic_fetch_sub(&channel->goroutine_news, 1);
         break;
+    case MESSAGE_TASKS:
+        program_release(message->tasks.program);
+        break;
     case MESSAGE_TICK:
         free(message->tick.threads);
         break;

@@ -77,6 +77,7 @@ enum message_kind {
     MESSAGE_OBJECT,        /* an object was made, or is gone */
     MESSAGE_OBJECT_COUNTS, /* what is known of all sources of objects now */
     MESSAGE_GOROUTINES,    /* what is new of a Go program's goroutines */
+    MESSAGE_TASKS,         /* a tick at which a Python program's tasks may be read */
     MESSAGE_TICK,          /* which of a process's threads a tick found awake */
     MESSAGE_PROGRAM_ENDED, /* no more observations or objects of this program; holds its own
                               reference */
@@ -122,6 +123,13 @@ struct message {
             struct program *program; /* a reference */
             struct goroutine_news *news;
         } goroutines;
+        struct {
+            uint32_t process;
+            pid_t process_id, tid;     /* a live thread */
+            uint64_t before_ns, at_ns; /* the tick before, and this one (CLOCK_MONOTONIC) */
+            bool is_last;              /* of the recording */
+            struct program *program;   /* a reference */
+        } tasks;
         struct program *program;
         struct sampling_state *state; /* MESSAGE_COPY, MESSAGE_MOMENT: the worker's to free */
     };

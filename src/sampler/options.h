@@ -27,6 +27,7 @@ struct sampler_options {
     bool is_dump;             /* each thread is observed once */
     uint64_t moment_every_ns; /* how often moments are to be noted; 0: never */
     struct thread_choice choice;
+    bool has_tasks;         /* the worker is told of ticks for tasks of asyncio */
     bool has_no_goroutines; /* threads of Go programs are shown instead */
     bool has_no_time;       /* threads are not observed, only objects */
     struct object_options objects;

@@ -58,6 +58,7 @@ struct sampled_python {
     struct python_place place;
     struct python_threads threads;
     struct throttle listing;
+    uint64_t tasks_ns; /* CLOCK_MONOTONIC: the last tick that was told for tasks; 0: none was */
     /* Frames that the kernel's side copied while it sampled, until the samples are read: the last
      * ones, the oldest at next_copy. NULL: there were none. */
     struct python_copy *copies;

@@ -119,6 +119,37 @@ bool python_take_copy(struct sampled_process *process, const struct thread *thre
     return copy->state == SWITCH_FRAMES_WHOLE;
 }
 
+/* ---- Tasks ---- */
+
+int python_tell_tasks(struct sampler *sampler, struct sampled_process *process, bool is_last)
+{
+    struct sampled_python *python = &process->python;
+    uint64_t now_ns = clock_now_ns(&sampler->clock);
+    uint64_t opened_ns = process->span.opened_ns, start_ns = sampler->clock.start_ns;
+    if (!sampler->options->has_tasks || sampler->options->is_dump || !python->place.runtime ||
+        !process->program || !process->threads.count ||
+        (!is_last && channel_is_behind(sampler->channel)))
+        return 0;
+    if (!python->tasks_ns)
+        python->tasks_ns = opened_ns > start_ns ? opened_ns : start_ns;
+    const struct message message = {
+        .kind = MESSAGE_TASKS,
+        .tasks = {.process = process->number,
+                  .process_id = process->process.pid,
+                  .tid = process->threads.items[0].tid,
+                  .before_ns = python->tasks_ns,
+                  .at_ns = now_ns,
+                  .is_last = is_last,
+                  .program = program_hold(process->program)},
+    };
+    int err = channel_send(sampler->channel, &message);
+    if (err)
+        program_release(process->program);
+    else
+        python->tasks_ns = now_ns;
+    return err;
+}
+
 void python_forget(struct sampled_python *python)
 {
     free(python->copies);

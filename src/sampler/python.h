@@ -4,7 +4,7 @@
 
 #include "observe/bpf/departure.h"
 #include "observe/snapshot.h"
-#include "sampler/process.h"
+#include "sampler/state.h"
 
 /* The worker has found an interpreter: threads that sleep on are looked at again. */
 void python_begin(struct sampled_process *process, const struct python_place *place);
@@ -24,6 +24,9 @@ int python_keep_copy(struct sampled_process *process, const struct past_departur
  * there. */
 bool python_take_copy(struct sampled_process *process, const struct thread *thread, uint64_t at_ns,
                       struct snapshot *snapshot);
+
+/* Tells the worker of a tick, at which it may read the program's tasks. Returns 0 or -ENOMEM. */
+int python_tell_tasks(struct sampler *sampler, struct sampled_process *process, bool is_last);
 
 /* The program has ended. */
 void python_forget(struct sampled_python *python);

@@ -262,6 +262,8 @@ static int begin_round_of(struct sampler *sampler, struct sampled_process *proce
     if (!err)
         err = python_update(process);
     if (!err)
+        err = python_tell_tasks(sampler, process, false);
+    if (!err)
         err = goroutines_update(sampler, process);
     activity_check_judge(process, tick, !turns->has_looks_left);
     return err ? err : awake_tell(sampler, process, tick);
@@ -380,6 +382,8 @@ static int finish_process(struct sampler *sampler, struct sampled_process *proce
     }
     if (!err && !sampler->options->is_dump)
         err = goroutines_finish(sampler, process);
+    if (!err)
+        err = python_tell_tasks(sampler, process, true);
     if (!err && !process->has_exited)
         err = awake_tell_end(sampler, process, until.at_ns);
     return err ? err : tell_program_ended(sampler, process);

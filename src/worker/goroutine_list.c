@@ -11,11 +11,20 @@ int goroutine_list_add(struct goroutine_list *list, const struct listed_goroutin
     return 0;
 }
 
+void listed_goroutine_clear(struct listed_goroutine *goroutine)
+{
+    free(goroutine->creator);
+    free(goroutine->name);
+    free(goroutine->awaited_by);
+}
+
 static int compare(const void *a, const void *b)
 {
     const struct listed_goroutine *left = a, *right = b;
     if (left->process_id != right->process_id)
         return left->process_id < right->process_id ? -1 : 1;
+    if (!left->name != !right->name)
+        return left->name ? 1 : -1;
     return (left->id > right->id) - (left->id < right->id);
 }
 
@@ -28,7 +37,7 @@ void goroutine_list_sort(struct goroutine_list *list)
 void goroutine_list_free(struct goroutine_list *list)
 {
     for (size_t i = 0; i < list->count; i++)
-        free(list->items[i].creator);
+        listed_goroutine_clear(&list->items[i]);
     free(list->items);
     *list = (struct goroutine_list){0};
 }

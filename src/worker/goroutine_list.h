@@ -1,4 +1,4 @@
-/* The goroutines of a dump. */
+/* The goroutines of a dump, and the tasks of Python programs. */
 #ifndef FGPROF_WORKER_GOROUTINE_LIST_H
 #define FGPROF_WORKER_GOROUTINE_LIST_H
 
@@ -18,7 +18,9 @@ struct listed_goroutine {
     uint64_t waits_ns;   /* for how long, about; 0: not known */
     bool is_locked;      /* to its thread */
     struct go_wait wait;
-    char *creator; /* the function that started it, and where: "main.f (/src/f.go:12)" */
+    char *creator;    /* the function that started it, and where: "main.f (/src/f.go:12)" */
+    char *name;       /* of a task; NULL: it is a goroutine */
+    char *awaited_by; /* the tasks that await it, like "a", "b"; NULL: none does, or not known */
 };
 
 /* Zeroed at first. */
@@ -27,10 +29,13 @@ struct goroutine_list {
     size_t count, capacity;
 };
 
-/* Adds a copy, whose `creator` is the list's from now on. Returns 0 or -ENOMEM. */
+/* Adds a copy, whose strings are the list's from now on. Returns 0 or -ENOMEM. */
 int goroutine_list_add(struct goroutine_list *list, const struct listed_goroutine *goroutine);
 
-/* By process, then by id. */
+/* Frees its strings. */
+void listed_goroutine_clear(struct listed_goroutine *goroutine);
+
+/* By process: goroutines by id, then tasks by id. */
 void goroutine_list_sort(struct goroutine_list *list);
 
 void goroutine_list_free(struct goroutine_list *list);

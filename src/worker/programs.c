@@ -53,6 +53,7 @@ int programs_end(struct programs *programs, uint32_t number, struct results *res
     }
     program_labels_free(&tables->labels);
     program_python_free(&tables->python);
+    program_tasks_free(&tables->tasks);
     program_goroutines_free(&tables->goroutines);
     sites_free(&tables->sites);
     stack_areas_free(&tables->maps.areas);

@@ -7,6 +7,7 @@
 #include "worker/labels.h"
 #include "worker/program_maps.h"
 #include "worker/python.h"
+#include "worker/python_tasks.h"
 #include "worker/frame_pointer_sites.h"
 
 struct program_tables {
@@ -15,6 +16,7 @@ struct program_tables {
     struct generated_code generated;
     struct program_labels labels;
     struct program_python python;
+    struct program_tasks tasks;
     struct program_goroutines goroutines;
     struct sites sites; /* frame pointers of sleeping threads that needed them */
 };

@@ -121,10 +121,9 @@ static bool is_same_head(const struct python_code_head *a, const struct python_c
            a->first_line == b->first_line;
 }
 
-/* Returns 0; -ENOENT if it is no frame, as it has no code; or -ENOMEM. */
-static int name_frame(struct program_python *python, const struct python_memory *memory,
-                      struct results *results, const struct python_frame *frame,
-                      uint64_t *ret_address)
+int program_python_name(struct program_python *python, const struct python_memory *memory,
+                        struct results *results, const struct python_frame *frame,
+                        uint64_t *ret_address)
 {
     struct python_code_head head;
     if (!python_code_read_head(memory, frame->code, &head))
@@ -207,7 +206,7 @@ static int name_and_merge(struct program_python *python, const struct python_mea
     uint64_t *named = malloc((frames->count + 1) * sizeof *named);
     int err = named ? 0 : -ENOMEM;
     for (size_t i = 0; i < frames->count && !err; i++)
-        err = name_frame(python, &memory, means->results, &frames->items[i], &named[i]);
+        err = program_python_name(python, &memory, means->results, &frames->items[i], &named[i]);
     if (!err)
         err = merge(frames, named, kinds, means->keeps_native_frames, stack, ret_fits);
     free(named);

@@ -57,6 +57,12 @@ int program_python_take(struct program_python *python, const struct python_means
                         const struct program_maps *maps, const struct observation *observation,
                         struct stack *stack);
 
+/* Finds what stands for the frame in stacks. Returns 0; -ENOENT if it is no frame, as it has no
+ * code; or -ENOMEM. */
+int program_python_name(struct program_python *python, const struct python_memory *memory,
+                        struct results *results, const struct python_frame *frame,
+                        uint64_t *ret_address);
+
 void program_python_free(struct program_python *python);
 
 #endif

@@ -40,6 +40,10 @@ struct result_counts {
     uint64_t goroutines_moved;      /* while they were read: not counted */
     uint64_t goroutines_left_out;   /* at last: there were too many */
     uint64_t goroutines_unreadable; /* at last */
+    uint64_t task_ns;               /* of tasks of asyncio that were suspended */
+    uint64_t tasks_moved;           /* while they were read: not counted */
+    uint64_t tasks_cut;             /* readings of a list that was too long, or broken off */
+    uint64_t tasks_version;         /* see struct fgprof_summary */
     uint64_t spans_kept, spans_dropped, spans_dropped_ns; /* see worker/spans.h */
     uint64_t processes_joined; /* that had ended, and are shown by name only */
     bool ended_are_joined;     /* samples of these, or of threads that had ended */

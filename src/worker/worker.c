@@ -33,6 +33,7 @@ struct worker {
     struct unwind_means means;
     struct python_means python;
     struct goroutine_means goroutines;
+    struct task_means tasks;
     struct counter counter;
     struct counted_threads threads;
     struct owners owners;
@@ -93,6 +94,10 @@ int worker_new(const struct worker_options *options, struct channel *channel,
                                                   .peers = &worker->owners.peers,
                                                   .list = options->goroutines,
                                                   .are_told_apart = options->tells_threads_apart};
+    worker->tasks = (struct task_means){.results = results,
+                                        .period_ns = options->period_ns,
+                                        .list = options->goroutines,
+                                        .are_named = options->tells_threads_apart};
     *ret_worker = worker;
     return 0;
 }
@@ -133,6 +138,7 @@ static bool find_process(const struct worker *worker, struct message *message)
                         : message->kind == MESSAGE_OBJECT     ? &message->object.process
                         : message->kind == MESSAGE_TICK       ? &message->tick.process
                         : message->kind == MESSAGE_GOROUTINES ? &message->goroutines.process
+                        : message->kind == MESSAGE_TASKS      ? &message->tasks.process
                                                               : NULL;
     if (process)
         *process = stack_table_find_process(&worker->results->stacks, *process);
@@ -166,6 +172,20 @@ static int update_python(struct worker *worker, const struct observation *observ
     return gils_add(&worker->owners.gils, &gil);
 }
 
+/* A dump counts tasks when it has found them. */
+static int update_tasks(struct worker *worker, const struct observation *observation,
+                        struct program_tables *program)
+{
+    struct program_tasks *tasks = &program->tasks;
+    bool was_known = tasks->place.version;
+    program_tasks_update(tasks, &program->python, &program->maps, observation, worker->results);
+    if (was_known || !worker->tasks.list)
+        return 0;
+    const struct task_tick tick = {.process = observation->process, .is_last = true};
+    return program_tasks_take(tasks, &worker->tasks, &program->python, &program->maps, observation,
+                              &tick);
+}
+
 static int update_program(struct worker *worker, const struct observation *observation,
                           struct program_tables **ret_program)
 {
@@ -178,6 +198,8 @@ static int update_program(struct worker *worker, const struct observation *obser
         err = program_labels_update(&program->labels, &program->maps, observation, worker->channel);
     if (!err && program->maps.space)
         err = update_python(worker, observation, program);
+    if (!err && program->maps.space && worker->options.has_tasks)
+        err = update_tasks(worker, observation, program);
     if (!err && program->maps.space && worker->options.has_goroutines)
         err = program_goroutines_update(&program->goroutines, results, &program->maps, observation,
                                         worker->channel);
@@ -560,6 +582,23 @@ static int count_goroutines(struct worker *worker, const struct message *message
     return err;
 }
 
+static int count_tasks(struct worker *worker, const struct message *message)
+{
+    const struct observation observation = {.process_id = message->tasks.process_id,
+                                            .tid = message->tasks.tid,
+                                            .program = message->tasks.program,
+                                            .process = message->tasks.process,
+                                            .round_ns = message->tasks.at_ns};
+    const struct task_tick tick = {message->tasks.process, message->tasks.before_ns,
+                                   message->tasks.at_ns, message->tasks.is_last};
+    struct program_tables *program;
+    int err = update_program(worker, &observation, &program);
+    return err || !program->maps.space
+               ? err
+               : program_tasks_take(&program->tasks, &worker->tasks, &program->python,
+                                    &program->maps, &observation, &tick);
+}
+
 /* Counts the time of goroutines that have not moved since. */
 static int end_program(struct worker *worker, uint32_t number)
 {
@@ -593,6 +632,8 @@ static int take(struct worker *worker, struct message *message)
         return 0;
     case MESSAGE_GOROUTINES:
         return count_goroutines(worker, message);
+    case MESSAGE_TASKS:
+        return count_tasks(worker, message);
     case MESSAGE_TICK:
         return count_tick(worker, message);
     case MESSAGE_PROGRAM_ENDED:

@@ -46,11 +46,12 @@ struct worker_options {
     size_t max_depth;         /* frames kept of a stack */
     bool keeps_native_frames; /* the Python interpreter's */
     bool has_goroutines; /* those of Go programs are counted, and threads without one left out */
+    bool has_tasks;      /* those of asyncio are counted */
     bool tells_threads_apart; /* each thread has samples of its own; notes those that never moved */
     struct span_options spans;
     struct lookups *lookups;           /* see unwinder_new; must outlive the worker */
     struct wait_list *waits;           /* for a dump: receives what threads wait for; else NULL */
-    struct goroutine_list *goroutines; /* the same, of its goroutines */
+    struct goroutine_list *goroutines; /* the same, of its goroutines and tasks */
     /* What stacks, timelines and checkpoints may take; SIZE_MAX: no limit. Without checkpoints: all
      * that is kept, and beyond it what has ended is joined. */
     size_t bytes_max;

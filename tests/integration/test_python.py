@@ -1,5 +1,6 @@
 """Python programs: the functions that users wrote, in place of the interpreter's own."""
 
+import json
 import os
 import re
 import shutil
@@ -370,3 +371,68 @@ def test_a_server_of_a_program_that_goes_on(world):
             stacks = folded(server.text(path))
             assert any(has(stack, "Server.serve", "Server.handle", "sleep") for stack in stacks), (path, stacks)
         assert int(re.search(r'fgprof_kept_bytes\{kind="runtime_frames"\} (\d+)', server.text("/metrics"))[1]) > 0
+
+
+def dumped_tasks(text):
+    """{name: (frames from the root on, those that await it)} of the tasks in a dump."""
+    tasks = {}
+    for paragraph in text.split("\n\n"):
+        task = re.match(r'task "(.*)" \[(.*)\]:\n', paragraph)
+        if task:
+            frames = re.findall(r"^ +(.*) \(.*\.py:(\d+)\)$", paragraph, re.M)
+            awaiters = re.search(r"^awaited by (.*)$", paragraph, re.M)
+            names = sorted(re.findall(r'"(.*?)"', awaiters[1])) if awaiters else []
+            tasks[task[1]] = [[name, int(line)] for name, line in reversed(frames)], names
+    return tasks
+
+
+def check_tasks(world, version):
+    path = world.path("truth")
+    with ready(interpreter(version), program(world, "tasks"), path, 0) as target:
+        done = world.fgprof("dump", "-p", target.pid)
+        grouped = world.fgprof("dump", "-p", target.pid, "--group").stdout
+        parsed = json.loads(world.fgprof("dump", "-p", target.pid, "--json").stdout)
+        sampled = world.attach(target, "--tasks")
+        threads = folded(world.attach(target).stdout)
+        by_name = folded(world.attach(target, "--tasks", "--label", "task").stdout)
+    truth, tasks = json.load(open(path)), dumped_tasks(done.stdout)
+    assert done.returncode == 0 and len(truth) == 11, (done.stderr, truth)
+    assert f"1 thread, {len(truth) + 2} tasks" in done.stdout, done.stdout
+    for name, known in truth.items():
+        assert tasks[name][0] == known["frames"], (name, known, tasks)
+        # Before 3.14 that is not known.
+        assert tasks[name][1] == (known["awaited_by"] or []), (name, known, tasks)
+    assert tasks["serving"][0][0][0] == "Shop.serve" and len(tasks["serving"][0]) == 4, tasks
+    # Those of equal stacks are together.
+    assert re.search(r'^5 @ .*\n(# task .*\n){5}', grouped, re.M) is not None, grouped
+    assert {task["name"] for task in parsed["tasks"]} == set(truth) | {"Task-1", "busy"}, parsed
+    # Each that waits counts at each tick.
+    stacks = folded(sampled.stdout)
+    serving = sum(count for stack, count in stacks.items() if stack == ("Shop.serve", "middle", "leaf", "Event.wait"))
+    event_loop = sum(count for stack, count in threads.items())
+    assert 0.8 * event_loop < serving < 1.2 * event_loop, (stacks, threads)
+    assert "task-seconds" in sampled.stderr, sampled.stderr
+    assert not any("Shop.serve" in stack for stack in threads), threads
+    # Names that asyncio made are no labels.
+    assert ("serving", "Shop.serve", "middle", "leaf", "Event.wait") in by_name, by_name
+    assert "main" in {stack[0] for stack in by_name}, by_name
+
+
+def test_tasks_3_11(world):
+    check_tasks(world, "3.11")
+
+
+def test_tasks_3_12(world):
+    check_tasks(world, "3.12")
+
+
+def test_tasks_3_13(world):
+    check_tasks(world, "3.13")
+
+
+def test_tasks_3_14(world):
+    check_tasks(world, "3.14")
+
+
+def test_tasks_3_15(world):
+    check_tasks(world, "3.15")

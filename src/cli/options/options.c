@@ -64,6 +64,7 @@ fgprof_options *options_for_library(const struct cli_options *options)
     fgprof_options_set_kernel_stacks(library, options->has_kernel_stacks);
     fgprof_options_set_native_frames(library, options->has_native_frames);
     fgprof_options_set_goroutines(library, !options->has_no_goroutines);
+    fgprof_options_set_tasks(library, options->has_tasks);
     fgprof_options_set_children(library, options->has_children);
     fgprof_options_set_trace_ids(library, options->has_trace_ids);
     fgprof_options_set_idle(library, !options->drops_idle);

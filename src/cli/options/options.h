@@ -74,6 +74,7 @@ struct cli_options {
     bool has_kernel_stacks;
     bool has_native_frames;
     bool has_no_goroutines;
+    bool has_tasks;
     uint64_t debuginfod_limit_ns; /* 0: no server is asked */
     size_t max_depth;
     bool is_normalized, is_not_normalized; /* neither: if it is needed */

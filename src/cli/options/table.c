@@ -545,6 +545,8 @@ const struct cli_option option_table[] = {
      "the Python interpreter's own functions too", false},
     {"no-goroutines", 0, NULL, LOOKING, OPTIONS_SHOWN, NULL, FLAG(has_no_goroutines),
      "the threads of Go programs, not their goroutines", false},
+    {"tasks", 0, NULL, LOOKING & ~BIT(DUMP), OPTIONS_SHOWN, NULL, FLAG(has_tasks),
+     "the suspended tasks of Python's asyncio too", false},
     {"full-names", 0, NULL, LOOKING, OPTIONS_SHOWN, set_full_names, 0,
      "C++ names with parameters and template arguments", false},
     {"no-demangle", 0, NULL, LOOKING, OPTIONS_SHOWN, set_no_demangle, 0,

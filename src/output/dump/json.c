@@ -192,6 +192,27 @@ static void put_goroutine_wait(struct json *json, const struct fgprof_dump *dump
     }
 }
 
+static void put_task(struct json *json, const struct fgprof_dump *dump,
+                     const struct dump_goroutine *task)
+{
+    const struct fgprof_profile *profile = dump->profile;
+    struct frame_walk walk = {0};
+    struct profile_frame frame;
+    json_break_line(json);
+    json_begin(json, NULL, '{');
+    json_number(json, "pid", (uint64_t)task->listed->process_id);
+    json_string(json, "name", task->listed->name);
+    json_string(json, "state", dump_goroutine_state(dump, task));
+    if (task->listed->awaited_by)
+        json_string(json, "awaited_by", task->listed->awaited_by);
+    json_begin(json, "frames", '[');
+    while (task->sample &&
+           frame_next_from_leaf(profile, &profile->stacks[task->sample->stack], &walk, &frame))
+        put_frame(json, profile, &frame);
+    json_end(json, ']');
+    json_end(json, '}');
+}
+
 static void put_goroutine(struct json *json, const struct fgprof_dump *dump,
                           const struct dump_goroutine *goroutine)
 {
@@ -242,6 +263,27 @@ static void put_deadlocks(struct json *json, const struct fgprof_dump *dump)
     json_end(json, ']');
 }
 
+/* Either the goroutines or the tasks, if there are any. */
+static void put_all_of(struct json *json, const struct fgprof_dump *dump, const char *name,
+                       bool are_tasks)
+{
+    bool has_begun = false;
+    for (size_t i = 0; i < dump->goroutine_count && !json->sink->error; i++) {
+        const struct dump_goroutine *item = &dump->goroutines[i];
+        if (!item->listed->name != !are_tasks)
+            continue;
+        if (!has_begun)
+            json_begin(json, name, '[');
+        has_begun = true;
+        if (are_tasks)
+            put_task(json, dump, item);
+        else
+            put_goroutine(json, dump, item);
+    }
+    if (has_begun)
+        json_end(json, ']');
+}
+
 void output_dump_json(const struct fgprof_dump *dump, struct sink *sink)
 {
     struct json json = {.sink = sink};
@@ -250,12 +292,8 @@ void output_dump_json(const struct fgprof_dump *dump, struct sink *sink)
     for (size_t i = 0; i < dump->thread_count && !sink->error; i++)
         put_thread(&json, dump, &dump->threads[i]);
     json_end(&json, ']');
-    if (dump->goroutine_count) {
-        json_begin(&json, "goroutines", '[');
-        for (size_t i = 0; i < dump->goroutine_count && !sink->error; i++)
-            put_goroutine(&json, dump, &dump->goroutines[i]);
-        json_end(&json, ']');
-    }
+    put_all_of(&json, dump, "goroutines", false);
+    put_all_of(&json, dump, "tasks", true);
     put_deadlocks(&json, dump);
     json_end(&json, '}');
     sink_write(sink, "\n", 1);

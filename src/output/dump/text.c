@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MEMBERS_NAMED_MAX 100 /* of the threads and goroutines with the same stack */
+#define MEMBERS_NAMED_MAX 100 /* of the threads, goroutines and tasks with the same stack */
 
 /* The function's place in its source, else in which file it is: " (/src/a.c:12)" or
  * " (libfoo.so)". */
@@ -91,12 +91,25 @@ static void put_thread(struct sink *sink, const struct fgprof_dump *dump,
     sink_put(sink, &buffer);
 }
 
+/* Like: task "Task-3" [waiting] */
+static void append_task(struct buffer *buffer, const struct fgprof_dump *dump,
+                        const struct dump_goroutine *task)
+{
+    buffer_puts(buffer, "task \"");
+    name_append(buffer, task->listed->name);
+    buffer_print(buffer, "\" [%s]", dump_goroutine_state(dump, task));
+}
+
 /* Like: goroutine 18 [chan receive, 3 minutes] */
 static void append_goroutine(struct buffer *buffer, const struct fgprof_dump *dump,
                              const struct dump_goroutine *goroutine)
 {
     const struct listed_goroutine *listed = goroutine->listed;
     uint64_t minutes = listed->waits_ns / 60000000000u;
+    if (listed->name) {
+        append_task(buffer, dump, goroutine);
+        return;
+    }
     buffer_print(buffer, "goroutine %" PRIu64 " [%s", listed->id,
                  dump_goroutine_state(dump, goroutine));
     if (goroutine->sample && minutes)
@@ -159,6 +172,10 @@ static void append_creator(struct buffer *buffer, const struct dump_goroutine *g
                            const char *before)
 {
     const struct listed_goroutine *listed = goroutine->listed;
+    if (listed->awaited_by) {
+        buffer_print(buffer, "%sawaited by ", before);
+        name_append(buffer, listed->awaited_by);
+    }
     if (!listed->creator)
         return;
     buffer_print(buffer, "%screated by ", before);
@@ -192,22 +209,28 @@ static size_t count_threads(const struct fgprof_dump *dump, size_t at, pid_t pro
     return end - at;
 }
 
-static size_t count_goroutines(const struct fgprof_dump *dump, size_t at, pid_t process_id)
+/* The same of goroutines, or of the tasks that follow them. */
+static size_t count_goroutines(const struct fgprof_dump *dump, size_t at, pid_t process_id,
+                               bool are_tasks)
 {
+    const struct dump_goroutine *items = dump->goroutines;
     size_t end = at;
-    while (end < dump->goroutine_count && dump->goroutines[end].listed->process_id == process_id)
+    while (end < dump->goroutine_count && items[end].listed->process_id == process_id &&
+           !items[end].listed->name == !are_tasks)
         end++;
     return end - at;
 }
 
 static void put_process(struct sink *sink, const struct fgprof_dump *dump, pid_t process_id,
-                        size_t threads, size_t goroutines)
+                        size_t threads, size_t goroutines, size_t tasks)
 {
     sink_print(sink, "process %d: %zu thread%s", process_id, threads, threads == 1 ? "" : "s");
     if (goroutines)
         sink_print(sink, "%s, %zu goroutine%s",
                    dump->leaves_out_threads ? ", not counting those without a goroutine" : "",
                    goroutines, goroutines == 1 ? "" : "s");
+    if (tasks)
+        sink_print(sink, ", %zu task%s", tasks, tasks == 1 ? "" : "s");
     sink_print(sink, "\n\n");
 }
 
@@ -221,11 +244,12 @@ static void put_threads(const struct fgprof_dump *dump, struct sink *sink, bool 
             j < dump->goroutine_count ? dump->goroutines[j].listed->process_id : INT_MAX;
         pid_t process_id = of_thread < of_goroutine ? of_thread : of_goroutine;
         size_t threads = count_threads(dump, i, process_id);
-        size_t goroutines = count_goroutines(dump, j, process_id);
-        put_process(sink, dump, process_id, threads, goroutines);
+        size_t goroutines = count_goroutines(dump, j, process_id, false);
+        size_t tasks = count_goroutines(dump, j + goroutines, process_id, true);
+        put_process(sink, dump, process_id, threads, goroutines, tasks);
         for (; threads && !sink->error; threads--)
             put_thread(sink, dump, &dump->threads[i++], has_addresses);
-        for (; goroutines && !sink->error; goroutines--)
+        for (goroutines += tasks; goroutines && !sink->error; goroutines--)
             put_goroutine(sink, dump, &dump->goroutines[j++], has_addresses);
     }
 }

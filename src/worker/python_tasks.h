@@ -1,0 +1,57 @@
+/* Counts the tasks of asyncio: one that is suspended is counted with its coroutines. One that runs
+ * is counted as its thread.
+ *
+ * They are read here and not by the sampling thread: that takes some reads of memory for each
+ * coroutine, of which each depends on the one before. */
+#ifndef FGPROF_WORKER_PYTHON_TASKS_H
+#define FGPROF_WORKER_PYTHON_TASKS_H
+
+#include "runtime/python/tasks.h"
+#include "worker/goroutine_list.h"
+#include "worker/python.h"
+
+/* Zeroed at first. */
+struct program_tasks {
+    struct python_tasks_place place; /* version NULL: not known */
+    size_t mapping_count;            /* of the space when it was last searched for */
+    struct python_tasks tasks;
+    /* A pass over all of them, in parts: */
+    bool is_reading;
+    size_t next;             /* of tasks.items */
+    uint64_t ticks, time_ns; /* what each counts for */
+    struct throttle reading; /* of the pass before; the cost of this one, so far: */
+    uint64_t cost_ns;
+    uint64_t counted_ns; /* CLOCK_MONOTONIC: until then their time is counted; 0: none is */
+    uint64_t carry_ns;   /* less than a tick, of time that was counted */
+};
+
+/* What counting needs. */
+struct task_means {
+    struct results *results;
+    uint64_t period_ns;
+    bool are_named;              /* also those whose names asyncio made */
+    struct goroutine_list *list; /* of a dump, in which each is counted once; else NULL */
+};
+
+/* When tasks are to be read. */
+struct task_tick {
+    uint32_t process;          /* a row of the stack table */
+    uint64_t before_ns, at_ns; /* the time to be counted, of the first tick of a program, and of
+                                  others from the tick before on (CLOCK_MONOTONIC) */
+    bool is_last;              /* of the recording */
+};
+
+/* Finds out once where the program has its tasks. */
+void program_tasks_update(struct program_tasks *tasks, const struct program_python *python,
+                          const struct program_maps *maps, const struct observation *observation,
+                          struct results *results);
+
+/* Counts what each task does now for the time since they were last read, unless that was just
+ * before. Returns 0 or -ENOMEM. */
+int program_tasks_take(struct program_tasks *tasks, const struct task_means *means,
+                       struct program_python *python, const struct program_maps *maps,
+                       const struct observation *observation, const struct task_tick *tick);
+
+void program_tasks_free(struct program_tasks *tasks);
+
+#endif
