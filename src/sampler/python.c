@@ -143,11 +143,13 @@ int python_tell_tasks(struct sampler *sampler, struct sampled_process *process, 
                   .program = program_hold(process->program)},
     };
     int err = channel_send(sampler->channel, &message);
-    if (err)
+    if (err) {
         program_release(process->program);
-    else
-        python->tasks_ns = now_ns;
-    return err;
+        return err;
+    }
+    python->tasks_ns = now_ns;
+    channel_hurry(sampler->channel); /* they are read when it comes to this message */
+    return 0;
 }
 
 void python_forget(struct sampled_python *python)
