@@ -6,7 +6,7 @@ import re
 import shutil
 import subprocess
 
-from harness import HANGS_S, Missing, Skip, folded, has, need, ready, tool, users_build, wait_for
+from harness import HANGS_S, RATE, Missing, Skip, folded, has, need, ready, tool, users_build, wait_for
 from test_capture import need_record
 from test_serve import serving
 
@@ -436,3 +436,28 @@ def test_tasks_3_14(world):
 
 def test_tasks_3_15(world):
     check_tasks(world, "3.15")
+
+
+def test_the_time_of_tasks(world):
+    """By the tasks' own clock; chance alone is about half a point."""
+    with ready(interpreter("3.11"), program(world, "task_waits"), stdin=subprocess.PIPE) as target:
+        before = chain_times(target)
+        done = world.attach(target, "--tasks", "--label", "task", duration="8s")
+        after = chain_times(target)
+    truth = [end - begin for begin, end in zip(before, after)]
+    stacks = folded(done.stdout)
+    seen = [stacks["alternating", "alternate", name, "sleep"] for name in ("a", "b")]
+    shown, known = (100 * times[0] / sum(times) for times in (seen, truth))
+    assert abs(shown - known) < 3, (shown, known, stacks)
+    # A task runs for little of the time.
+    assert 0.95 * 50 * 8 * RATE < sum(seen) < 1.05 * 50 * 8 * RATE, stacks
+
+
+def test_tasks_that_are_not_read(world):
+    """Of chosen threads there are none, and there is no word of them without asyncio."""
+    with ready(interpreter("3.11"), program(world, "tasks"), world.path("truth"), 0) as target:
+        chosen = world.attach(target, "--tasks", "--thread", "python")
+    with ready(interpreter("3.11"), program(world, "sleepers"), world.path("stacks")) as target:
+        without = world.attach(target, "--tasks")
+    assert "Shop.serve" not in chosen.stdout and "task" not in chosen.stderr, (chosen.stdout, chosen.stderr)
+    assert "task" not in without.stderr, without.stderr
