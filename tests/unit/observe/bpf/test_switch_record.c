@@ -349,7 +349,7 @@ static void *yield_once(void *argument)
     return argument;
 }
 
-#define BIRTHS 20000
+#define BIRTHS 5000
 #define BIRTHS_AT_ONCE 10
 
 static void bear_threads(int fd)
@@ -925,10 +925,12 @@ static int take_wake(void *argument, const struct past_departure *past)
 {
     struct taken_wakes *taken = argument;
     bool is_wake = past->kind == SWITCH_MESSAGE_WAKE;
-    if (!is_wake) {
-        taken->past_count += past->departure.tid != gettid(); /* this thread may be followed, too */
+    /* This thread may be followed, too. */
+    if ((is_wake ? past->woken_tid : past->departure.tid) == gettid())
         return 0;
-    }
+    taken->past_count += !is_wake;
+    if (!is_wake)
+        return 0;
     assert_int_equal(taken->past_count, taken->count); /* it comes before its departure */
     taken->count++;
     taken->last = *past;
