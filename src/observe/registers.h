@@ -35,7 +35,6 @@ struct architecture {
      * that leaves the frame pointer alone may keep its frame's address in it. */
     unsigned sp, pc, frame_pointer, base_pointer;
     unsigned link; /* where a call leaves the return address; REGISTERS_MAX: on the stack */
-    bool has_proven_record; /* the record of switches passes its tests there */
 };
 
 extern const struct architecture architecture;

@@ -108,9 +108,8 @@ int off_cpu_samples_begin(struct sampler *sampler)
 #ifdef FGPROF_WITHOUT_RECORD
     return 0;
 #endif
-    bool is_wanted = options->capture == CAPTURE_RECORD ||
-                     (options->capture != CAPTURE_PTRACE && architecture.has_proven_record);
-    if (!is_wanted || options->is_dump || options->has_no_time || sampler->off_cpu.was_begun)
+    if (options->capture == CAPTURE_PTRACE || options->is_dump || options->has_no_time ||
+        sampler->off_cpu.was_begun)
         return 0;
     sampler->off_cpu.was_begun = true;
     int err = start_opening(sampler);

@@ -20,7 +20,6 @@ const struct architecture architecture = {
     .frame_pointer = 29,
     .base_pointer = 19,
     .link = 30,
-    .has_proven_record = false, /* docs/support.md */
 };
 
 /* Pointer authentication signs in the bits above the address space, which has the same size in all

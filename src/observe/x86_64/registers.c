@@ -18,7 +18,6 @@ const struct architecture architecture = {
     .frame_pointer = 6,
     .base_pointer = 3,
     .link = REGISTERS_MAX,
-    .has_proven_record = true,
 };
 
 uint64_t registers_code_mask(void)
