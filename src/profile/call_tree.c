@@ -101,7 +101,8 @@ int labels_of_stack(struct labels *labels, const struct fgprof_profile *profile,
     while (!err && frame_next_from_root(profile, stack, &walk, &frame)) {
         bool was_in_library = is_in_library;
         labelled->depth -= was_left_out;
-        is_in_library = place_is_in_library(profile, frame.location, PLACE_C_LIBRARY);
+        is_in_library =
+            place_is_in_library(profile, frame.location, PLACE_C_LIBRARY | PLACE_GO_RUNTIME);
         if (is_in_library && !was_in_library)
             labelled->library_call = labelled->depth;
         err = label_of_frame(labels, profile, &frame, &label);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Names in glibc (csu/, nptl/, sysdeps/), musl and libstdc++. */
+/* Names in glibc (csu/, nptl/, sysdeps/), musl, libstdc++ and Go's runtime. */
 static const char *const starts[] = {
     "_start",
     "__libc_start_main",
@@ -19,6 +19,9 @@ static const char *const starts[] = {
     "start_thread",
     "thread_start",
     "execute_native_thread_routine",
+    "runtime.goexit",
+    "runtime.main",
+    "runtime.mstart",
 };
 
 /* Parts of the names of functions that wait for a lock, in glibc, musl, Rust's std and parking_lot,
@@ -71,6 +74,8 @@ static const char *const wrappers[] = {
     "absl::MutexLock",
     "absl::ReaderMutexLock",
     "absl::WriterMutexLock",
+    "sync.(",
+    "internal/sync.(",
 };
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -89,6 +94,24 @@ unsigned place_roles(const char *function)
     return roles;
 }
 
+/* Go's are in the program itself, so the name of the function at the address tells. */
+static bool is_in_go_runtime(const struct fgprof_profile *profile,
+                             const struct profile_location *location)
+{
+    static const char *const packages[] = {"runtime.", "internal/poll.", "sync.(", "sync.runtime_",
+                                           "internal/sync.("};
+    if (!location->line_count)
+        return false;
+    const struct profile_line *outermost =
+        &profile->lines[location->first_line + location->line_count - 1];
+    const char *name = strings_get(&profile->strings, profile->functions[outermost->function].name);
+    for (size_t i = 0; i < COUNT(packages); i++) {
+        if (strncmp(name, packages[i], strlen(packages[i])) == 0)
+            return !(place_roles(name) & LABEL_START);
+    }
+    return false;
+}
+
 bool place_is_in_library(const struct fgprof_profile *profile,
                          const struct profile_location *location, unsigned libraries)
 {
@@ -102,6 +125,8 @@ bool place_is_in_library(const struct fgprof_profile *profile,
     };
     if (location->mapping == PROFILE_NO_MAPPING)
         return false;
+    if (libraries & PLACE_GO_RUNTIME && is_in_go_runtime(profile, location))
+        return true;
     const char *path = strings_get(&profile->strings, profile->mappings[location->mapping].path);
     for (size_t i = 0; i < COUNT(files); i++) {
         if (libraries & files[i].library &&
@@ -134,7 +159,8 @@ static bool is_own(const struct places *places, const struct profile_frame *fram
 {
     const struct fgprof_profile *profile = places->profile;
     if (frame->location->is_kernel || frame->location->is_note ||
-        place_is_in_library(profile, frame->location, PLACE_C_LIBRARY | PLACE_CXX_LIBRARY))
+        place_is_in_library(profile, frame->location,
+                            PLACE_C_LIBRARY | PLACE_CXX_LIBRARY | PLACE_GO_RUNTIME))
         return false;
     if (frame->location->mapping != PROFILE_NO_MAPPING &&
         strcmp(strings_get(&profile->strings, profile->mappings[frame->location->mapping].path),

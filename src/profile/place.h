@@ -17,7 +17,11 @@ enum label_role {
 /* A sum of enum label_role, by the function's name. */
 unsigned place_roles(const char *function);
 
-enum place_library { PLACE_C_LIBRARY = 1, PLACE_CXX_LIBRARY = 2 };
+enum place_library {
+    PLACE_C_LIBRARY = 1,
+    PLACE_CXX_LIBRARY = 2,
+    PLACE_GO_RUNTIME = 4, /* and Go's packages whose functions wait for their callers */
+};
 
 /* Whether the location is in one of the libraries, a sum of enum place_library. */
 bool place_is_in_library(const struct fgprof_profile *profile,
@@ -33,8 +37,8 @@ struct places {
 int places_init(struct places *places, const struct fgprof_profile *profile);
 void places_free(struct places *places);
 
-/* Gets the frame nearest to the leaf that is the program's own: not of the kernel, of the C or C++
- * library, one that takes a lock for its caller or starts a thread, nor a note. If there is none,
+/* Gets the frame nearest to the leaf that is the program's own: not of the kernel, of one of these
+ * libraries, one that takes a lock for its caller or starts a thread, nor a note. If there is none,
  * gets the leaf. Returns how many frames are nearer to the leaf, or PLACE_NONE if there are no
  * frames. */
 #define PLACE_NONE SIZE_MAX

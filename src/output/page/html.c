@@ -114,7 +114,8 @@ static void write_location(const struct fgprof_profile *profile,
     unsigned flags =
         (location->is_kernel ? FLAG_KERNEL : 0u) | (location->jit_function_plus_1 ? FLAG_JIT : 0u) |
         (location->is_note ? FLAG_NOTE : 0u) | (is_start(profile, location) ? FLAG_START : 0u);
-    if (place_is_in_library(profile, location, PLACE_C_LIBRARY | PLACE_CXX_LIBRARY))
+    if (place_is_in_library(profile, location,
+                            PLACE_C_LIBRARY | PLACE_CXX_LIBRARY | PLACE_GO_RUNTIME))
         flags |= FLAG_LIBRARY;
     json_begin(json, NULL, '[');
     json_number(json, NULL, module_of(profile, location));

@@ -64,6 +64,28 @@ static void test_places(void **state)
     fgprof_profile_free(profile);
 }
 
+static void test_places_in_go(void **state)
+{
+    (void)state;
+    struct fgprof_profile *profile = make_profile();
+    uint32_t app = make_mapping(profile, 0x400000, "/opt/app", "");
+    uint32_t park = make_function(profile, 0x401000, app, "runtime.gopark", "", 0);
+    uint32_t lock = make_function(profile, 0x402000, app, "sync.(*Mutex).lockSlow", "", 0);
+    uint32_t wait = make_function(profile, 0x403000, app, "internal/poll.(*FD).Read", "", 0);
+    uint32_t main = make_function(profile, 0x404000, app, "runtime.main", "", 0);
+    uint32_t collect = make_function(profile, 0x405000, app, "runtime.gcBgMarkWorker", "", 0);
+    /* A method of the library that was inlined is at the address of its caller. */
+    struct made_line inlined[] = {
+        {"sync.(*Mutex).Lock", "", 0, true}, {"main.serve", "", 0, false}, {0}};
+    uint32_t serve = make_location(profile, 0x406000, app, 0, inlined);
+    ASSERT_PLACE(profile, "main.serve", 3, park, lock, serve, main);
+    uint32_t sync = make_function(profile, 0x407000, app, "sync.Pools", "", 0);
+    ASSERT_PLACE(profile, "sync.Pools", 2, park, wait, sync, main);
+    ASSERT_PLACE(profile, "runtime.gopark", 0, park, collect); /* there is none */
+    assert_false(place_is_in_library(profile, &profile->locations[main], PLACE_GO_RUNTIME));
+    fgprof_profile_free(profile);
+}
+
 static void test_a_file_without_a_name(void **state)
 {
     (void)state;
@@ -100,6 +122,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_places),
+        cmocka_unit_test(test_places_in_go),
         cmocka_unit_test(test_roles),
         cmocka_unit_test(test_a_file_without_a_name),
     };
