@@ -340,7 +340,7 @@ static void parse_task(const struct python_tasks_place *place, uint64_t address,
 static bool read_task(const struct python_tasks_place *place, const struct python_memory *memory,
                       uint64_t address, struct python_task *ret_task, uint64_t *ret_next)
 {
-    unsigned char bytes[TASK_BYTES_MAX];
+    unsigned char bytes[TASK_BYTES_MAX] = {0}; /* a flag may be behind what is read */
     if (!read_at(memory, address, bytes, task_bytes(place)))
         return false;
     parse_task(place, address, bytes, ret_task);
@@ -580,7 +580,7 @@ static bool has_stayed(const struct python_tasks_place *place, const struct pyth
                        const struct python_task *task, const struct generator_rest *rests,
                        size_t count)
 {
-    unsigned char task_bytes_again[TASK_BYTES_MAX], (*again)[FRAME_BYTES];
+    unsigned char task_bytes_again[TASK_BYTES_MAX] = {0}, (*again)[FRAME_BYTES];
     size_t bytes = task_bytes(place);
     struct python_task task_again;
     struct memory_range *ranges = malloc((count + 1) * (sizeof *ranges + sizeof *again));
