@@ -27,6 +27,11 @@ FIRST_FRAMES = ("runtime.goexit", "runtime.mstart", "runtime.clone", "runtime.mc
                 "runtime.rt0_go")
 
 
+def minor_version(go):
+    version = subprocess.run([go, "version"], stdout=subprocess.PIPE, text=True, check=True).stdout
+    return int(re.search(r"\bgo1\.(\d+)", version)[1])
+
+
 def build(world, name, options, go="go"):
     need(go)
     source = os.path.join(world.source, "tests/fixtures", name)

@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 from harness import HANGS_S, Skip, alone, context_switches, folded, has, late_share, need, ready, ticks_planned, users_build, wait_for
-from test_go import BUILDS, build
+from test_go import BUILDS, build, minor_version
 from test_serve import serving
 
 DEBIANS = "/usr/bin/go"
@@ -250,7 +250,7 @@ def check_waits(world, options, go="go"):
         rows = shown_waits(document, name)
         assert len(rows) == count, (name, rows, document)
         for row in rows:
-            check_row(row, count, thing, go != DEBIANS)
+            check_row(row, count, thing, minor_version(go) >= 20)
     channel = truth["main.receive"][1]
     assert dump.count(f"[chan receive]:\nwaits for {channel}, as 2 others do\n") == 3, dump
     assert re.search(r"\[select\]:\nwaits for one of 2 channels: 0x[0-9a-f]+; 0x[0-9a-f]+\n", dump), dump

@@ -7,8 +7,8 @@ import signal
 import subprocess
 import time
 
-from harness import HANGS_S, Skip, folded, has, late_share, ready, status, ticks_planned, users_build, wait_for_ticks
-from test_go import build
+from harness import HANGS_S, Skip, folded, has, late_share, need, ready, status, ticks_planned, users_build, wait_for_ticks
+from test_go import build, minor_version
 from test_goroutines import DEBIANS
 
 # Mappings; the kernel's default limit is 65530.
@@ -149,7 +149,8 @@ GOROUTINES_KIB_MAX = 400 << 10
 
 def lying_goroutines(world, go):
     # The list is the runtime's own: since Go 1.23 its linker has to be told that this is meant.
-    return build(world, "goroutines-lying", ["-ldflags=-checklinkname=0"] if go == "go" else [], go)
+    need(go)
+    return build(world, "goroutines-lying", ["-ldflags=-checklinkname=0"] if minor_version(go) >= 23 else [], go)
 
 
 def check_lying_goroutines(world, go):
