@@ -280,7 +280,7 @@ int profile_waits(const struct fgprof_profile *profile, struct fgprof_wait **ret
     int err = times.keys && times.rows ? 0 : -ENOMEM;
     for (size_t i = 0; i < profile->sample_count && !err; i++) {
         const struct profile_sample *sample = &profile->samples[i];
-        if (sample->wait_plus_1 && profile_keeps(profile, sample))
+        if (sample_wait(profile, sample) && profile_keeps(profile, sample))
             err = add_wait(profile, sample, &times);
     }
     free(times.keys);

@@ -209,6 +209,13 @@ static void test_waits(void **state)
     make_wait(profile, g, NULL, 4);
     assert_int_equal(profile_add_wait(profile, &unowned, &row), 0);
     profile->samples[3].wait_plus_1 = row + 1;
+    /* What ended it is known, but not what it was for. */
+    const struct profile_wait woken = {.waker = make_string(profile, "timer"),
+                                       .owner_process = PROFILE_NO_OWNER,
+                                       .owner_stack = PROFILE_NO_STACK};
+    make_state(profile, f, THREAD_SLEEPING, "nanosleep", "", 5);
+    assert_int_equal(profile_add_wait(profile, &woken, &row), 0);
+    profile->samples[4].wait_plus_1 = row + 1;
     struct fgprof_wait *rows;
     size_t count;
     assert_int_equal(profile_waits(profile, &rows, &count), 0);
