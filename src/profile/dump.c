@@ -91,10 +91,11 @@ static int add_goroutines(struct fgprof_dump *dump)
     }
     for (size_t i = 0; i < profile->sample_count; i++) {
         const struct profile_sample *sample = &profile->samples[i];
+        if (!sample->is_goroutine && !sample->is_task)
+            continue;
         uint32_t pid = profile->processes[sample->process].pid;
-        if (sample->is_goroutine || sample->is_task)
-            samples[count++] =
-                (struct sample_of_thread){goroutine_key(pid, sample->tid, sample->is_task), sample};
+        samples[count++] =
+            (struct sample_of_thread){goroutine_key(pid, sample->tid, sample->is_task), sample};
     }
     qsort(samples, count, sizeof *samples, compare_samples);
     goroutine_list_sort(list);
