@@ -210,9 +210,11 @@ static void test_hostile_words(void **state)
         }
         free(dump->threads);
         free(dump->goroutines);
+        free(dump->waiters);
         dump->threads = NULL;
         dump->goroutines = NULL;
-        dump->thread_count = dump->goroutine_count = 0;
+        dump->waiters = NULL;
+        dump->thread_count = dump->goroutine_count = dump->waiter_count = 0;
         assert_int_equal(dump_complete(dump), 0);
         for (size_t i = 0; i < 2; i++) {
             assert_true(dump->threads[i].owner == DUMP_NOBODY);
