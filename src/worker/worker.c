@@ -554,14 +554,11 @@ static int count_tick(struct worker *worker, const struct message *message)
 }
 
 /* The sampling thread's tables have as many rows as the worker's. */
-static void note_goroutine_bytes(struct worker *worker)
+static size_t goroutine_table_bytes(const struct program_tables *program)
 {
-    size_t count = 0;
-    for (size_t i = 0; i < worker->programs.count; i++)
-        count += worker->programs.items[i].tables->goroutines.count;
-    worker->results->goroutine_bytes =
-        count * (sizeof(struct counted_goroutine) + sizeof(struct sampled_goroutine) +
-                 sizeof(struct goroutine_address));
+    return program->goroutines.count *
+           (sizeof(struct counted_goroutine) + sizeof(struct sampled_goroutine) +
+            sizeof(struct goroutine_address));
 }
 
 static int count_goroutines(struct worker *worker, const struct message *message)
@@ -575,10 +572,12 @@ static int count_goroutines(struct worker *worker, const struct message *message
     const struct goroutine_batch batch = {message->goroutines.process, message->goroutines.tid,
                                           message->goroutines.program, message->goroutines.news};
     int err = update_program(worker, &observation, &program);
-    if (!err)
-        err = program_goroutines_take(&program->goroutines, &worker->goroutines, &program->maps,
-                                      &batch, &worker->stack);
-    note_goroutine_bytes(worker);
+    if (err)
+        return err;
+    worker->results->goroutine_bytes -= goroutine_table_bytes(program);
+    err = program_goroutines_take(&program->goroutines, &worker->goroutines, &program->maps, &batch,
+                                  &worker->stack);
+    worker->results->goroutine_bytes += goroutine_table_bytes(program);
     return err;
 }
 
@@ -603,13 +602,13 @@ static int count_tasks(struct worker *worker, const struct message *message)
 static int end_program(struct worker *worker, uint32_t number)
 {
     struct program_tables *program = programs_find(&worker->programs, number);
-    if (program)
+    if (program) {
         program_goroutines_close(&program->goroutines, worker->results, worker->options.period_ns);
+        worker->results->goroutine_bytes -= goroutine_table_bytes(program);
+    }
     peer_waits_end(&worker->owners.peers, number);
     gils_forget(&worker->owners.gils, number);
-    int err = programs_end(&worker->programs, number, worker->results, worker->means.unwinder);
-    note_goroutine_bytes(worker);
-    return err;
+    return programs_end(&worker->programs, number, worker->results, worker->means.unwinder);
 }
 
 static int take(struct worker *worker, struct message *message)
