@@ -80,13 +80,19 @@ static const char *const wrappers[] = {
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
+static bool is_start(const char *function)
+{
+    for (size_t i = 0; i < COUNT(starts); i++) {
+        if (strcmp(function, starts[i]) == 0)
+            return true;
+    }
+    /* With "_impl" or a version behind it. */
+    return strncmp(function, "__libc_start_main", strlen("__libc_start_main")) == 0;
+}
+
 unsigned place_roles(const char *function)
 {
-    unsigned roles = 0;
-    for (size_t i = 0; i < COUNT(starts); i++)
-        roles |= strcmp(function, starts[i]) == 0 ? LABEL_START : 0u;
-    if (strncmp(function, "__libc_start_main", strlen("__libc_start_main")) == 0)
-        roles |= LABEL_START; /* with "_impl" or a version behind it */
+    unsigned roles = is_start(function) ? LABEL_START : 0u;
     for (size_t i = 0; i < COUNT(locks); i++)
         roles |= strstr(function, locks[i]) ? LABEL_LOCK : 0u;
     for (size_t i = 0; i < COUNT(wrappers); i++)
@@ -107,7 +113,7 @@ static bool is_in_go_runtime(const struct fgprof_profile *profile,
     const char *name = strings_get(&profile->strings, profile->functions[outermost->function].name);
     for (size_t i = 0; i < COUNT(packages); i++) {
         if (strncmp(name, packages[i], strlen(packages[i])) == 0)
-            return !(place_roles(name) & LABEL_START);
+            return !is_start(name);
     }
     return false;
 }
