@@ -546,7 +546,7 @@ struct fgprof_summary {
     bool ended_are_joined;     /* threads that had ended are shown together, by name */
     uint64_t processes_joined; /* processes that had ended, the same */
     uint64_t samples_not_kept; /* samples without a stack, as it was not there yet */
-    /* Of Python programs, if tasks of asyncio are counted (fgprof_options_set_tasks), or a dump: */
+    /* Tasks of asyncio, if they are counted (fgprof_options_set_tasks), or of a dump: */
     uint64_t task_ns;     /* of tasks while they were suspended */
     uint64_t tasks_moved; /* how often one went on while it was read: not counted then */
     uint64_t tasks_cut;   /* how often not all were read: more than 100,000, or the list changed */

@@ -32,8 +32,8 @@ bool go_is_idle(const struct go *go, const uint64_t *addresses, size_t depth);
  * (/src/f.go:12)"; NULL: not known, or memory is short. The caller frees it. */
 char *go_describe(const struct go *go, uint64_t address);
 
-/* Which lock the function that calls from before this address waits for the semaphore of;
- * GO_WAIT_SEMAPHORE: none that is known. */
+/* What kind of lock a function waits for, by the return address of a call that it made;
+ * GO_WAIT_SEMAPHORE: it is not known to wait for one. */
 enum go_wait_kind go_lock_of_caller(const struct go *go, uint64_t address);
 
 /* Whether the goroutine that begins with this function is the runtime's own, which Go's profiles

@@ -1,8 +1,8 @@
 /* A goroutine that waits for channels has a sudog in the queue of each, and a list of them
- * (runtime/chan.go, select.go). For a semaphore, it has one that is on its stack, as semacquire1
- * (runtime/sema.go) looks at it when it goes on; so has netpollblock (runtime/netpoll.go) the word
- * that points to the goroutine, and Cond.Wait (sync/cond.go) the condition. A word of the stack is
- * believed only if what it points at leads back to the goroutine. */
+ * (runtime/chan.go, select.go). For other waits, its stack has a pointer to what it waits for: in
+ * semacquire1 (runtime/sema.go) to its sudog, in netpollblock (runtime/netpoll.go) to the word that
+ * points back to the goroutine, and in Cond.Wait (sync/cond.go) to the condition. A word of the
+ * stack is believed only if what it points at leads back to the goroutine. */
 #include "runtime/go/wait.h"
 #include "proc/memory.h"
 

@@ -336,7 +336,7 @@ static void parse_task(const struct python_tasks_place *place, uint64_t address,
     };
 }
 
-/* *ret_next: of its node. Returns false if it can't be read. */
+/* Also gets the address of the next node in its list. Returns false if it can't be read. */
 static bool read_task(const struct python_tasks_place *place, const struct python_memory *memory,
                       uint64_t address, struct python_task *ret_task, uint64_t *ret_next)
 {
