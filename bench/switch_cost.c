@@ -96,7 +96,10 @@ struct recorder {
 static int open_record(const struct switch_options *options, pid_t followed,
                        struct recorder *recorder)
 {
+    const struct ticks ticks = {monotonic_ns(), TICK_US * 1000, 1};
     int err = switch_record_open(options, &recorder->record);
+    if (!err)
+        switch_record_set_ticks(recorder->record, &ticks);
     if (!err && followed)
         err = switch_record_follow(recorder->record, followed);
     return err;
@@ -185,7 +188,6 @@ static int ignore(void *argument, const struct past_departure *past)
 /* Returns the time of a switch; 0: this can't be recorded. */
 static double take_turn(const struct way *way, pid_t pid, unsigned ms)
 {
-    static uint64_t tick;
     struct recorder recorder = {0};
     double ns = 0;
     if (way->start(pid, &recorder) == 0) {
@@ -193,10 +195,8 @@ static double take_turn(const struct way *way, pid_t pid, unsigned ms)
         uint64_t from_ns = monotonic_ns(), trips = shared->trips;
         uint64_t end_ns = from_ns + ms * 1000000ull;
         while (monotonic_ns() < end_ns) {
-            if (recorder.record) {
-                switch_record_publish_tick(recorder.record, tick++, monotonic_ns() + TICK_US * 900);
+            if (recorder.record)
                 switch_record_drain(recorder.record, ignore, NULL);
-            }
             usleep(TICK_US);
         }
         ns = (double)(monotonic_ns() - from_ns) / (double)(shared->trips - trips) / 2;

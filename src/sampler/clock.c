@@ -1,25 +1,30 @@
 #include "sampler/clock.h"
 #include "base/clock.h"
-#include "base/random.h"
 
 uint64_t clock_now_ns(const struct clock *clock)
 {
     return clock->end_ns ? clock->end_ns : monotonic_ns();
 }
 
+struct ticks clock_ticks(const struct clock *clock)
+{
+    return (struct ticks){clock->start_ns, clock->period_ns, clock->seed};
+}
+
 uint64_t clock_period_at(const struct clock *clock, uint64_t now_ns)
 {
-    return now_ns < clock->start_ns ? 0 : (now_ns - clock->start_ns) / clock->period_ns;
+    const struct ticks ticks = clock_ticks(clock);
+    return ticks_period_at(&ticks, now_ns);
 }
 
 uint64_t clock_tick_ns(const struct clock *clock, uint64_t period)
 {
-    return clock->start_ns + period * clock->period_ns +
-           random_below((uint32_t)clock->period_ns, clock->seed, period);
+    const struct ticks ticks = clock_ticks(clock);
+    return ticks_due_ns(&ticks, period);
 }
 
 uint64_t clock_tick_at(const struct clock *clock, uint64_t now_ns)
 {
-    uint64_t period = clock_period_at(clock, now_ns);
-    return period + (now_ns >= clock_tick_ns(clock, period));
+    const struct ticks ticks = clock_ticks(clock);
+    return ticks_until(&ticks, now_ns);
 }

@@ -1,12 +1,8 @@
-/* A recording's time: when it began, its ticks, and its end.
- *
- * Time is divided into periods: period n begins at start_ns + n * period_ns. Each has one tick, at
- * a random moment: ticks at equal distances would keep step with a program that does something at
- * equal distances too, and always find the same part of it. */
+/* A recording's time: when it began, its ticks, and its end. */
 #ifndef FGPROF_SAMPLER_CLOCK_H
 #define FGPROF_SAMPLER_CLOCK_H
 
-#include <stdint.h>
+#include "base/ticks.h"
 
 struct clock {
     uint64_t start_ns;      /* CLOCK_MONOTONIC */
@@ -19,6 +15,9 @@ struct clock {
 
 /* The moment up to which time is counted: now, or the end once that is reached. */
 uint64_t clock_now_ns(const struct clock *clock);
+
+/* When its ticks are, for those that have to know without the clock. */
+struct ticks clock_ticks(const struct clock *clock);
 
 /* The number of the period that `now_ns` is in, from 0: how many have passed. */
 uint64_t clock_period_at(const struct clock *clock, uint64_t now_ns);

@@ -17,8 +17,6 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-/* So many ticks are published beyond those that are due: the thread that takes them may be late. */
-#define TICKS_AHEAD 2
 /* The record keeps the stack of a thread that leaves its CPU within this part of a period before a
  * tick, or that has not left it for STACK_PAUSE_NS. A thread that left earlier and still sleeps at
  * the tick mostly sleeps at the look, too, and its stack is read then. */
@@ -51,6 +49,13 @@ static void *open_record(void *argument)
     return NULL;
 }
 
+void off_cpu_samples_start(struct sampler *sampler)
+{
+    const struct ticks ticks = clock_ticks(&sampler->clock);
+    if (sampler->off_cpu.record && ticks.start_ns)
+        switch_record_set_ticks(sampler->off_cpu.record, &ticks);
+}
+
 /* Starts to use the record, or notes why there is none. Returns 0 or -ENOMEM; if a record is
  * demanded, also the error that prevents it. */
 static int use_record(struct sampler *sampler, struct switch_record *record, int err)
@@ -65,6 +70,7 @@ static int use_record(struct sampler *sampler, struct switch_record *record, int
         off_cpu_samples_end(sampler);
         return err == -ENOMEM || sampler->options->capture == CAPTURE_RECORD ? err : 0;
     }
+    off_cpu_samples_start(sampler);
     for (size_t i = 0; i < sampler->process_count; i++)
         off_cpu_samples_follow(sampler, sampler->processes[i]);
     return 0;
@@ -156,23 +162,12 @@ void off_cpu_samples_unfollow(struct sampler *sampler, const struct sampled_proc
         switch_record_unfollow(sampler->off_cpu.record, process->process.pid);
 }
 
-int off_cpu_samples_publish(struct sampler *sampler)
+int off_cpu_samples_continue(struct sampler *sampler)
 {
     struct off_cpu_samples *samples = &sampler->off_cpu;
-    const struct clock *clock = &sampler->clock;
     bool is_opened = samples->opening && atomic_load(&samples->opening->is_done);
-    int err = is_opened ? end_opening(sampler) : 0;
-    if (err || !samples->record)
-        return err;
-    uint64_t until_tick = clock_tick_at(clock, clock_now_ns(clock)) + TICKS_AHEAD;
     samples->waker_stacks = 0;
-    if (samples->published_tick + SWITCH_TICKS < until_tick)
-        samples->published_tick = until_tick - SWITCH_TICKS;
-    while (samples->published_tick < until_tick) {
-        uint64_t tick = ++samples->published_tick;
-        switch_record_publish_tick(samples->record, tick, clock_tick_ns(clock, tick - 1));
-    }
-    return 0;
+    return is_opened ? end_opening(sampler) : 0;
 }
 
 /* ---- For which ticks ---- */
@@ -499,8 +494,8 @@ bool off_cpu_samples_observe(struct sampler *sampler, struct sampled_process *pr
     *ret_err = 0;
     if (!source || !tick)
         return false;
-    subject.tick = tick < sampler->off_cpu.published_tick ? tick : sampler->off_cpu.published_tick;
-    subject.tick_ns = clock_tick_ns(&sampler->clock, subject.tick - 1);
+    subject.tick = tick;
+    subject.tick_ns = clock_tick_ns(&sampler->clock, tick - 1);
     *ret_outcome = source->observe(source, &subject, observation);
     if (*ret_outcome != OUTCOME_PENDING)
         return *ret_outcome != OUTCOME_REFUSED;

@@ -1,8 +1,8 @@
 /* Where threads were off their CPU at a tick, by the kernel's record of switches, if there is one.
  *
- * Ticks are published before they come. The record reports threads that left their CPU before a
- * tick and have returned since; these are taken first. The others are observed as usual, but each
- * observation is of the moment of the tick. */
+ * The record reports threads that left their CPU before a tick and have returned since; these are
+ * taken first. The others are observed as usual, but each observation is of the moment of the tick.
+ */
 #ifndef FGPROF_SAMPLER_OFF_CPU_SAMPLES_H
 #define FGPROF_SAMPLER_OFF_CPU_SAMPLES_H
 
@@ -11,6 +11,8 @@
 /* Opens the record in a thread of its own if it is wanted. If it is demanded, waits until it is
  * open. Returns 0 or -ENOMEM; if a record is demanded, also the error for which there is none. */
 int off_cpu_samples_begin(struct sampler *sampler);
+/* The clock has started: tells the record when ticks are. */
+void off_cpu_samples_start(struct sampler *sampler);
 void off_cpu_samples_end(struct sampler *sampler);
 
 /* Records the process's switches if we may read its threads' registers: that is checked here, each
@@ -18,8 +20,8 @@ void off_cpu_samples_end(struct sampler *sampler);
 void off_cpu_samples_follow(struct sampler *sampler, const struct sampled_process *process);
 void off_cpu_samples_unfollow(struct sampler *sampler, const struct sampled_process *process);
 
-/* Publishes the ticks that come next, if there is a record by now. Returns 0 or -ENOMEM. */
-int off_cpu_samples_publish(struct sampler *sampler);
+/* Between ticks: takes the record into use once it is open. Returns 0 or -ENOMEM. */
+int off_cpu_samples_continue(struct sampler *sampler);
 
 /* Takes what the record reports. Returns 0 or -ENOMEM. */
 int off_cpu_samples_take(struct sampler *sampler);

@@ -289,7 +289,7 @@ static int await_tick(struct sampler *sampler, struct loop *loop)
         int err = end_sweep(sampler, loop);
         if (err)
             return err;
-        err = off_cpu_samples_publish(sampler);
+        err = off_cpu_samples_continue(sampler);
         if (err)
             return err;
         uint64_t tick_ns = next_tick_ns(sampler, loop), end_ns = over_ns(sampler);
@@ -382,6 +382,7 @@ int sampler_run(struct sampler *sampler)
                         .next_moment_ns =
                             sampler->clock.start_ns + sampler->options->moment_every_ns};
     sampler->clock.awake_ns = monotonic_ns();
+    off_cpu_samples_start(sampler);
     int err = loop.signal_fd < 0 ? loop.signal_fd : sample_until_end(sampler, &loop);
     if (loop.signal_fd >= 0)
         close(loop.signal_fd);

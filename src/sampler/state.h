@@ -54,10 +54,9 @@ struct off_cpu_samples {
     struct record_opening *opening; /* NULL: it is not being opened */
     struct switch_record *record;   /* NULL: there is none */
     struct source *source;
-    bool was_begun;          /* the record was opened, or refused */
-    uint64_t published_tick; /* the last one */
-    uint64_t without_stack;  /* ticks that were recorded without a usable stack */
-    unsigned waker_stacks;   /* of threads that ended waits, since the last tick */
+    bool was_begun;         /* the record was opened, or refused */
+    uint64_t without_stack; /* ticks that were recorded without a usable stack */
+    unsigned waker_stacks;  /* of threads that ended waits, since the last tick */
 };
 
 struct sampler {

@@ -52,7 +52,7 @@ struct past_departure {
     pid_t woken_process_id, woken_tid;
     struct wake_seen wake;
     struct departure departure;
-    uint64_t first_tick, last_tick; /* that it spans, of those published lately */
+    uint64_t first_tick, last_tick; /* that it spans */
     uint32_t slot, generation;      /* as in struct slot_view */
     const unsigned char *stack;     /* what was at the stack pointer then */
     size_t stack_bytes;

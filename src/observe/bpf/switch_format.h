@@ -124,8 +124,8 @@ enum switch_message_kind {
 
 struct switch_message {
     __u32 kind, unused;          /* enum switch_message_kind */
-    __u64 first_tick, last_tick; /* of those published and not acknowledged, the first and last that
-                                    the thread was off its CPU for */
+    __u64 first_tick, last_tick; /* of those not acknowledged, the first and last for which the
+                                    thread was off its CPU */
     __u32 slot, generation;
     __u32 stack_bytes; /* that follow: what was at the stack pointer */
     __u32 other_bytes; /* of the other stack, at SWITCH_OTHER_OFFSET of what follows */
@@ -139,14 +139,6 @@ struct switch_message {
         unsigned char futex[SWITCH_FUTEX_BYTES];
         struct switch_wake wake;
     };
-};
-
-/* A power of two. The reader may be so many ticks late, less the one to come. */
-#define SWITCH_TICKS 4u
-#define SWITCH_NO_TICK ~0ull
-struct switch_tick {
-    __u64 number; /* SWITCH_NO_TICK: none, or being written */
-    __u64 at_ns;
 };
 
 /* Which slots were given to threads. A reader that is further behind looks at all slots. */

@@ -6,6 +6,7 @@
  * sched_switch by the CPU that it leaves or comes to, and at sched_wakeup, which comes when the
  * thread is put on a run queue. (sched_waking is earlier, and may be while the thread still leaves
  * its CPU.) So one writer follows the other, and only readers need the slot's sequence. */
+#include "base/ticks.h"
 #include "observe/bpf/kernel_types.h"
 #include "observe/bpf/process_set.h"
 #include "observe/bpf/switch_format.h"
@@ -40,7 +41,7 @@ const volatile __u64 stack_pause_ns = 0;  /* since the last copy, after which on
 /* ---- Shared with the loader ---- */
 
 struct process_set followed;
-struct switch_tick ticks[SWITCH_TICKS];
+struct ticks ticks; /* in the time of the kernel's bpf_ktime_get_ns */
 struct switch_births births;
 struct switch_cpu cpus[SWITCH_CPUS];
 struct switch_failures failures;
@@ -383,19 +384,16 @@ __noinline int copy_python(struct thread_with_stack *thread, const struct switch
     return 0;
 }
 
-/* Whether a tick comes within the window. If the reader is so late that none is known to come, one
- * may come at any time. */
-__noinline int is_before_tick(__u64 out_ns)
+/* How many ticks came before that moment. */
+static __always_inline __u64 ticks_before(__u64 at_ns)
 {
-    bool is_soon = false, is_later = false;
-#pragma unroll
-    for (__u32 i = 0; i < SWITCH_TICKS; i++) {
-        const volatile struct switch_tick *tick = &ticks[i];
-        __u64 at_ns = tick->at_ns;
-        is_later |= at_ns >= out_ns;
-        is_soon |= at_ns >= out_ns && at_ns - out_ns <= stack_window_ns;
-    }
-    return is_soon || !is_later;
+    return ticks_until(&ticks, at_ns - 1);
+}
+
+/* Whether a tick comes within the window. */
+static __always_inline bool is_before_tick(__u64 out_ns)
+{
+    return ticks_due_ns(&ticks, ticks_before(out_ns)) - out_ns <= stack_window_ns;
 }
 
 /* A lock's owner is in its memory only until it lets go, and the thread that waits is awake some
@@ -510,26 +508,13 @@ static __always_inline void depart(struct task_struct *task, __u32 process_id, _
 /* ---- Returns ---- */
 
 /* Whether the thread was off its CPU at ticks for which the reader has not looked. */
-__noinline int find_ticks(const struct switch_slot *slot, __u64 now_ns, __u64 *ret_first,
-                          __u64 *ret_last)
+static __always_inline bool find_ticks(const struct switch_slot *slot, __u64 now_ns,
+                                       __u64 *ret_first, __u64 *ret_last)
 {
-    if (!slot || !ret_first || !ret_last)
-        return false;
-    __u64 first = SWITCH_NO_TICK, last = 0, looked = slot->looked;
-    __u64 out_ns = slot->departure.out_ns;
-#pragma unroll
-    for (__u32 i = 0; i < SWITCH_TICKS; i++) {
-        const volatile struct switch_tick *tick = &ticks[i];
-        __u64 number = tick->number, at_ns = tick->at_ns;
-        if (at_ns < out_ns || at_ns >= now_ns || number < looked || number != tick->number ||
-            number == SWITCH_NO_TICK)
-            continue;
-        first = number < first ? number : first;
-        last = number > last ? number : last;
-    }
-    *ret_first = first;
-    *ret_last = last;
-    return first != SWITCH_NO_TICK;
+    __u64 first = ticks_before(slot->departure.out_ns) + 1, looked = slot->looked;
+    *ret_first = first < looked ? looked : first;
+    *ret_last = ticks_before(now_ns);
+    return *ret_first <= *ret_last;
 }
 
 static __always_inline void fill_message(struct switch_message *message,

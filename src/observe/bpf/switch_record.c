@@ -22,6 +22,7 @@
 #define READS_MAX 1000
 /* The programs run for microseconds: none that saw the process as followed runs any more. */
 #define RELEASE_AFTER_NS 1000000000u
+#define NEVER_NS (UINT64_MAX / 2)
 #define LOG_LEVEL_FULL 1u /* BPF_LOG_LEVEL1 in the kernel's linux/bpf_verifier.h */
 
 /* A process that was followed. */
@@ -114,8 +115,7 @@ static int configure(struct switch_record *record, const struct switch_options *
     programs->rodata->has_prev_state = abilities->has_prev_state;
     programs->rodata->allocates_at_switch = allocates_at_switch;
     programs->rodata->tells_wakes = options->tells_wakes;
-    for (unsigned i = 0; i < SWITCH_TICKS; i++)
-        programs->bss->ticks[i].number = SWITCH_NO_TICK;
+    programs->bss->ticks.start_ns = NEVER_NS;
     int err = bpf_map__set_max_entries(programs->maps.slots, record->slots_max);
     if (!err)
         err = bpf_map__set_max_entries(programs->maps.free_slots, record->slots_max);
@@ -316,15 +316,14 @@ void switch_record_unfollow(struct switch_record *record, pid_t process_id)
 
 /* ---- Ticks ---- */
 
-void switch_record_publish_tick(struct switch_record *record, uint64_t number, uint64_t at_ns)
+void switch_record_set_ticks(struct switch_record *record, const struct ticks *ticks)
 {
-    struct switch_tick *tick = &record->programs->bss->ticks[number % SWITCH_TICKS];
-    uint64_t kernel_ns = at_ns - record->offsets.monotonic_ns;
-    release_left(record);
-    /* A program that reads it at this moment must not see one with the time of the other. */
-    __atomic_store_n(&tick->number, SWITCH_NO_TICK, __ATOMIC_SEQ_CST);
-    __atomic_store_n(&tick->at_ns, kernel_ns, __ATOMIC_SEQ_CST);
-    __atomic_store_n(&tick->number, number, __ATOMIC_SEQ_CST);
+    struct ticks *known = &record->programs->bss->ticks;
+    known->period_ns = ticks->period_ns;
+    known->seed = ticks->seed;
+    /* There is none before the start. */
+    __atomic_store_n(&known->start_ns, ticks->start_ns - record->offsets.monotonic_ns,
+                     __ATOMIC_RELEASE);
 }
 
 /* ---- Threads ---- */
@@ -509,6 +508,7 @@ _Static_assert(SWITCH_NO_FIELD == PYTHON_NOWHERE &&
 
 int switch_record_drain(struct switch_record *record, switch_take_fn *take, void *argument)
 {
+    release_left(record);
     record->take = take;
     record->take_argument = argument;
     return ring_buffer__consume(record->ring);

@@ -5,7 +5,7 @@
  * thread that has left a CPU has a slot in shared memory, which holds its last departure with all
  * registers. So what a thread did at the moment of a tick is known however late it is looked at:
  *
- *   - The moments of ticks are published before they come.
+ *   - It can be computed when ticks are, so the programs know of each.
  *   - A thread that is still off its CPU when it is looked at is read from its slot. The reader
  *     copies its stack, makes sure that it has not moved, and acknowledges the tick.
  *   - A thread that was off its CPU at a tick, but is back before the tick was acknowledged, is
@@ -22,6 +22,7 @@
 #ifndef FGPROF_OBSERVE_BPF_SWITCH_RECORD_H
 #define FGPROF_OBSERVE_BPF_SWITCH_RECORD_H
 
+#include "base/ticks.h"
 #include "observe/bpf/departure.h"
 #include "runtime/python/frames.h"
 
@@ -34,8 +35,8 @@ struct switch_options {
     uint32_t stack_bytes; /* to copy at each departure, at most SWITCH_STACK_BYTES_MAX, unless
                              switch_record_want_stack says otherwise; 0: none. A thread that has
                              moved takes two pages then */
-    /* Stacks are copied only by threads that leave their CPU so long before the next tick, or after
-     * the last one that was published; 0: by all. A copy costs about as much as all the rest.
+    /* Stacks are copied only by threads that leave their CPU so long before the next tick; 0: by
+     * all. A copy costs about as much as all the rest.
      * Threads whose last copy is `stack_pause_ns` old are copied anyway: they may sleep on until
      * after the tick. */
     uint64_t stack_window_ns, stack_pause_ns;
@@ -64,9 +65,8 @@ void switch_record_free(struct switch_record *record);
 int switch_record_follow(struct switch_record *record, pid_t process_id);
 void switch_record_unfollow(struct switch_record *record, pid_t process_id);
 
-/* Says when the next tick is: after those published before, and numbered on from them. The last
- * SWITCH_TICKS are known to the kernel. */
-void switch_record_publish_tick(struct switch_record *record, uint64_t number, uint64_t at_ns);
+/* Says when ticks are, in CLOCK_MONOTONIC; they are numbered from 1. Until then there are none. */
+void switch_record_set_ticks(struct switch_record *record, const struct ticks *ticks);
 
 /* What a slot held when it was read. */
 struct slot_view {

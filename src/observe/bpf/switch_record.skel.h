@@ -50,12 +50,12 @@ struct switch_record_bpf {
 		__u64 stack_pause_ns;
 	} *rodata;
 	struct switch_record_bpf__bss {
-		struct switch_tick ticks[4];
 		struct switch_failures failures;
 		__u64 namespace_address;
 		__u32 namespace_level;
 		char __pad0[4];
 		struct process_set followed;
+		struct ticks ticks;
 		struct switch_births births;
 		struct switch_cpu cpus[256];
 		__u32 slots_used;
@@ -285,11 +285,11 @@ switch_record_bpf__assert(struct switch_record_bpf *s __attribute__((unused)))
 	_Static_assert(sizeof(s->rodata->allocates_at_switch) == 1, "unexpected size of 'allocates_at_switch'");
 	_Static_assert(sizeof(s->rodata->stack_window_ns) == 8, "unexpected size of 'stack_window_ns'");
 	_Static_assert(sizeof(s->rodata->stack_pause_ns) == 8, "unexpected size of 'stack_pause_ns'");
-	_Static_assert(sizeof(s->bss->ticks) == 64, "unexpected size of 'ticks'");
 	_Static_assert(sizeof(s->bss->failures) == 32, "unexpected size of 'failures'");
 	_Static_assert(sizeof(s->bss->namespace_address) == 8, "unexpected size of 'namespace_address'");
 	_Static_assert(sizeof(s->bss->namespace_level) == 4, "unexpected size of 'namespace_level'");
 	_Static_assert(sizeof(s->bss->followed) == 524288, "unexpected size of 'followed'");
+	_Static_assert(sizeof(s->bss->ticks) == 24, "unexpected size of 'ticks'");
 	_Static_assert(sizeof(s->bss->births) == 32776, "unexpected size of 'births'");
 	_Static_assert(sizeof(s->bss->cpus) == 16384, "unexpected size of 'cpus'");
 	_Static_assert(sizeof(s->bss->slots_used) == 4, "unexpected size of 'slots_used'");

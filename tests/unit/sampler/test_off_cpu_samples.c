@@ -858,11 +858,11 @@ static void test_a_record_that_is_refused(void **state)
     assert_int_equal(fake->records_opened, 1);
     assert_int_equal(fake->sampler.counts.record_refusal, ENOTSUP);
     assert_false(fake->sampler.counts.has_switch_record);
-    assert_int_equal(fake->last_recorded_tick, 0);
+    assert_int_equal(fake->recorded_ticks.period_ns, 0);
     assert_int_equal(fake_count(PID, EVIDENCE_ASLEEP), 1);
 }
 
-/* Ticks come while it is being opened, and are published from then on. */
+/* Ticks come while it is being opened. */
 static void test_a_record_is_opened_meanwhile(void **state)
 {
     (void)state;
@@ -872,13 +872,12 @@ static void test_a_record_is_opened_meanwhile(void **state)
     fake->record_error = 0;
     fake_begin();
     fake_ticks(1);
-    for (unsigned i = 0; i < 10000 && !fake->last_recorded_tick; i++) {
+    for (unsigned i = 0; i < 10000 && !process->is_recorded; i++) {
         poll(NULL, 0, 1); /* the thread that opens it is a real one, and nanosleep(2) is not */
         if (fake->records_opened)
             fake_ticks(1);
     }
     assert_true(process->is_recorded);
-    assert_true(fake->last_recorded_tick > atomic_load(&fake->sampler.progress.ticks));
     fake_end();
     assert_true(fake->sampler.counts.has_switch_record);
     assert_int_equal(fake->records_freed, 1);
@@ -894,16 +893,31 @@ static void test_a_record_is_closed_at_the_end(void **state)
     assert_int_equal(fake->records_freed, 1);
 }
 
-static void test_ticks_are_published_before_they_come(void **state)
+static void test_the_record_knows_when_ticks_are(void **state)
 {
     (void)state;
     begin_with_runner();
-    for (unsigned i = 0; i < 20; i++) {
-        fake_ticks(1);
-        uint64_t tick = clock_tick_at(&fake->sampler.clock, fake->now_ns);
-        assert_true(fake->last_recorded_tick > tick);
-        assert_int_equal(fake->recorded_ticks[tick + 1], tick_ns(tick + 1));
+    for (uint64_t tick = 1; tick < 20; tick++)
+        assert_int_equal(ticks_due_ns(&fake->recorded_ticks, tick - 1), tick_ns(tick));
+}
+
+/* The sampling thread gets no CPU for many ticks. */
+static void test_ticks_that_nobody_was_there_for(void **state)
+{
+    (void)state;
+    struct fake_thread *thread = begin_with_runner();
+    for (uint64_t tick = 10; tick < 30; tick += 5)
+        fake_departs(thread, THREAD_SLEEPING, tick_ns(tick) - 10, tick_ns(tick) + 10,
+                     tick_ns(tick) + 20);
+    take_tick(40, LATE_NS);
+    for (uint64_t tick = 10; tick < 30; tick += 5) {
+        const struct observation *told = next_off(TID);
+        assert_non_null(told);
+        assert_int_equal(told->evidence, EVIDENCE_ASLEEP);
+        assert_int_equal(told->tick, tick);
+        assert_int_equal(told->ticks, 1);
     }
+    assert_null(next_off(TID));
 }
 
 #define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, fake_set_up, fake_tear_down)
@@ -951,7 +965,8 @@ int main(void)
         TEST(test_a_record_that_is_refused),
         TEST(test_a_record_is_opened_meanwhile),
         TEST(test_a_record_is_closed_at_the_end),
-        TEST(test_ticks_are_published_before_they_come),
+        TEST(test_the_record_knows_when_ticks_are),
+        TEST(test_ticks_that_nobody_was_there_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -181,6 +181,28 @@ static void await_time(uint64_t at_ns)
         rest();
 }
 
+/* ---- Ticks ---- */
+
+#define PERIOD_NS 4000000000u
+#define GAP_NS (PERIOD_NS / 8 * 7) /* to other ticks, at least */
+
+static bool is_apart(const struct ticks *ticks, uint64_t period)
+{
+    uint64_t at_ns = ticks_due_ns(ticks, period);
+    return ticks_due_ns(ticks, period + 1) - at_ns >= GAP_NS &&
+           (period == 0 || at_ns - ticks_due_ns(ticks, period - 1) >= GAP_NS);
+}
+
+/* Tick `number` is at that moment, and no other is near. */
+static void tick_comes(const struct world *world, uint64_t number, uint64_t at_ns)
+{
+    struct ticks ticks = {.period_ns = PERIOD_NS};
+    while (!is_apart(&ticks, number - 1))
+        ticks.seed++;
+    ticks.start_ns = at_ns - ticks_due_ns(&ticks, number - 1);
+    switch_record_set_ticks(world->record, &ticks);
+}
+
 /* ---- Children ---- */
 
 /* Sleeps in read for 1 byte, then for 2, and so on, with a stack that differs. */
@@ -485,7 +507,7 @@ static struct slot_view thread_sleeps_through(const struct world *world, pid_t t
     await_sleep(world, tid, SYS_read, argument, &view);
     for (uint64_t tick = first_tick; tick <= last_tick; tick++) {
         uint64_t at_ns = monotonic_ns() + MS;
-        switch_record_publish_tick(world->record, tick, at_ns);
+        tick_comes(world, tick, at_ns);
         await_time(at_ns);
     }
     assert_true(switch_record_is_unmoved(world->record, &view));
@@ -557,7 +579,7 @@ static void test_a_wait_for_a_futex_is_told_with_its_memory(void **state)
         shared->memory[i] = (unsigned char)(i * 7);
     while (!taken.count || taken.last.departure.syscall_number != SYS_futex) {
         assert_true(monotonic_ns() < until_ns);
-        switch_record_publish_tick(world.record, ++tick, monotonic_ns() + 5 * MS);
+        tick_comes(&world, ++tick, monotonic_ns() + 5 * MS);
         let_child(&world, 1);
         await_time(monotonic_ns() + 6 * MS);
         taken = drain(&world);
@@ -616,19 +638,18 @@ static void test_stacks_are_copied_shortly_before_a_tick(void **state)
 {
     (void)state;
     const struct switch_options options = {
-        .stack_bytes = 512, .stack_window_ns = HANGS_NS, .stack_pause_ns = UINT64_MAX};
+        .stack_bytes = 512, .stack_window_ns = GAP_NS / 2, .stack_pause_ns = UINT64_MAX};
     struct world world = setup(&options, sleep_often);
-    uint64_t far_ns = monotonic_ns() + 1000 * HANGS_NS;
-    /* The tick to come is far away when the child begins to sleep for one byte, and for two. */
-    switch_record_publish_tick(world.record, 1, far_ns);
+    struct slot_view view;
+    tick_comes(&world, 1, monotonic_ns() + 1000 * HANGS_NS);
     assert_int_equal(switch_record_follow(world.record, world.pid), 0);
     let_child(&world, 1);
     check_stack_bytes(&world, 1, 2, 0);
-    /* Another one comes soon when it sleeps for three, and further ones are known. */
-    switch_record_publish_tick(world.record, 3, monotonic_ns() + HANGS_NS / 2);
-    switch_record_publish_tick(world.record, 4, far_ns);
-    check_stack_bytes(&world, 2, 5, 0);
-    check_stack_bytes(&world, 3, 6, 512);
+    /* When it has begun to sleep for two, the tick before was just over. */
+    await_sleep(&world, world.pid, SYS_read, 2, &view);
+    tick_comes(&world, 3, monotonic_ns() + GAP_NS / 2);
+    let_child(&world, 2);
+    check_stack_bytes(&world, 3, 4, 512);
     teardown(&world);
 }
 
@@ -639,7 +660,7 @@ static void test_stacks_are_copied_after_a_pause(void **state)
     const struct switch_options options = {
         .stack_bytes = 512, .stack_window_ns = 1, .stack_pause_ns = 5000 * MS};
     struct world world = setup(&options, sleep_often);
-    switch_record_publish_tick(world.record, 1, monotonic_ns() + 1000 * HANGS_NS);
+    tick_comes(&world, 1, monotonic_ns() + 1000 * HANGS_NS);
     assert_int_equal(switch_record_follow(world.record, world.pid), 0);
     let_child(&world, 1);
     check_stack_bytes(&world, 1, 2, 512); /* its first departure */
@@ -862,34 +883,34 @@ static void test_a_stack_is_copied_up_to_its_end(void **state)
     teardown(&world);
 }
 
-static void test_stacks_are_copied_if_no_tick_is_known(void **state)
+/* Ticks also come while the thread has just woken and waits for a CPU. */
+static int take_longest(void *argument, const struct past_departure *past)
 {
-    (void)state;
-    const struct switch_options options = {
-        .stack_bytes = 512, .stack_window_ns = 1, .stack_pause_ns = UINT64_MAX};
-    struct world world = setup_followed(&options, sleep_often);
-    check_stack_bytes(&world, 1, 2, 512);
-    /* The reader is late: that tick is over. */
-    check_stack_bytes(&world, 2, 3, 512);
-    teardown(&world);
+    struct past_departure *longest = argument;
+    if (past->last_tick - past->first_tick >= longest->last_tick - longest->first_tick)
+        *longest = *past;
+    return 0;
 }
 
+/* However long the reader does not come. */
 static void test_one_message_for_several_ticks(void **state)
 {
     (void)state;
     const struct switch_options options = {.stack_bytes = 512};
     struct world world = setup_followed(&options, sleep_often);
-    sleep_through(&world, 1, 10, 12);
-    struct taken taken = drain(&world);
-    assert_int_equal(taken.count, 1);
-    assert_int_equal(taken.last.first_tick, 10);
-    assert_int_equal(taken.last.last_tick, 12);
-    /* The oldest of more ticks than are known is forgotten. */
-    sleep_through(&world, 2, 13, 17);
-    taken = drain(&world);
-    assert_int_equal(taken.count, 1);
-    assert_int_equal(taken.last.first_tick, 14);
-    assert_int_equal(taken.last.last_tick, 17);
+    struct slot_view view, after;
+    const struct ticks ticks = {monotonic_ns(), MS, 17};
+    await_sleep(&world, world.pid, SYS_read, 1, &view);
+    switch_record_set_ticks(world.record, &ticks);
+    await_time(monotonic_ns() + 50 * MS);
+    let_child(&world, 1);
+    await_sleep(&world, world.pid, SYS_read, 2, &after);
+    struct past_departure past = {0};
+    assert_true(switch_record_drain(world.record, take_longest, &past) > 0);
+    assert_int_equal(past.departure.number, view.departure.number);
+    assert_int_equal(past.first_tick, 1);
+    assert_int_equal(past.last_tick, ticks_until(&ticks, past.departure.in_ns - 1));
+    assert_true(past.last_tick >= 50);
     teardown(&world);
 }
 
@@ -899,14 +920,14 @@ static void test_a_sleep_without_a_tick_is_not_told(void **state)
     const struct switch_options options = {.stack_bytes = 512};
     struct world world = setup_followed(&options, sleep_often);
     struct slot_view view;
-    switch_record_publish_tick(world.record, 1, monotonic_ns());
+    tick_comes(&world, 1, monotonic_ns());
     await_time(monotonic_ns() + MS);
     await_sleep(&world, world.pid, SYS_read, 1, &view);
     drain(&world); /* it may have begun to sleep, or have waited for a CPU, before that tick */
     let_child(&world, 1);
     await_sleep(&world, world.pid, SYS_read, 2, &view);
     drain(&world);
-    switch_record_publish_tick(world.record, 2, monotonic_ns() + 1000 * HANGS_NS);
+    tick_comes(&world, 2, monotonic_ns() + 1000 * HANGS_NS);
     for (unsigned i = 2; i < 20; i++) {
         let_child(&world, i);
         await_sleep(&world, world.pid, SYS_read, i + 1, &view);
@@ -979,7 +1000,7 @@ static void test_what_ends_a_wait_is_told(void **state)
     check_wake(&world, &view, false);
     /* Also if the reader has seen it asleep at all ticks. */
     await_sleep(&world, world.pid, SYS_read, 2, &view);
-    switch_record_publish_tick(world.record, 2, monotonic_ns());
+    tick_comes(&world, 2, monotonic_ns());
     await_time(monotonic_ns());
     switch_record_acknowledge(world.record, &view, 2);
     let_child(&world, 2);
@@ -989,7 +1010,7 @@ static void test_what_ends_a_wait_is_told(void **state)
     assert_int_equal(switch_record_drain(world.record, take_wake, &taken), 1);
     assert_int_equal(taken.count, 1);
     /* No tick finds the next one. */
-    switch_record_publish_tick(world.record, 3, monotonic_ns() + 1000 * HANGS_NS);
+    tick_comes(&world, 3, monotonic_ns() + 1000 * HANGS_NS);
     let_child(&world, 3);
     await_sleep(&world, world.pid, SYS_read, 4, &view);
     assert_int_equal(switch_record_drain(world.record, take_wake, &taken), 0);
@@ -1004,7 +1025,7 @@ static void test_a_waker_is_told_with_its_stack(void **state)
     assert_int_equal(switch_record_follow(world.record, getpid()), 0);
     while (switch_record_read(world.record, gettid(), &own))
         rest();
-    switch_record_publish_tick(world.record, 1, monotonic_ns());
+    tick_comes(&world, 1, monotonic_ns());
     await_time(monotonic_ns());
     let_child(&world, 1);
     check_wake(&world, &view, true);
@@ -1018,14 +1039,14 @@ static void test_an_acknowledged_tick_is_not_told(void **state)
     struct world world = setup_followed(&options, sleep_often);
     struct slot_view view;
     await_sleep(&world, world.pid, SYS_read, 1, &view);
-    switch_record_publish_tick(world.record, 1, monotonic_ns());
+    tick_comes(&world, 1, monotonic_ns());
     await_time(monotonic_ns());
     switch_record_acknowledge(world.record, &view, 1);
     let_child(&world, 1);
     await_sleep(&world, world.pid, SYS_read, 2, &view);
     assert_int_equal(drain(&world).count, 0);
     /* The next tick of the same sleep is told alone. */
-    switch_record_publish_tick(world.record, 2, monotonic_ns());
+    tick_comes(&world, 2, monotonic_ns());
     await_time(monotonic_ns());
     switch_record_acknowledge(world.record, &view, 2);
     sleep_through(&world, 2, 3, 3);
@@ -1041,7 +1062,7 @@ static void test_a_running_thread_is_not_told(void **state)
     (void)state;
     const struct switch_options options = {.stack_bytes = 512};
     struct world world = setup_followed(&options, compute);
-    uint64_t until_ns = monotonic_ns() + HANGS_NS, ticks_ns[SWITCH_TICKS] = {0};
+    uint64_t until_ns = monotonic_ns() + HANGS_NS, ticks_ns[4] = {0};
     unsigned ran = 0;
     await_count(&shared->ready, 1);
     await_time(monotonic_ns() + MS);
@@ -1049,8 +1070,8 @@ static void test_a_running_thread_is_not_told(void **state)
     for (uint64_t tick = 1; ran == 0; tick++) {
         uint64_t at_ns = monotonic_ns() + MS;
         assert_true(at_ns < until_ns);
-        ticks_ns[tick % SWITCH_TICKS] = at_ns;
-        switch_record_publish_tick(world.record, tick, at_ns);
+        ticks_ns[tick % 4] = at_ns;
+        tick_comes(&world, tick, at_ns);
         await_time(at_ns + MS);
         struct taken taken = drain(&world);
         struct slot_view view;
@@ -1062,7 +1083,7 @@ static void test_a_running_thread_is_not_told(void **state)
         assert_int_equal(taken.last.departure.state, THREAD_RUNNABLE);
         assert_int_equal(taken.last.departure.runnable_ns, taken.last.departure.out_ns);
         /* It may have lost its CPU at a tick before, too, and for as long. */
-        uint64_t off_ns = ticks_ns[taken.last.last_tick % SWITCH_TICKS];
+        uint64_t off_ns = ticks_ns[taken.last.last_tick % 4];
         assert_true(taken.last.departure.out_ns <= off_ns && off_ns < taken.last.departure.in_ns);
     }
     teardown(&world);
@@ -1391,7 +1412,6 @@ int main(void)
         cmocka_unit_test(test_frames_of_python),
         cmocka_unit_test(test_frames_of_python_at_samples),
         cmocka_unit_test(test_a_stack_is_copied_up_to_its_end),
-        cmocka_unit_test(test_stacks_are_copied_if_no_tick_is_known),
         cmocka_unit_test(test_a_wait_for_a_futex_is_told_with_its_memory),
         cmocka_unit_test(test_the_memory_of_a_futex_is_known_before_its_wait_is_over),
         cmocka_unit_test(test_one_message_for_several_ticks),

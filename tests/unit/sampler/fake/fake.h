@@ -27,7 +27,6 @@
 #define FAKE_QUEUE_MAX 600
 #define FAKE_PROGRAMS_MAX 16
 #define FAKE_DEPARTURES_MAX 256
-#define FAKE_RECORDED_TICKS 1024
 #define FAKE_STACK_BYTE 0x5a /* fills the stack that a departure has */
 
 /* What a thread does. */
@@ -140,8 +139,7 @@ struct fake {
     /* The record of switches. */
     int record_error; /* 0: permitted. It is not from the beginning */
     _Atomic unsigned records_opened, records_freed;
-    uint64_t recorded_ticks[FAKE_RECORDED_TICKS]; /* by their numbers: when they are */
-    uint64_t last_recorded_tick;
+    struct ticks recorded_ticks; /* as the record knows them */
     uint64_t messages_lost;
     bool holds_messages; /* they come later */
 

@@ -12,8 +12,7 @@ int __wrap_switch_record_open(const struct switch_options *options,
 void __wrap_switch_record_free(struct switch_record *record);
 int __wrap_switch_record_follow(struct switch_record *record, pid_t process_id);
 void __wrap_switch_record_unfollow(struct switch_record *record, pid_t process_id);
-void __wrap_switch_record_publish_tick(struct switch_record *record, uint64_t number,
-                                       uint64_t at_ns);
+void __wrap_switch_record_set_ticks(struct switch_record *record, const struct ticks *ticks);
 int __wrap_switch_record_read(struct switch_record *record, pid_t tid, struct slot_view *ret_view);
 bool __wrap_switch_record_is_unmoved(const struct switch_record *record,
                                      const struct slot_view *view);
@@ -80,15 +79,10 @@ void __wrap_switch_record_unfollow(struct switch_record *record, pid_t process_i
     fake_find_process(process_id)->is_recorded = false;
 }
 
-void __wrap_switch_record_publish_tick(struct switch_record *record, uint64_t number,
-                                       uint64_t at_ns)
+void __wrap_switch_record_set_ticks(struct switch_record *record, const struct ticks *ticks)
 {
     (void)record;
-    assert_true(number < FAKE_RECORDED_TICKS);
-    assert_true(!fake->last_recorded_tick || number == fake->last_recorded_tick + 1);
-    assert_true(at_ns >= fake->now_ns || !fake->last_recorded_tick);
-    fake->recorded_ticks[number] = at_ns;
-    fake->last_recorded_tick = number;
+    fake->recorded_ticks = *ticks;
 }
 
 /* Its last departure by now; NULL: none yet. */
@@ -163,19 +157,15 @@ void __wrap_switch_record_want_stack(const struct switch_record *record, uint32_
     assert_true(bytes > 0);
 }
 
-/* Which ticks a departure spanned that were published and not acknowledged. */
+/* Which ticks a departure spanned that were not acknowledged. */
 static bool find_ticks(const struct fake_thread *thread, const struct departure *departure,
                        struct past_departure *past)
 {
-    past->first_tick = 0;
-    for (uint64_t tick = thread->acknowledged_tick + 1; tick <= fake->last_recorded_tick; tick++) {
-        uint64_t at_ns = fake->recorded_ticks[tick];
-        if (at_ns < departure->out_ns || at_ns >= departure->in_ns)
-            continue;
-        past->first_tick = past->first_tick ? past->first_tick : tick;
-        past->last_tick = tick;
-    }
-    return past->first_tick != 0;
+    past->first_tick = ticks_until(&fake->recorded_ticks, departure->out_ns - 1) + 1;
+    past->last_tick = ticks_until(&fake->recorded_ticks, departure->in_ns - 1);
+    if (past->first_tick <= thread->acknowledged_tick)
+        past->first_tick = thread->acknowledged_tick + 1;
+    return past->first_tick <= past->last_tick;
 }
 
 /* The thread whose next departure was over first, if that is by now. */
