@@ -27,9 +27,6 @@ SCENE_KEYS = ["turns", "turns-asleep", "drawn", "drawn-asleep", "requests", "wai
 SERVERS = {"redis": servers.Redis, "postgres": servers.Postgres}
 SECONDS = 20
 LEAST_SHARE = 0.005
-# Looks that say that the thread is asleep. The others say that it is awake, or nothing.
-ASLEEP_EVIDENCE = ("asleep", "unmoved")
-
 Look = collections.namedtuple("Look", "tid evidence state tick ticks asleep_ticks missed_ticks at_ns "
                               "asleep_at_ns departed_ns")
 # When a look found a thread asleep: at that time, or in the departure that began at that time.
@@ -55,18 +52,19 @@ def read_looks(path):
 
 
 def seen_asleep(looks):
-    """{(tid, tick): Found}. A look also stands for the ticks before it that had none."""
-    seen, departed_ns = {}, {}
+    """{(tid, tick): Found}. A look also stands for the ticks before it that had none. What is told of
+    one begins with how long the thread slept on where the look before had found it."""
+    seen, departed_ns, told = {}, {}, {}
     for look in looks:
-        if look.evidence == "asleep":
-            stands_for, at_ns = look.ticks, look.at_ns
-        elif look.asleep_at_ns:
-            stands_for, at_ns = look.asleep_ticks, look.asleep_at_ns
-        else:
+        before = told.get(look.tid, look.tick - look.ticks - look.asleep_ticks)
+        for tick in range(before + 1, before + 1 + look.asleep_ticks):
+            seen.setdefault((look.tid, tick), Found(look.asleep_at_ns, departed_ns.get(look.tid, 0)))
+        told[look.tid] = look.tick
+        if look.evidence != "asleep":
             continue
-        departed_ns[look.tid] = look.departed_ns or departed_ns.get(look.tid, 0)
-        for tick in range(look.tick - stands_for + 1, look.tick + 1):
-            seen.setdefault((look.tid, tick), Found(at_ns, departed_ns[look.tid]))
+        departed_ns[look.tid] = look.departed_ns
+        for tick in range(look.tick - look.ticks + 1, look.tick + 1):
+            seen.setdefault((look.tid, tick), Found(look.at_ns, look.departed_ns))
     return seen
 
 
