@@ -108,11 +108,13 @@ static int start_reader(const struct reader_role *role, int control, pid_t *pid)
     return sent;
 }
 
-/* Keeps nothing of what it was forked from: no terminal, which would send it signals, and no file,
- * as a pipe ends only when every process that has it has closed it. */
+/* Keeps nothing of what it was forked from: signals of the terminal go to another process group,
+ * and it has no file, as a pipe ends only when every process that has it has closed it. It is in
+ * the same session, which shares CPU time with others as one (sched(7), autogroup): beside busy
+ * CPUs a session of its own may wait for seconds while the profiler waits for its answer. */
 static int let_go(int control)
 {
-    setsid();
+    setpgid(0, 0);
     prctl(PR_SET_NAME, READER_NAME);
     /* Moved first: where the caller has no standard streams, it has one of their numbers. */
     if (dup2(control, FIRST_FD) < 0)

@@ -95,6 +95,16 @@ def test_it_ends_with_the_profiler(world):
                 wait_for(lambda pid=pid: is_gone(pid), "the end of the reader and its starter")
 
 
+@users_build
+def test_it_has_the_profilers_share_of_the_cpu(world):
+    """A session has one (sched(7), autogroup). Signals of the terminal are for the profiler alone."""
+    with naming(world) as server:
+        profiler = server.sampler.pid
+        for pid in (pid for pair in readers_of(profiler) for pid in pair):
+            assert os.getsid(pid) == os.getsid(profiler), pid
+            assert os.getpgid(pid) != os.getpgid(profiler), pid
+
+
 def test_it_starts_without_standard_streams(world):
     """Its socket then has the number of one of them."""
     output = world.path("names.folded")
