@@ -1,5 +1,6 @@
 """What is installed, and what is said about it."""
 
+import contextlib
 import gzip
 import hashlib
 import json
@@ -83,6 +84,20 @@ def unpack_image(image, directory):
     return root
 
 
+@contextlib.contextmanager
+def installed_package(package, root):
+    """An RPM package in a directory, with a database of its own. glibc is this system's."""
+    to_root = "--root", root, "--dbpath", "/rpm"
+    os.makedirs(root)
+    requires = tool("rpm", "-qp", "--requires", package)
+    assert re.search(r"^libc\.so\.6\(GLIBC_2\.\d+\)\(64bit\)$", requires, re.MULTILINE), requires
+    tool("rpm", "-i", *to_root, "--nodeps", package)
+    tool("rpm", "-V", *to_root, "--nodeps", "fgprof-c")
+    yield root + "/usr/bin/fgprof-c"
+    tool("rpm", "-e", *to_root, "fgprof-c")
+    assert not os.path.exists(root + "/usr/bin/fgprof-c")
+
+
 @users_build
 def test_a_release_runs_where_nothing_else_is(world):
     """The image has all that the program needs: it samples a process from a root of its own."""
@@ -101,7 +116,11 @@ def test_a_release_runs_where_nothing_else_is(world):
         names = {name.split("/", 1)[-1] for name in tar.getnames()}
     assert {"bin/fgprof-c", "lib/libfgprof-agent.so", "LICENSE", "share/man/man1/fgprof-c.1.gz"} <= names, names
     os.mkdir(root + "/proc")
-    with world.running("states", 30) as target:
+    package = next(file for file in files if file.endswith(".rpm"))
+    with world.running("states", 30) as target, \
+            installed_package(os.path.join(world.path("release"), package), world.path("rpm")) as program:
+        out = tool(program, "attach", "-p", target.pid, "-d", "500ms", "-f", "folded")
+        assert any("in_spin" in stack for stack in folded(out)), out
         out = tool("unshare", "--mount", "--propagation=private", "sh", "-c",
                    'mount --rbind /proc "$0/proc" && exec chroot "$0" /bin/fgprof-c attach -p $1 -d 500ms',
                    root, target.pid)

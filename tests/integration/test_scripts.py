@@ -82,6 +82,7 @@ PACKAGES = {
     "python3": "/usr/share/doc/python3/copyright",
     "redis-server": "/usr/share/doc/redis-server/copyright",
     "redis-tools": "redis-benchmark",
+    "rpm": "rpmbuild",
     "rustc": "rustc",
     "valgrind": "valgrind",
     "xz-utils": "xz",
