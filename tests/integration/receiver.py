@@ -177,6 +177,13 @@ class Pprof:
         return sum(values[value] for stack, values, _ in self.samples if not function or function in stack)
 
 
+def is_zero(message):
+    """Whether nothing is set in it: strings of zeros count as such, and so do messages in which nothing is."""
+    if isinstance(message, dict):
+        return all(is_zero(value) for values in message.values() for value in values)
+    return not any(message) if isinstance(message, bytes) else message == 0
+
+
 class Otlp:
     """A decoded request of OTLP, checked for what its readers rely on."""
 
@@ -187,8 +194,7 @@ class Otlp:
             "mapping", "location", "function", "link", "string", "attribute", "stack")}
         # Number 0 stands for none.
         for name, rows in tables.items():
-            zero = {"string": b"", "link": {"trace_id": [bytes(16)], "span_id": [bytes(8)]}}.get(name, {})
-            assert rows[0] == zero, (name, rows[0])
+            assert is_zero(rows[0]), (name, rows[0])
         self.strings = [text.decode() for text in tables["string"]]
         assert len(set(self.strings)) == len(self.strings)
         self.tables = tables
@@ -210,10 +216,14 @@ class Otlp:
         self.used["string"].add(number)
         return self.strings[number]
 
-    @staticmethod
-    def value(any_value):
-        (values,) = any_value.values()
-        return values[0].decode() if isinstance(values[0], bytes) else values[0]
+    def value(self, any_value):
+        ((kind, (value,)),) = any_value.items()
+        if kind == "string_value_strindex":
+            return self.string(value)
+        return value.decode() if isinstance(value, bytes) else value
+
+    def key(self, attribute):
+        return self.string(attribute["key_strindex"][0]) if "key_strindex" in attribute else attribute["key"][0].decode()
 
     def attribute(self, number):
         assert number > 0
@@ -238,7 +248,7 @@ class Otlp:
         return self.string(message["type_strindex"][0]), self.string(message["unit_strindex"][0])
 
     def read_resource(self, message):
-        attributes = {row["key"][0].decode(): self.value(row["value"][0])
+        attributes = {self.key(row): self.value(row["value"][0])
                       for row in message["resource"][0]["attributes"]}
         scope, = message["scope_profiles"]
         assert scope["scope"][0]["name"] == [b"fgprof-c"], scope["scope"]

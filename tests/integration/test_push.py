@@ -4,6 +4,7 @@ import contextlib
 import email.parser
 import email.policy
 import glob
+import gzip
 import json
 import os
 import re
@@ -13,7 +14,7 @@ import socket
 import subprocess
 import threading
 
-from harness import HANGS_S, need, tool, wait_for
+from harness import HANGS_S, Skip, need, tool, wait_for
 from receiver import RESET, Otlp, Pprof, certificate, decode_push, receiving, total
 from servers import free_port
 from test_serve import Server
@@ -236,6 +237,68 @@ def test_otlp_gets_each_part(world):
         for one, other in zip(parts, parts[1:]):
             assert one["begin_ns"] + one["length_ns"] == other["begin_ns"]
         assert 0.9 < sum(map(total, parts)) / (2 * sum(part["length_ns"] for part in parts)) < 1.03
+
+
+COLLECTOR = """
+receivers: {{otlp: {{protocols: {{http: {{endpoint: "127.0.0.1:{port}"}}}}}}}}
+exporters: {{file: {{path: "{path}", format: proto, flush_interval: 100ms}}}}
+service:
+  pipelines: {{profiles: {{receivers: [otlp], exporters: [file]}}}}
+  telemetry: {{metrics: {{level: none}}}}
+"""
+
+
+@contextlib.contextmanager
+def collecting(world):
+    """An OpenTelemetry Collector (tests/tools/otelcol.yaml): its URL, and a function that gives what it has
+    taken so far, each as an ExportProfilesServiceRequest."""
+    if not shutil.which("otelcol-profiles"):
+        raise Skip("no otelcol-profiles")
+    path, port = world.path("collected"), free_port()
+    with open(world.path("otelcol.yaml"), "w") as file:
+        file.write(COLLECTOR.format(path=path, port=port))
+    process = subprocess.Popen(["otelcol-profiles", "--config", world.path("otelcol.yaml"),
+                                "--feature-gates=service.profilesSupport"],
+                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+    def taken():
+        data, requests = open(path, "rb").read() if os.path.exists(path) else b"", []
+        while len(data) >= 4 and len(data) >= 4 + (size := int.from_bytes(data[:4], "big")):
+            requests.append(data[4:4 + size])
+            data = data[4 + size:]
+        return requests
+
+    def is_ready():
+        assert process.poll() is None, process.stderr.read()
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+            return True
+        return False
+
+    try:
+        wait_for(is_ready, "the collector")
+        yield f"http://127.0.0.1:{port}", taken
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def has_samples(resource):
+    return any(profile["samples"] for profile in resource[1].values())
+
+
+def test_a_collector_takes_what_otlp_says(world):
+    """What it writes is what a plain server got, stack by stack."""
+    with receiving() as receiver, collecting(world) as (collector, taken), \
+            world.running("phases", 60, stdin=subprocess.PIPE) as target, \
+            pushing(world, "-p", target.pid, "--push", "otlp=" + receiver.url, "--push", "otlp=" + collector,
+                    "--service", "shop", "--push-kinds", "wall,cpu,mutex", every="500ms") as pusher:
+        receiver.wait(4)
+        assert pusher.stop() == ""
+        sent = [Otlp(world, request.body).resources for request in receiver.requests]
+        sent = [resources for resources in sent if any(map(has_samples, resources))]  # it drops the others
+        wait_for(lambda: len(taken()) >= len(sent), "the collector's file")
+        assert [Otlp(world, gzip.compress(body)).resources for body in taken()] == sent
+        assert sum(total(profiles["wall", "nanoseconds"]) for (_, profiles), in sent) > 0
 
 
 def test_go_tool_pprof_reads_what_pyroscope_gets(world):
