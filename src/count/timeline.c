@@ -21,6 +21,7 @@ void timeline_free(struct timeline *timeline)
 {
     free(timeline->runs);
     free(timeline->threads);
+    tick_runs_free(&timeline->ticks);
     *timeline = (struct timeline){0};
 }
 
@@ -293,6 +294,8 @@ void timeline_keep_samples(const struct timeline *timeline, struct renumber *sam
         if (!timeline->runs[i].is_owed)
             renumber_keep(samples, timeline->runs[i].sample);
     }
+    for (size_t i = 0; i < timeline->ticks.count; i++)
+        renumber_keep(samples, timeline->ticks.runs[i].sample);
 }
 
 void timeline_renumber_samples(struct timeline *timeline, const struct renumber *samples)
@@ -301,6 +304,8 @@ void timeline_renumber_samples(struct timeline *timeline, const struct renumber 
         if (!timeline->runs[i].is_owed)
             timeline->runs[i].sample = renumber_of(samples, timeline->runs[i].sample);
     }
+    for (size_t i = 0; i < timeline->ticks.count; i++)
+        timeline->ticks.runs[i].sample = renumber_of(samples, timeline->ticks.runs[i].sample);
 }
 
 void timeline_keep_names(const struct timeline *timeline, struct renumber *strings)
@@ -318,7 +323,8 @@ void timeline_renumber_names(struct timeline *timeline, const struct renumber *s
 size_t timeline_bytes(const struct timeline *timeline)
 {
     return timeline->run_count * sizeof *timeline->runs +
-           timeline->thread_count * sizeof *timeline->threads;
+           timeline->thread_count * sizeof *timeline->threads +
+           timeline->ticks.count * sizeof *timeline->ticks.runs;
 }
 
 int timeline_copy(const struct timeline *timeline, struct timeline *copy)

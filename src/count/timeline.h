@@ -18,7 +18,7 @@
 #ifndef FGPROF_COUNT_TIMELINE_H
 #define FGPROF_COUNT_TIMELINE_H
 
-#include "base/renumber.h"
+#include "count/tick_runs.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -64,6 +64,7 @@ struct timeline {
     uint32_t first_unused_plus_1; /* all threads before it are in use; 0: all are */
     uint32_t threads_begun;       /* ever */
     uint64_t lost_ns;             /* of all threads */
+    struct tick_runs ticks;       /* by the same threads, and never in a ring */
 };
 
 /* One thread's position in the timeline. Zeroed at first. */

@@ -53,6 +53,9 @@ struct time_before {
     struct reading asleep; /* when it still slept where its last observation found it: proven, or by
                               the CPU time of its process */
     uint64_t asleep_ticks; /* at how many ticks since the last proof */
+    uint64_t asleep_tick;  /* the last of these */
+    uint64_t unseen_ticks; /* at which it was off its CPU, and the record does not know where */
+    uint64_t unseen_tick;  /* the last of these */
     struct reading look;   /* a later look that found it running */
 };
 

@@ -222,7 +222,7 @@ const char *profile_contentions_note(const struct fgprof_profile *profile)
 static void drop_timelines(struct fgprof_profile *profile)
 {
     profile->has_timelines = false;
-    profile->timeline_count = profile->run_count = 0;
+    profile->timeline_count = profile->run_count = profile->tick_run_count = 0;
 }
 
 int profile_make_kind(struct fgprof_profile *profile, enum fgprof_kind kind)

@@ -46,6 +46,7 @@ void profile_free(struct fgprof_profile *profile)
     free(profile->parallel_ns);
     free(profile->timelines);
     free(profile->runs);
+    free(profile->tick_runs);
     free(profile->births);
     free(profile->unreadable);
     free(profile->deadlocks);

@@ -128,6 +128,13 @@ struct profile_run {
     uint64_t time_ns;
 };
 
+/* Successive ticks that a thread spends in a sample; PROFILE_NO_SAMPLE: it is not known. */
+struct profile_tick_run {
+    uint32_t sample;
+    uint32_t ticks;
+    bool is_inferred; /* from what was seen before or after these ticks */
+};
+
 /* One thread's runs in the order of time. */
 struct profile_timeline {
     uint32_t thread_name;
@@ -135,6 +142,9 @@ struct profile_timeline {
     uint64_t begin_ns;           /* since the recording's start */
     uint64_t lost_ns;            /* counted, but after the timeline's end */
     size_t first_run, run_count; /* in profile.runs */
+    /* The same by ticks, without gaps, if the kernel told what ended waits: */
+    uint32_t first_tick;
+    size_t first_tick_run, tick_run_count; /* in profile.tick_runs */
 };
 
 /* Which thread created a thread, and where. */
@@ -206,6 +216,8 @@ struct fgprof_profile {
     size_t timeline_count, timeline_capacity;
     struct profile_run *runs; /* one timeline's after the other */
     size_t run_count, run_capacity;
+    struct profile_tick_run *tick_runs; /* the same */
+    size_t tick_run_count, tick_run_capacity;
     uint64_t start_time_ns; /* since 1970 */
     uint64_t period_ns;
     struct fgprof_summary summary;

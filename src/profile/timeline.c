@@ -1,5 +1,6 @@
-/* Sorts the runs of all threads by thread. */
+/* Sorts the runs of all threads by thread, in time and in ticks. */
 #include "profile/profile.h"
+#include "base/array.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -23,6 +24,180 @@ static int set_threads(struct fgprof_profile *profile, const struct timeline *ti
     }
     profile->timeline_count = timeline->thread_count;
     return 0;
+}
+
+/* ---- The same by ticks ---- */
+
+/* A sample of a running thread stands for so many ticks before and after it. Beyond, it is a guess.
+ */
+#define NEAR_TICKS 1
+
+/* One thread's runs, sorted by their last ticks. */
+struct thread_ticks {
+    const struct tick_run **rows;
+    size_t count;
+    size_t ran; /* no sample of the running thread before this row is nearer to a later tick */
+    const uint32_t *samples; /* the profile's, by the stack table's */
+};
+
+static int compare_ticks(const void *a, const void *b)
+{
+    const struct tick_run *left = *(const struct tick_run *const *)a;
+    const struct tick_run *right = *(const struct tick_run *const *)b;
+    if (left->last_tick != right->last_tick)
+        return left->last_tick < right->last_tick ? -1 : 1;
+    return (left > right) - (left < right);
+}
+
+static int add_ticks(struct fgprof_profile *profile, struct profile_timeline *row, uint32_t sample,
+                     uint64_t ticks, bool is_inferred)
+{
+    struct profile_tick_run *last =
+        row->tick_run_count ? &profile->tick_runs[profile->tick_run_count - 1] : NULL;
+    if (!ticks)
+        return 0;
+    if (last && last->sample == sample && last->is_inferred == is_inferred) {
+        last->ticks += (uint32_t)ticks;
+        return 0;
+    }
+    if (array_reserve(&profile->tick_runs, &profile->tick_run_capacity,
+                      profile->tick_run_count + 1))
+        return -ENOMEM;
+    profile->tick_runs[profile->tick_run_count++] =
+        (struct profile_tick_run){sample, (uint32_t)ticks, is_inferred};
+    row->tick_run_count++;
+    return 0;
+}
+
+/* Finds the next sample of the running thread from row number `from` on. */
+static const struct tick_run *next_running(const struct thread_ticks *thread, size_t from,
+                                           size_t *ret_number)
+{
+    for (; from < thread->count && !thread->rows[from]->ran; from++) {
+    }
+    *ret_number = from;
+    return from < thread->count ? thread->rows[from] : NULL;
+}
+
+static uint64_t within(uint64_t low, uint64_t value, uint64_t high)
+{
+    return value < low ? low : value < high ? value : high;
+}
+
+/* The thread ran from `tick` to before `end`, and this is its nearest sample. */
+static int add_nearest(struct fgprof_profile *profile, struct profile_timeline *row,
+                       uint32_t sample, uint64_t sampled_tick, uint64_t tick, uint64_t end)
+{
+    uint64_t near = sampled_tick > NEAR_TICKS ? sampled_tick - NEAR_TICKS : 0;
+    uint64_t near_begin = within(tick, near, end);
+    uint64_t near_end = within(tick, sampled_tick + NEAR_TICKS + 1, end);
+    bool is_known = sample != PROFILE_NO_SAMPLE;
+    int err = add_ticks(profile, row, sample, near_begin - tick, is_known);
+    if (!err)
+        err = add_ticks(profile, row, sample, near_end - near_begin, false);
+    return err ? err : add_ticks(profile, row, sample, end - near_end, is_known);
+}
+
+/* The thread ran from `tick` to before `until`: at each tick where it was sampled nearest to it. */
+static int add_running(struct fgprof_profile *profile, struct profile_timeline *row,
+                       struct thread_ticks *thread, uint64_t tick, uint64_t until)
+{
+    int err = 0;
+    while (tick < until && !err) {
+        const struct tick_run *ran = next_running(thread, thread->ran, &thread->ran), *next;
+        size_t number;
+        if (!ran)
+            return add_ticks(profile, row, PROFILE_NO_SAMPLE, until - tick, false);
+        while ((next = next_running(thread, thread->ran + 1, &number)) &&
+               ((uint64_t)ran->last_tick + next->last_tick) / 2 < tick) {
+            ran = next;
+            thread->ran = number;
+        }
+        uint64_t end = next ? ((uint64_t)ran->last_tick + next->last_tick) / 2 + 1 : until;
+        end = end < until ? end : until;
+        err = add_nearest(profile, row, thread->samples[ran->sample], ran->last_tick, tick, end);
+        tick = end;
+    }
+    return err;
+}
+
+static int add_thread_ticks(struct fgprof_profile *profile, struct profile_timeline *row,
+                            struct thread_ticks *thread)
+{
+    uint64_t tick = UINT64_MAX, last_ran = 0;
+    int err = 0;
+    if (thread->count)
+        qsort(thread->rows, thread->count, sizeof *thread->rows, compare_ticks);
+    for (size_t i = 0; i < thread->count; i++) {
+        uint64_t first = (uint64_t)thread->rows[i]->last_tick - thread->rows[i]->ticks + 1;
+        tick = first < tick ? first : tick;
+        if (thread->rows[i]->ran)
+            last_ran = thread->rows[i]->last_tick;
+    }
+    row->first_tick = thread->count ? (uint32_t)tick : 0;
+    row->first_tick_run = profile->tick_run_count;
+    for (size_t i = 0; i < thread->count && !err; i++) {
+        const struct tick_run *run = thread->rows[i];
+        uint64_t first = (uint64_t)run->last_tick - run->ticks + 1;
+        if (run->ran || run->last_tick < tick)
+            continue;
+        err = first > tick ? add_running(profile, row, thread, tick, first) : 0;
+        if (!err)
+            err = add_ticks(profile, row,
+                            run->sample == TIMELINE_NO_SAMPLE ? PROFILE_NO_SAMPLE
+                                                              : thread->samples[run->sample],
+                            run->last_tick + 1 - (first > tick ? first : tick), false);
+        tick = (uint64_t)run->last_tick + 1;
+    }
+    return err || last_ran < tick ? err : add_running(profile, row, thread, tick, last_ran + 1);
+}
+
+/* Without the kernel's record nothing says what ended a wait, and ticks are of no use. */
+static bool has_wakers(const struct fgprof_profile *profile)
+{
+    for (size_t i = 0; i < profile->wait_count; i++) {
+        if (profile->waits[i].waker)
+            return true;
+    }
+    return false;
+}
+
+/* Sorts the runs by thread. `firsts` has room for a number for each thread. */
+static void sort_by_thread(const struct timeline *timeline, size_t *firsts,
+                           const struct tick_run **rows)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < timeline->ticks.count; i++)
+        firsts[timeline->ticks.runs[i].thread]++;
+    for (size_t i = 0; i < timeline->thread_count; i++) {
+        size_t of_thread = firsts[i];
+        firsts[i] = count;
+        count += of_thread;
+    }
+    for (size_t i = 0; i < timeline->ticks.count; i++)
+        rows[firsts[timeline->ticks.runs[i].thread]++] = &timeline->ticks.runs[i];
+}
+
+/* The rows of the profile's timelines are those of the timeline's threads. */
+static int set_tick_runs(struct fgprof_profile *profile, const struct timeline *timeline,
+                         const uint32_t *samples)
+{
+    const struct tick_run **rows = calloc(timeline->ticks.count + 1, sizeof *rows);
+    size_t *ends = calloc(timeline->thread_count + 1, sizeof *ends), first = 0;
+    int err = rows && ends ? 0 : -ENOMEM;
+    if (!err)
+        sort_by_thread(timeline, ends, rows);
+    for (size_t i = 0; i < timeline->thread_count && !err; i++) {
+        struct thread_ticks thread = {.rows = rows + first,
+                                      .count =
+                                          timeline->threads[i].is_left_out ? 0 : ends[i] - first,
+                                      .samples = samples};
+        first = ends[i];
+        err = add_thread_ticks(profile, &profile->timelines[i], &thread);
+    }
+    free(rows);
+    free(ends);
+    return err;
 }
 
 /* Removes the rows of threads without runs: those left out, or ended before what is kept. */
@@ -81,6 +256,10 @@ int profile_set_timelines(struct fgprof_profile *profile, const struct timeline 
                                         from->time_ns};
         add_run(profile, &profile->timelines[from->thread], &run);
     }
+    if (has_wakers(profile))
+        err = set_tick_runs(profile, timeline, samples);
+    if (err)
+        return err;
     remove_left_out(profile, timeline);
     if (profile->timeline_count)
         qsort(profile->timelines, profile->timeline_count, sizeof *profile->timelines,

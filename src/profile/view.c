@@ -125,6 +125,10 @@ int profile_leave_out(struct fgprof_profile *profile, const char *function)
         if (profile->runs[i].sample != PROFILE_NO_SAMPLE)
             profile->runs[i].sample = numbers[profile->runs[i].sample];
     }
+    for (size_t i = 0; i < profile->tick_run_count; i++) {
+        if (profile->tick_runs[i].sample != PROFILE_NO_SAMPLE)
+            profile->tick_runs[i].sample = numbers[profile->tick_runs[i].sample];
+    }
     free(numbers);
     /* The index is stale, and not needed any more. */
     index_free(&profile->sample_index);

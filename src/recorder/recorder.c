@@ -35,6 +35,8 @@ static void init_timeline(struct fgprof_recorder *recorder, const struct fgprof_
         runs_max = options->keep_bytes / TIMELINE_PART / sizeof(struct timeline_run);
     if (options->has_timeline || is_ring)
         timeline_want(&recorder->results.timeline, options->sampler.period_ns, runs_max, is_ring);
+    if (options->has_timeline && !is_ring && options->sampler.capture != CAPTURE_PTRACE)
+        recorder->results.timeline.ticks.runs_max = runs_max;
 }
 
 static void init_keeping(struct fgprof_options *options)

@@ -153,7 +153,8 @@ static bool take_part(size_t *left, size_t rows, size_t first, size_t count)
 static bool parts_are_right(const struct fgprof_profile *profile)
 {
     size_t lines = profile->line_count, stack_locations = profile->stack_location_count,
-           runs = profile->run_count, labels = profile->label_count;
+           runs = profile->run_count, tick_runs = profile->tick_run_count,
+           labels = profile->label_count;
     bool ok = true;
     for (size_t i = 0; i < profile->location_count && ok; i++) {
         const struct profile_location *location = &profile->locations[i];
@@ -166,7 +167,13 @@ static bool parts_are_right(const struct fgprof_profile *profile)
     }
     for (size_t i = 0; i < profile->timeline_count && ok; i++) {
         const struct profile_timeline *timeline = &profile->timelines[i];
-        ok = take_part(&runs, profile->run_count, timeline->first_run, timeline->run_count);
+        ok = take_part(&runs, profile->run_count, timeline->first_run, timeline->run_count) &&
+             take_part(&tick_runs, profile->tick_run_count, timeline->first_tick_run,
+                       timeline->tick_run_count);
+    }
+    for (size_t i = 0; i < profile->tick_run_count && ok; i++) {
+        uint32_t sample = profile->tick_runs[i].sample; /* also if the column is missing */
+        ok = sample == PROFILE_NO_SAMPLE || sample < profile->sample_count;
     }
     for (size_t i = 0; i < profile->label_set_count && ok; i++) {
         const struct profile_label_set *set = &profile->label_sets[i];

@@ -201,6 +201,7 @@ static int take_off_cpu(struct sampler *sampler, struct sampled_process *process
         schedule->proven = observation->now;
         schedule->proven.at_ns = observation->record.woken_ns;
         schedule->proven_ticks += ticks.asleep;
+        schedule->proven_tick = tick - ticks.runnable;
         schedule->look_ticks = ticks.runnable;
     }
     thread_note(thread, EVENT_MOVED);

@@ -226,6 +226,7 @@ static int tell_same(struct sampler *sampler, struct sampled_process *process,
     schedule->proven = (struct reading){
         .at_ns = until_ns, .has_activity = watch->has_activity, .activity = watch->activity};
     schedule->proven_ticks += ticks.asleep;
+    schedule->proven_tick = schedule->looked_tick - ticks.runnable;
     schedule->look_ticks = ticks.runnable;
     sampler->counts.recorded_samples += ticks.asleep + ticks.runnable;
     observation->evidence = ticks.runnable ? EVIDENCE_WOKEN : EVIDENCE_UNMOVED;
@@ -318,6 +319,8 @@ static int tell_new(struct sampler *sampler, struct sampled_process *process, st
         observation->snapshot = take_snapshot(sampler, past, &subject);
     if (!observation->snapshot) {
         sampler->off_cpu.without_stack += ticks.asleep + ticks.runnable;
+        thread->schedule.unseen_ticks = ticks.asleep + ticks.runnable;
+        thread->schedule.unseen_tick = thread->schedule.looked_tick;
         return 0;
     }
     record_source_read_past(past, &subject, observation);

@@ -35,6 +35,7 @@ void schedule_unmoved(struct thread *thread, const struct reading *proven, size_
     thread_note(thread, EVENT_SLEPT_ON);
     schedule->proven = *proven;
     schedule->proven_ticks += schedule->look_ticks;
+    schedule->proven_tick = schedule->looked_tick;
     schedule->next_look_tick = schedule->looked_tick + wait;
     if (wait > 1) {
         uint64_t spread = 1 + wait / SPREAD_PART_OF_WAIT;
@@ -51,6 +52,7 @@ uint64_t schedule_moved(struct thread *thread, uint64_t last_look_tick, const st
         known_tick = rest->tick;
         schedule->proven.at_ns = rest->at_ns;
         schedule->proven_ticks += rest->tick - last_look_tick;
+        schedule->proven_tick = rest->tick;
         schedule->look_ticks = schedule->looked_tick - rest->tick;
     }
     uint64_t assumed = 0;

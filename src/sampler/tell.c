@@ -100,6 +100,9 @@ static int send(struct sampler *sampler, struct sampled_process *process, struct
     observation->before.asleep =
         is_news(&thread->schedule.proven, thread) ? thread->schedule.proven : none;
     observation->before.asleep_ticks = thread->schedule.proven_ticks;
+    observation->before.asleep_tick = thread->schedule.proven_tick;
+    observation->before.unseen_ticks = thread->schedule.unseen_ticks;
+    observation->before.unseen_tick = thread->schedule.unseen_tick;
     observation->before.look = is_news(&thread->running.now, thread) ? thread->running.now : none;
     complete_name(process, thread, observation);
     const struct message message = {.kind = MESSAGE_OBSERVATION, .observation = *observation};
@@ -113,7 +116,7 @@ static int send(struct sampler *sampler, struct sampled_process *process, struct
     if (is_in_a_hurry(process, thread, observation))
         channel_hurry(sampler->channel);
     life->is_told = true;
-    thread->schedule.proven_ticks = 0;
+    thread->schedule.proven_ticks = thread->schedule.unseen_ticks = 0;
     if (observation->now.at_ns > life->told_ns)
         life->told_ns = observation->now.at_ns;
     return 0;

@@ -43,6 +43,9 @@ struct thread_schedule {
     uint64_t ran_ns;       /* activity_check.c: how long it had run in all at its last look */
     struct reading proven; /* the last time that it is known to have slept on */
     uint64_t proven_ticks; /* at how many ticks it did, that are not told yet */
+    uint64_t proven_tick;  /* the last of these */
+    uint64_t unseen_ticks; /* it was off its CPU in an unknown place, which is not told yet */
+    uint64_t unseen_tick;  /* the last of these */
 };
 
 /* look.c: the call that it sleeps in. */

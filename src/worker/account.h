@@ -57,6 +57,7 @@ struct thread_wait {
 struct thread_account {
     struct ledger ledger;
     struct timeline_cursor timeline;
+    struct tick_cursor ticks;
     struct elapsed_thread elapsed;
     struct reading told; /* the last one that has times */
     struct thread_wait wait;

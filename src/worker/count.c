@@ -66,23 +66,64 @@ static int count_sample(const struct counter *counter, struct counted_thread *th
     return 0;
 }
 
+/* Notes that the thread was there at the `ticks` ticks up to that one. */
+static void note_ticks(const struct counter *counter, struct counted_thread *thread,
+                       uint32_t sample, uint64_t last_tick, uint64_t ticks, uint64_t wait)
+{
+    struct timeline *timeline = &counter->results->timeline;
+    struct thread_account *account = &thread->account;
+    if (account->timeline.thread_plus_1)
+        tick_runs_add(&timeline->ticks, &account->ticks, account->timeline.thread_plus_1 - 1,
+                      sample, last_tick, ticks, wait);
+}
+
+/* It was off its CPU at these ticks, and it is not known where. */
+static void note_unseen_ticks(const struct counter *counter, const struct observation *observation,
+                              struct counted_thread *thread)
+{
+    struct tick_cursor cursor = {0};
+    if (thread->account.timeline.thread_plus_1)
+        tick_runs_add(&counter->results->timeline.ticks, &cursor,
+                      thread->account.timeline.thread_plus_1 - 1, TIMELINE_NO_SAMPLE,
+                      observation->before.unseen_tick, observation->before.unseen_ticks, 0);
+}
+
+/* Notes where a copy of the thread, which was just counted, found it. The kernel's samples have no
+ * tick: each is before that of its period. */
+static void note_copy_ticks(const struct counter *counter, const struct observation *observation,
+                            struct counted_thread *thread, uint32_t sample)
+{
+    struct timeline *timeline = &counter->results->timeline;
+    struct thread_account *account = &thread->account;
+    if (observation->evidence != EVIDENCE_SAMPLED)
+        note_ticks(counter, thread, sample, observation->tick, observation->ticks,
+                   account->wakers.departed_ns);
+    else if (account->timeline.thread_plus_1 && observation->sampled.at_ns > timeline->start_ns)
+        tick_runs_add_running(
+            &timeline->ticks, account->timeline.thread_plus_1 - 1, sample,
+            (observation->sampled.at_ns - timeline->start_ns) / counter->period_ns + 1);
+}
+
 /* Counts a sample of a sleeping thread and the sleeps that began. Its wait's elapsed time goes to
  * the same sample. */
 static int count_asleep(const struct counter *counter, struct counted_thread *thread,
-                        uint32_t sample, uint64_t departed_ns, uint64_t ticks, uint64_t sleeps)
+                        uint32_t sample, const struct held_wait *held)
 {
+    uint64_t ticks = held->ticks + held->missed_ticks;
     struct thread_wakers *wakers = &thread->account.wakers;
-    int err = wakers_place(wakers, counter->results, departed_ns, &sample);
+    int err = wakers_place(wakers, counter->results, held->departed_ns, &sample);
     if (err)
         return err;
-    wakers_note(wakers, departed_ns, sample, ticks, sleeps);
+    wakers_note(wakers, held->departed_ns, sample, ticks, held->sleeps);
     uint32_t state = counter->results->stacks.samples[sample].labels.state;
     enum account kind = ledger_account((enum thread_state)state);
     thread->account.last_sample = sample;
     ledger_note_sample(&thread->account.ledger, kind, sample);
     elapsed_ticks_place_wait(counter->results, thread, sample);
-    stack_table_count_sleeps(&counter->results->stacks, sample, sleeps);
-    return count_sample(counter, thread, kind, sample, ticks);
+    stack_table_count_sleeps(&counter->results->stacks, sample, held->sleeps);
+    err = count_sample(counter, thread, kind, sample, ticks);
+    note_ticks(counter, thread, sample, held->last_tick, held->ticks, held->departed_ns);
+    return err;
 }
 
 /* If nothing holds the lock any more, the thread has been woken and is about to run: it is no
@@ -134,7 +175,9 @@ static int count_wait(const struct counter *counter, const struct observation *o
                              .at_ns = observation->now.at_ns,
                              .departed_ns = thread->account.wakers.departed_ns,
                              .sample = sample,
+                             .last_tick = observation->tick,
                              .ticks = ticks,
+                             .sleeps = sleeps,
                              .missed_ticks = observation->missed_ticks};
     bool is_futex = observation->wait.call.kind == CALL_FUTEX;
     int err = owners_read(counter->owners, results, observation, row->stack, &held);
@@ -163,8 +206,7 @@ static int count_wait(const struct counter *counter, const struct observation *o
         note_unowned(&thread->account, sample, sleeps);
     if (err)
         return err;
-    return count_asleep(counter, thread, sample, held.departed_ns,
-                        ticks + observation->missed_ticks, sleeps);
+    return count_asleep(counter, thread, sample, &held);
 }
 
 /* Counts ticks at which the thread slept on. If that is not certain, its time stays owed. */
@@ -177,8 +219,11 @@ static int count_sleep(const struct counter *counter, const struct observation *
     if (observation->evidence == EVIDENCE_UNMOVED && observation->wait.has_call)
         return count_wait(counter, observation, thread, account->last_sample,
                           observation->before.asleep_ticks, 0);
-    wakers_note(&thread->account.wakers, account->wakers.departed_ns, account->last_sample,
+    uint64_t departed_ns = account->wakers.departed_ns;
+    wakers_note(&thread->account.wakers, departed_ns, account->last_sample,
                 observation->before.asleep_ticks, 0);
+    note_ticks(counter, thread, account->last_sample, observation->before.asleep_tick,
+               observation->before.asleep_ticks, departed_ns);
     return count_sample(counter, thread, ACCOUNT_ASLEEP, account->last_sample,
                         observation->before.asleep_ticks);
 }
@@ -209,8 +254,7 @@ int count_held(const struct counter *counter)
         uint32_t sample;
         err = stack_table_in_wait(&results->stacks, held->sample, held->wait_plus_1, &sample);
         if (!err)
-            err = count_asleep(counter, &owners->threads->items[held->thread], sample,
-                               held->departed_ns, held->ticks + held->missed_ticks, held->sleeps);
+            err = count_asleep(counter, &owners->threads->items[held->thread], sample, held);
     }
     for (size_t i = 0; i < owners->held_count && !err; i++) {
         err = deadlock_detect(owners, results, &owners->held[i]);
@@ -268,6 +312,7 @@ int count_book(const struct counter *counter, const struct observation *observat
         kept_stack_drop(&thread->kept);
     }
     sleeps_note_stop(&account->sleeps, observation);
+    note_unseen_ticks(counter, observation, thread);
     if (asleep->at_ns) {
         account_book(account, counter->results, process, thread->tid, asleep, ACCOUNT_ASLEEP);
         err = note_span(counter, observation, thread, &as_before, asleep->at_ns);
@@ -474,6 +519,7 @@ int count_stack(const struct counter *counter, const struct observation *observa
         note_unowned(account, sample, sleeps);
         err = count_sample(counter, thread, kind, sample,
                            observation->ticks + observation->missed_ticks);
+        note_copy_ticks(counter, observation, thread, sample);
     }
     if (err)
         return err;
@@ -510,6 +556,7 @@ int count_woken(const struct counter *counter, const struct observation *observa
     if (err)
         return err;
     note_seen(observation, account, ACCOUNT_RUNNABLE, sample);
+    note_ticks(counter, thread, sample, observation->tick, observation->ticks, 0);
     return count_sample(counter, thread, ACCOUNT_RUNNABLE, sample, observation->ticks);
 }
 

@@ -142,6 +142,7 @@ static int move(struct results *results, struct counted_thread *thread,
         stack_table_count_sleeps(stacks, to, open->sleeps);
     }
     timeline_correct(&results->timeline, &account->timeline, from, to);
+    tick_runs_correct(&results->timeline.ticks, &account->ticks, open->departed_ns, from, to);
     if (account->wakers.departed_ns == open->departed_ns)
         point(results, thread, from, to);
     return 0;

@@ -169,6 +169,42 @@ static void test_waits_and_births_are_kept(void **state)
     fgprof_profile_free(profile);
 }
 
+static void test_ticks_are_kept(void **state)
+{
+    (void)state;
+    static const struct profile_tick_run runs[] = {{3, 70, false}, {PROFILE_NO_SAMPLE, 1, true}};
+    size_t length;
+    struct fgprof_profile *profile = make_all(), *again;
+    assert_int_equal(array_reserve(&profile->tick_runs, &profile->tick_run_capacity, 2), 0);
+    memcpy(profile->tick_runs, runs, sizeof runs);
+    profile->tick_run_count = 2;
+    profile->timelines[1].first_tick = 9;
+    profile->timelines[1].tick_run_count = 2;
+    char *file = written(profile, FGPROF_RAW, &length);
+    assert_int_equal(read_back(file, length, &again), 0);
+    free(file);
+    assert_int_equal(again->tick_run_count, 2);
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(again->tick_runs[i].sample, runs[i].sample);
+        assert_int_equal(again->tick_runs[i].ticks, runs[i].ticks);
+        assert_int_equal(again->tick_runs[i].is_inferred, runs[i].is_inferred);
+    }
+    assert_int_equal(again->timelines[1].first_tick, 9);
+    assert_int_equal(again->timelines[1].tick_run_count, 2);
+    fgprof_profile_free(again);
+    /* More runs than there are, and a sample that there is not. */
+    profile->timelines[0].tick_run_count = 1;
+    file = written(profile, FGPROF_RAW, &length);
+    assert_int_equal(read_back(file, length, &again), -EBADMSG);
+    free(file);
+    profile->timelines[0].tick_run_count = 0;
+    profile->tick_runs[0].sample = (uint32_t)profile->sample_count;
+    file = written(profile, FGPROF_RAW, &length);
+    assert_int_equal(read_back(file, length, &again), -EBADMSG);
+    free(file);
+    fgprof_profile_free(profile);
+}
+
 static void test_labels_are_kept(void **state)
 {
     (void)state;
@@ -575,6 +611,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_is_read_is_written_alike),
         cmocka_unit_test(test_waits_and_births_are_kept),
+        cmocka_unit_test(test_ticks_are_kept),
         cmocka_unit_test(test_labels_are_kept),
         cmocka_unit_test(test_an_empty_set_of_labels_is_kept),
         cmocka_unit_test(test_the_seed_is_kept),

@@ -295,6 +295,57 @@ static void test_a_wait_for_a_cpu_is_where_it_slept(void **state)
     assert_int_equal(time_in(world, THREAD_RUNNABLE), 15 * MS);
 }
 
+/* Asleep from tick 2 to 6, woken at tick 7, and sampled while it runs before tick 9. */
+static void test_at_which_ticks_a_thread_was_where(void **state)
+{
+    struct world *world = *state;
+    const struct timeline *timeline = &world->results.timeline;
+    timeline_want(&world->results.timeline, PERIOD_NS, 100, false);
+    world->results.timeline.ticks.runs_max = 100;
+    start(world);
+    struct observation asleep_there = first(world, 0, at(15 * MS, 0));
+    asleep_there.tick = 2;
+    asleep_there.record.departed_ns = 12 * MS;
+    tell_whole(world, asleep_there);
+    struct observation unmoved = asleep(world, 0, at(45 * MS, 0));
+    unmoved.evidence = EVIDENCE_UNMOVED;
+    unmoved.before.asleep = unmoved.now;
+    unmoved.before.asleep_ticks = 3;
+    unmoved.tick = unmoved.before.asleep_tick = 5;
+    tell(world, unmoved);
+    struct observation woken = asleep(world, 0, at(65 * MS, 0));
+    woken.evidence = EVIDENCE_WOKEN;
+    woken.state = THREAD_RUNNABLE;
+    woken.wait.syscall_number = -1;
+    woken.before.asleep = at(55 * MS, 0);
+    woken.before.asleep_ticks = 1;
+    woken.before.asleep_tick = 6;
+    woken.tick = 7;
+    tell(world, woken);
+    struct observation running = asleep(world, 0, (struct reading){0});
+    running.evidence = EVIDENCE_SAMPLED;
+    running.state = THREAD_RUNNING;
+    running.wait.syscall_number = -1;
+    running.sampled.at_ns = 85 * MS;
+    tell_whole(world, running);
+    end(world);
+    static const struct {
+        enum thread_state state;
+        uint32_t last_tick, ticks, ran;
+    } expected[] = {
+        {THREAD_SLEEPING, 6, 5, 0}, {THREAD_RUNNABLE, 7, 1, 0}, {THREAD_RUNNING, 9, 1, 1}};
+    assert_int_equal(timeline->ticks.count, sizeof expected / sizeof *expected);
+    for (size_t i = 0; i < timeline->ticks.count; i++) {
+        const struct tick_run *run = &timeline->ticks.runs[i];
+        assert_int_equal(timeline->threads[run->thread].tid, getpid());
+        assert_int_equal(world->results.stacks.samples[run->sample].labels.state,
+                         expected[i].state);
+        assert_int_equal(run->last_tick, expected[i].last_tick);
+        assert_int_equal(run->ticks, expected[i].ticks);
+        assert_int_equal(run->ran, expected[i].ran);
+    }
+}
+
 /* It was awake since, so where it is now is not known. */
 static void test_a_wait_for_a_cpu_of_a_thread_that_has_moved(void **state)
 {
@@ -1148,6 +1199,7 @@ int main(void)
         TEST(test_time_goes_to_what_was_found),
         TEST(test_a_sleep_goes_on),
         TEST(test_a_wait_for_a_cpu_is_where_it_slept),
+        TEST(test_at_which_ticks_a_thread_was_where),
         TEST(test_a_wait_for_a_cpu_of_a_thread_that_has_moved),
         TEST(test_time_is_divided_by_ticks),
         TEST(test_samples_without_a_reading),
