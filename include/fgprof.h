@@ -552,6 +552,12 @@ struct fgprof_summary {
     uint64_t tasks_cut;   /* how often not all were read: more than 100,000, or the list changed */
     uint64_t tasks_version; /* of an interpreter whose tasks can't be read, as PY_VERSION_HEX; 0:
                                there was none */
+    /* Of a critical path (fgprof_profile_set_critical): */
+    uint64_t critical_ns;          /* all of it, */
+    uint64_t critical_waited_ns;   /* and waiting for anything but a CPU; of all */
+    uint64_t critical_inferred_ns; /* what was seen shortly before or after, */
+    uint64_t critical_unknown_ns;  /* and what could not be followed to its end */
+    uint64_t critical_lost_ns;     /* time of all threads that is in no path: there was too much */
 };
 
 /* Fills the caller's struct. `bytes` is its size, sizeof *ret_summary: see "Compatibility". */
@@ -785,6 +791,19 @@ enum fgprof_kept {
 /* Sets which samples are written and summed up. Errors: -EINVAL for an unknown value, or one that
  * is not FGPROF_KEPT_ALL if the profile is of objects. */
 FGPROF_API int fgprof_profile_set_kept(fgprof_profile *profile, enum fgprof_kept kept);
+
+/* Turns a profile of FGPROF_KIND_WALL into the critical path of a thread, which can't be undone:
+ * where another thread ended its wait, its time is spent in what that one did meanwhile, and so on.
+ * A stack begins with the thread's own; a frame "[waits for NAME]" stands before each next
+ * thread's. The last frame tells what ended the last wait, if that was no thread that is sampled,
+ * as "[ended by timer]"; and "[inferred]" marks what is not known for its very tick. The time of
+ * all stacks is the thread's, in ticks. `of` is a thread's name, id, or "NAME/ID"; or "KEY=VALUE",
+ * for all threads while they have that label.
+ *
+ * The recording must have told threads apart, and have had timelines and the kernel's record of
+ * switches (FGPROF_CAPTURE_RECORD). Errors: -ENODATA if it did not; -ENOENT if there is no such
+ * thread or label; -EINVAL if the profile is of another kind; -ENOMEM. */
+FGPROF_API int fgprof_profile_set_critical(fgprof_profile *profile, const char *of);
 
 /* Sets whether threads of the same name share their samples in what is written.
  * FGPROF_THREADS_BY_NAME turns a recording by id into what a recording by name would have been.

@@ -2,6 +2,7 @@
 #include "base/array.h"
 #include "recording/recording.h"
 #include "output/output.h"
+#include "profile/critical.h"
 #include "profile/function_times.h"
 #include "profile/kind.h"
 #include "profile/view.h"
@@ -28,7 +29,7 @@ static void sized_copy(void *to, size_t to_bytes, const void *from, size_t from_
     _Static_assert(offsetof(type, last) + sizeof((type){0}.last) == sizeof(type),                  \
                    "no padding at the end of " #type)
 
-SIZED_ENDS_WITH(struct fgprof_summary, tasks_version);
+SIZED_ENDS_WITH(struct fgprof_summary, critical_lost_ns);
 SIZED_ENDS_WITH(struct fgprof_function, own_ns);
 SIZED_ENDS_WITH(struct fgprof_activity, resource);
 SIZED_ENDS_WITH(struct fgprof_wait, waker);
@@ -198,6 +199,11 @@ int fgprof_profile_set_kind(fgprof_profile *profile, enum fgprof_kind kind)
     if ((unsigned)kind > FGPROF_KIND_BLAME || profile->kind != FGPROF_KIND_WALL)
         return -EINVAL;
     return kind == FGPROF_KIND_WALL ? 0 : profile_make_kind(profile, kind);
+}
+
+int fgprof_profile_set_critical(fgprof_profile *profile, const char *of)
+{
+    return profile_make_critical(profile, of);
 }
 
 enum fgprof_kind fgprof_profile_kind(const fgprof_profile *profile)

@@ -219,12 +219,6 @@ const char *profile_contentions_note(const struct fgprof_profile *profile)
                  "sampled";
 }
 
-static void drop_timelines(struct fgprof_profile *profile)
-{
-    profile->has_timelines = false;
-    profile->timeline_count = profile->run_count = profile->tick_run_count = 0;
-}
-
 int profile_make_kind(struct fgprof_profile *profile, enum fgprof_kind kind)
 {
     /* Only its samples are used. */
@@ -244,14 +238,8 @@ int profile_make_kind(struct fgprof_profile *profile, enum fgprof_kind kind)
         index_free(&made.sample_index);
         return err;
     }
-    free(profile->samples);
-    index_free(&profile->sample_index);
-    profile->samples = made.samples;
-    profile->sample_count = made.sample_count;
-    profile->sample_capacity = made.sample_capacity;
-    profile->sample_index = made.sample_index;
+    profile_replace_samples(profile, &made);
     profile->kind = kind;
     profile->has_elapsed = profile->has_elapsed && kind == FGPROF_KIND_CPU;
-    drop_timelines(profile);
     return 0;
 }

@@ -47,6 +47,7 @@ void profile_free(struct fgprof_profile *profile)
     free(profile->timelines);
     free(profile->runs);
     free(profile->tick_runs);
+    free(profile->critical.of);
     free(profile->births);
     free(profile->unreadable);
     free(profile->deadlocks);
@@ -195,6 +196,21 @@ int profile_add_sample(struct fgprof_profile *profile, const struct profile_samp
         return -ENOMEM;
     profile->samples[profile->sample_count++] = *sample;
     return 0;
+}
+
+void profile_replace_samples(struct fgprof_profile *profile, struct fgprof_profile *from)
+{
+    free(profile->samples);
+    index_free(&profile->sample_index);
+    profile->samples = from->samples;
+    profile->sample_count = from->sample_count;
+    profile->sample_capacity = from->sample_capacity;
+    profile->sample_index = from->sample_index;
+    from->samples = NULL;
+    from->sample_count = from->sample_capacity = 0;
+    from->sample_index = (struct index){0};
+    profile->has_timelines = false;
+    profile->timeline_count = profile->run_count = profile->tick_run_count = 0;
 }
 
 int profile_add_label_set(struct fgprof_profile *profile, uint32_t *ret_set)

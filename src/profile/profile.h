@@ -147,6 +147,18 @@ struct profile_timeline {
     size_t first_tick_run, tick_run_count; /* in profile.tick_runs */
 };
 
+/* What a profile of a critical path tells in words: see profile_make_critical. */
+#define CRITICAL_ENDS 3
+struct profile_critical {
+    char *of;       /* the thread, or the label; NULL: it is no such profile */
+    uint64_t ticks; /* of all paths; the rest as in struct fgprof_summary: */
+    uint64_t waited, inferred, unknown;
+    struct critical_end {
+        uint32_t text;
+        uint64_t ticks;
+    } ends[CRITICAL_ENDS]; /* where most of what it waited for was spent */
+};
+
 /* Which thread created a thread, and where. */
 struct profile_birth {
     uint32_t tid;
@@ -218,6 +230,7 @@ struct fgprof_profile {
     size_t run_count, run_capacity;
     struct profile_tick_run *tick_runs; /* the same */
     size_t tick_run_count, tick_run_capacity;
+    struct profile_critical critical;
     uint64_t start_time_ns; /* since 1970 */
     uint64_t period_ns;
     struct fgprof_summary summary;
@@ -381,6 +394,9 @@ int profile_add_unreadable(struct fgprof_profile *profile, const char *path, con
 /* Adds the counts to the sample with equal stack and labels. `ret_sample` may be NULL. */
 int profile_add_sample(struct fgprof_profile *profile, const struct profile_sample *sample,
                        uint32_t *ret_sample);
+
+/* Gives the profile the samples of `from`, which keeps none, and drops timelines. */
+void profile_replace_samples(struct fgprof_profile *profile, struct fgprof_profile *from);
 
 /* Copies the timelines. `samples` has the profile's number for each sample of the stack table, or
  * PROFILE_NO_SAMPLE; `strings` has the threads' names. Returns 0 or -ENOMEM. */

@@ -96,6 +96,7 @@ static void summarize_results(const struct results *results, struct fgprof_summa
     summary->samples_cut = counts->samples_cut;
     summary->samples_not_captured = counts->samples_not_captured;
     summary->timeline_lost_ns = results->timeline.lost_ns;
+    summary->critical_lost_ns = results->timeline.ticks.lost * results->timeline.grain_ns;
     summary->jit_files_refused = counts->jit_files_refused;
     summary->jit_bytes_unread = counts->jit_bytes_unread;
     summary->labels_read = counts->labels_read;

@@ -220,6 +220,7 @@ static const struct profile_column columns[] = {
     LATER_SUMMARY(202, tasks_cut),
     LATER_SUMMARY(203, tasks_version),
     LATER_ROW(204, SAMPLES, profile_sample, is_task, COLUMN_BOOL, STRINGS),
+    LATER_SUMMARY(214, critical_lost_ns),
     LATER_ROW(215, TIMELINES, profile_timeline, first_tick, COLUMN_NUMBER, STRINGS),
     LATER_ROW(216, TIMELINES, profile_timeline, first_tick_run, COLUMN_NUMBER, STRINGS),
     LATER_ROW(217, TIMELINES, profile_timeline, tick_run_count, COLUMN_NUMBER, STRINGS),
