@@ -48,7 +48,7 @@ _fgprof_c()
     local push="--push --push-every --push-kinds --tag --service --push-spool --push-spool-size
         --push-token-file --push-user-file --push-header-file --push-ca"
     local sampling="$threads $ticks $duration $names $write $shown --idle --no-idle --slow --debuginfod $heap -f --format
-        -q --quiet --kind --blame --keep-memory"
+        -q --quiet --kind --blame --critical --keep-memory"
     local keeping="--wait --keep --keep-memory --trigger --after --cooldown --max-files $write"
     local word=$2 before=$3 command=${COMP_WORDS[1]-} options i
 
@@ -71,9 +71,9 @@ _fgprof_c()
     serve) options="$processes $threads $ticks $names $keeping $push $heap --listen --allow-local-users --allow-remote --token-file --max-seconds" ;;
     record) options="$processes $threads $ticks $names $keeping -f --format" ;;
     dump) options="$processes $threads $names $write --capture -g --group --addresses --json" ;;
-    convert) options="$write $shown -f --format --kind --blame" ;;
+    convert) options="$write $shown -f --format --kind --blame --critical" ;;
     diff) options="$write $shown -f --format -n --normalize --no-normalize" formats="folded html report" ;;
-    report) options="$write --json" ;;
+    report) options="$write --json --critical" ;;
     *) return ;;
     esac
 

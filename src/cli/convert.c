@@ -1,5 +1,6 @@
 #include "cli/convert.h"
 #include "cli/commands.h"
+#include "cli/critical.h"
 #include "cli/options/formats.h"
 #include "cli/output_file.h"
 #include "cli/sandboxed.h"
@@ -62,7 +63,12 @@ static bool set_up(const struct cli_options *options, const char *path, fgprof_p
         fprintf(stderr, "fgprof-c: %s is a profile of objects, not of time: %s\n", path, unfit);
         return false;
     }
-    int err = options_for_profile(options, profile);
+    int err = critical_make(options, profile);
+    if (err) {
+        critical_complain(options, path, err);
+        return false;
+    }
+    err = options_for_profile(options, profile);
     if (!err)
         err = fgprof_profile_set_threads(profile, options_threads(options));
     if (!err)

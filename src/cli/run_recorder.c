@@ -191,8 +191,8 @@ fgprof_recorder *new_recorder(const struct cli_options *options, const fgprof_op
     else if (options->capture == FGPROF_CAPTURE_RECORD)
         fprintf(stderr,
                 "fgprof-c: the kernel may not record switches (%s): run with CAP_BPF and "
-                "CAP_PERFMON on Linux 5.15 or later, or without --capture=record\n",
-                strerror(-err));
+                "CAP_PERFMON on Linux 5.15 or later, or without %s\n",
+                strerror(-err), options->critical ? "--critical" : "--capture=record");
     else
         fprintf(stderr, "fgprof-c: can't start sampling: %s\n", strerror(-err));
     return NULL;

@@ -1,4 +1,5 @@
 #include "cli/summary.h"
+#include "cli/critical.h"
 #include "cli/escape.h"
 #include "cli/output_file.h"
 #include "cli/progress.h"
@@ -155,6 +156,21 @@ static void summarize_deadlocks(const fgprof_profile *profile)
     }
 }
 
+static void summarize_critical(const struct fgprof_summary *summary)
+{
+    if (summary->critical_ns)
+        fprintf(stderr,
+                "  critical path: %.2f s of %.2f s waiting; %.1f %% of the path inferred, %.1f %% "
+                "not followed to its end\n",
+                (double)summary->critical_waited_ns / 1e9, (double)summary->critical_ns / 1e9,
+                percent(summary->critical_inferred_ns, summary->critical_ns),
+                percent(summary->critical_unknown_ns, summary->critical_ns));
+    if (summary->critical_ns && summary->critical_lost_ns)
+        fprintf(stderr,
+                "  it lacks the end of the recording: %.1f s of thread time were too many\n",
+                (double)summary->critical_lost_ns / 1e9);
+}
+
 /* What threads said of their work, if they said anything. */
 static void summarize_labels(const struct fgprof_summary *summary)
 {
@@ -283,6 +299,7 @@ static void summarize_waits(const struct fgprof_summary *summary)
 static void summarize_exceptions(const fgprof_profile *profile,
                                  const struct fgprof_summary *summary)
 {
+    summarize_critical(summary);
     summarize_deadlocks(profile);
     summarize_python(summary);
     summarize_tasks(summary);
@@ -737,7 +754,8 @@ bool write_and_summarize(const struct cli_options *options, const fgprof_recorde
                          fgprof_profile *profile, struct output_file *file)
 {
     progress_clear(options);
-    int err = options_for_profile(options, profile);
+    int critical_err = critical_make(options, profile);
+    int err = critical_err ? critical_err : options_for_profile(options, profile);
     if (!err)
         err = fgprof_profile_set_command(profile, options->command_line);
     if (!err)
@@ -745,11 +763,11 @@ bool write_and_summarize(const struct cli_options *options, const fgprof_recorde
     struct written written = {0};
     if (!err)
         err = commit(file, &written);
-    if (err) {
+    if (err && !critical_err)
         fprintf(stderr, "fgprof-c: the profile could not be written to %s: %s\n",
                 output_file_name(options->output), strerror(-err));
+    if (err)
         output_file_abandon(file);
-    }
     struct fgprof_summary summary;
     fgprof_profile_summary(profile, &summary, sizeof summary);
     if (!options->is_quiet) {
@@ -758,6 +776,8 @@ bool write_and_summarize(const struct cli_options *options, const fgprof_recorde
     }
     if (summary.error)
         fprintf(stderr, "fgprof-c: sampling ended early: %s\n", strerror(-summary.error));
+    if (critical_err)
+        critical_complain(options, NULL, critical_err);
     if (!options->is_quiet && !err && written.path)
         say_written(options->format, &written);
     free(written.path);

@@ -53,13 +53,14 @@ fgprof_options *options_for_library(const struct cli_options *options)
     fgprof_options_set_max_pause(library, options->max_pause_percent);
     fgprof_options_set_capture(library, options->capture);
     /* A recorder's conditions are about single threads, whatever its files tell. */
-    bool tells_threads = options->format == FGPROF_RAW || options->command == COMMAND_RECORD;
+    bool tells_threads =
+        options->format == FGPROF_RAW || options->command == COMMAND_RECORD || options->critical;
     fgprof_options_set_threads(library,
                                tells_threads ? FGPROF_THREADS_BY_ID : options_threads(options));
     fgprof_options_set_names(library, options->names);
     fgprof_options_set_timeline(library, (options->format == FGPROF_HTML ||
                                           format_of_order(options->format) ||
-                                          options->format == FGPROF_RAW) &&
+                                          options->format == FGPROF_RAW || options->critical) &&
                                              !options->slow_key);
     fgprof_options_set_kernel_stacks(library, options->has_kernel_stacks);
     fgprof_options_set_native_frames(library, options->has_native_frames);
@@ -100,6 +101,7 @@ static int set_kind(const struct cli_options *options, fgprof_profile *profile)
 int options_for_profile(const struct cli_options *options, fgprof_profile *profile)
 {
     bool shows_threads = options->shows_threads || options->kind == FGPROF_KIND_BLAME ||
+                         options->critical ||
                          fgprof_profile_kind(profile) == FGPROF_KIND_THREADCREATE;
     unsigned flags = (shows_threads ? FGPROF_FOLDED_THREADS : 0u) |
                      (options->shows_lines ? FGPROF_FOLDED_LINES : 0u) |

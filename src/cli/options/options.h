@@ -66,10 +66,11 @@ struct cli_options {
     bool shows_elapsed;
     enum fgprof_kept kept;
     enum fgprof_kind kind;
-    bool has_kind;      /* --kind was given; else it is that of the recording */
-    const char *custom; /* of FGPROF_KIND_CUSTOM: which of the program's own */
-    uint64_t heap_rate; /* mean bytes between two allocations that are recorded */
-    bool has_mappings;  /* memory that programs map themselves is an allocation, too */
+    bool has_kind;        /* --kind was given; else it is that of the recording */
+    const char *critical; /* the thread or label whose critical path is shown; NULL: not given */
+    const char *custom;   /* of FGPROF_KIND_CUSTOM: which of the program's own */
+    uint64_t heap_rate;   /* mean bytes between two allocations that are recorded */
+    bool has_mappings;    /* memory that programs map themselves is an allocation, too */
     enum fgprof_names names;
     bool has_kernel_stacks;
     bool has_native_frames;

@@ -260,6 +260,29 @@ static bool check_elapsed(const struct cli_options *options)
     return is_held || !options->shows_elapsed;
 }
 
+/* Follows wall-clock time through the kernel's record of switches, which must be there. */
+static bool check_critical(struct cli_options *options)
+{
+    const char *wrong = NULL;
+    if (!options->critical)
+        return true;
+    if (options->has_kind && options->kind != FGPROF_KIND_WALL)
+        wrong = "shows wall-clock time: leave out --kind and --blame";
+    else if (options->shows_elapsed)
+        wrong = "shows the time of threads: leave out --elapsed";
+    else if (options->slow_key)
+        wrong = "needs all time: leave out --slow";
+    else if (format_of_order(options->format))
+        wrong = "shows no order of time: give -f folded, pprof, text, report or html";
+    else if (options->capture == FGPROF_CAPTURE_KERNEL || options->capture == FGPROF_CAPTURE_PTRACE)
+        wrong = "needs the kernel's record of switches: leave out --capture";
+    if (wrong)
+        fprintf(stderr, "fgprof-c: --critical %s\n", wrong);
+    else
+        options->capture = FGPROF_CAPTURE_RECORD;
+    return !wrong;
+}
+
 /* What a trigger has seen must still be kept when its file is written. */
 static bool check_after(struct cli_options *options, uint64_t kept_ns, const char *trigger)
 {
@@ -321,9 +344,10 @@ static bool check_format(struct cli_options *options)
         return check_keeping(options);
     if (options->command == COMMAND_DIFF)
         choose_difference(options);
-    if (options->command == COMMAND_DUMP || options->command == COMMAND_DIFF ||
-        options->command == COMMAND_REPORT)
+    if (options->command == COMMAND_DUMP || options->command == COMMAND_DIFF)
         return true;
+    if (options->command == COMMAND_REPORT)
+        return check_critical(options);
     if (!options->has_format && !to_stdout && !format_of_file(options->output, &options->format))
         return false;
     bool is_first_view = options->command == COMMAND_ATTACH || options->command == COMMAND_RUN;
@@ -350,7 +374,7 @@ static bool check_format(struct cli_options *options)
         fprintf(stderr, "fgprof-c: a terminal can't show this format: give -o FILE\n");
         return false;
     }
-    return check_elapsed(options) && check_objects(options);
+    return check_critical(options) && check_elapsed(options) && check_objects(options);
 }
 
 /* "fgprof-c" and the words of `argv`, quoted for a shell if needed. The caller frees it. NULL if

@@ -213,6 +213,13 @@ static bool set_blame(struct cli_options *options, const char *value)
     return set_kind(options, "blame");
 }
 
+static bool set_critical(struct cli_options *options, const char *value)
+{
+    options->critical = value;
+    return (*value && *value != '=') ||
+           complain("thread", value, "give its name or id, or a label as KEY=VALUE");
+}
+
 static bool set_names(struct cli_options *options, enum fgprof_names names)
 {
     if (options->names != FGPROF_NAMES_SHORT && options->names != names)
@@ -532,6 +539,10 @@ const struct cli_option option_table[] = {
      true},
     {"blame", 0, NULL, RENDERING & ~BIT(DIFF), OPTIONS_SHOWN, set_blame, 0,
      "the same as --kind blame", false},
+    {"critical", 0, "THREAD", WRITING | BIT(CONVERT) | BIT(REPORT), OPTIONS_SHOWN, set_critical, 0,
+     "what THREAD's time depended on, through the threads\n"
+     "that ended its waits; KEY=VALUE: that of a label",
+     false},
     {"heap-rate", 0, "BYTES", WRITING | BIT(SERVE), OPTIONS_SHOWN, set_heap_rate, 0,
      "sample one allocation per BYTES (default 512K)", false},
     {"heap-mmap", 0, NULL, WRITING | BIT(SERVE), OPTIONS_SHOWN, NULL, FLAG(has_mappings),

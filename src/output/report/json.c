@@ -195,6 +195,32 @@ static void put_parallelism(struct json *json, const struct fgprof_profile *prof
     json_end(json, ']');
 }
 
+static void put_critical(struct json *json, const struct fgprof_profile *profile)
+{
+    const struct profile_critical *critical = &profile->critical;
+    const struct number numbers[] = {
+        {"time_ns", critical->ticks * profile->period_ns},
+        {"waiting_ns", critical->waited * profile->period_ns},
+        {"inferred_ns", critical->inferred * profile->period_ns},
+        {"not_followed_ns", critical->unknown * profile->period_ns},
+    };
+    if (!critical->of)
+        return;
+    json_begin(json, "critical", '{');
+    report_json_string(json, "of", critical->of, NAME_COLUMNS);
+    PUT_NUMBERS(json, numbers);
+    json_begin(json, "waits_for", '[');
+    for (size_t i = 0; i < CRITICAL_ENDS && critical->ends[i].ticks; i++) {
+        json_begin(json, NULL, '{');
+        report_json_string(json, "what", strings_get(&profile->strings, critical->ends[i].text),
+                           NAME_COLUMNS);
+        json_number(json, "time_ns", critical->ends[i].ticks * profile->period_ns);
+        json_end(json, '}');
+    }
+    json_end(json, ']');
+    json_end(json, '}');
+}
+
 static void put_processes(struct json *json, const struct report *report)
 {
     const struct fgprof_profile *profile = report->profile;
@@ -254,6 +280,7 @@ void report_json(const struct report *report, struct sink *sink)
     json_begin(&json, "recording", '{');
     put_recording(&json, report);
     json_end(&json, '}');
+    put_critical(&json, report->profile);
     put_findings(&json, report);
     put_holds(&json, report, &report->held, false);
     put_holds(&json, report, &report->woken, true);

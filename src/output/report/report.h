@@ -39,6 +39,7 @@ enum report_activity {
 /* Columns of names within a line. */
 #define REPORT_NAME_COLUMNS 24
 #define REPORT_FILE_COLUMNS 60
+#define REPORT_LINE_COLUMNS 90
 
 struct report_times {
     uint64_t all_ns; /* includes time in no state that is known */

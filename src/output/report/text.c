@@ -90,6 +90,31 @@ static void append_findings(struct buffer *buffer, const struct report *report)
     }
 }
 
+static void append_critical(struct buffer *buffer, const struct fgprof_profile *profile)
+{
+    const struct profile_critical *critical = &profile->critical;
+    double ticks = (double)(critical->ticks ? critical->ticks : 1);
+    if (!critical->of)
+        return;
+    buffer_puts(buffer, "\nWhat ");
+    name_append_short(buffer, critical->of, REPORT_NAME_COLUMNS);
+    buffer_print(buffer, " waits for: %.2f s of %.2f s",
+                 report_seconds(critical->waited * profile->period_ns),
+                 report_seconds(critical->ticks * profile->period_ns));
+    if (critical->inferred || critical->unknown)
+        buffer_print(buffer, " (%.1f %% inferred, %.1f %% not followed to its end)",
+                     100 * (double)critical->inferred / ticks,
+                     100 * (double)critical->unknown / ticks);
+    buffer_puts(buffer, "\n");
+    for (size_t i = 0; i < CRITICAL_ENDS && critical->ends[i].ticks; i++) {
+        buffer_print(buffer, "%8.2f s  ",
+                     report_seconds(critical->ends[i].ticks * profile->period_ns));
+        name_append_short(buffer, strings_get(&profile->strings, critical->ends[i].text),
+                          REPORT_LINE_COLUMNS);
+        buffer_puts(buffer, "\n");
+    }
+}
+
 static void append_hold(struct buffer *buffer, const struct report *report,
                         const struct report_hold *hold, bool is_woken)
 {
@@ -276,6 +301,7 @@ static void append_modules(struct buffer *buffer, const struct report *report)
 static void append_all(struct buffer *buffer, const struct report *report, size_t max)
 {
     append_head(buffer, report);
+    append_critical(buffer, report->profile);
     append_findings(buffer, report);
     append_holds(buffer, report, &report->held);
     append_holds(buffer, report, &report->woken);
