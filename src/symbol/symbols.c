@@ -6,6 +6,7 @@
 #include "elf/stubs.h"
 #include "unwind/cfi/cfi.h"
 #include "unwind/code/code_end.h"
+#include "unwind/moved_part.h"
 #include "elf/elf_file.h"
 
 #include <errno.h>
@@ -20,6 +21,9 @@ struct symbols {
     struct symbol_table table;
     struct cfi_index cfi;
     struct cfi_entry *cfi_entry; /* the one read last */
+    struct function_range
+        part;               /* the last one that was looked at, and the function that it is of: */
+    uint64_t part_function; /* 0: none */
     struct debug_symbols debug;
     struct go_names *go; /* NULL: not a Go module */
 };
@@ -180,6 +184,30 @@ static void find_stub(struct symbols *symbols, uint64_t address, struct symbol *
     symbol->function_offset = address - stub->start;
 }
 
+/* The part of a function that the compiler moved has no symbol in a stripped file: it is named
+ * after its function. */
+static void find_moved_part(struct symbols *symbols, uint64_t address, struct symbol *symbol)
+{
+    struct function_range *part = &symbols->part;
+    struct symbol_found function;
+    bool is_known = address >= part->start && address < part->end;
+    if (!is_known &&
+        cfi_index_find(&symbols->cfi, symbols->module, address, symbols->cfi_entry) == 0) {
+        struct rule_tables tables = {0};
+        *part = (struct function_range){symbols->cfi_entry->start, symbols->cfi_entry->end};
+        symbols->part_function = moved_part_function(&tables, symbols->module, part);
+        rule_tables_free(&tables);
+        is_known = true;
+    }
+    if (!is_known || !symbols->part_function)
+        return;
+    symbol_table_find(&symbols->table, symbols->part_function, &function);
+    if (!function.name || function.start != symbols->part_function)
+        return;
+    symbol->lines[symbol->line_count++] = (struct symbol_line){.name = function.name};
+    symbol->function_offset = address - part->start;
+}
+
 void symbols_find(struct symbols *symbols, uint64_t address, struct symbol *ret_symbol)
 {
     struct symbol_found found;
@@ -199,6 +227,8 @@ void symbols_find(struct symbols *symbols, uint64_t address, struct symbol *ret_
         ret_symbol->lines[ret_symbol->line_count++] = (struct symbol_line){0};
     if (!ret_symbol->line_count) {
         find_stub(symbols, address, ret_symbol);
+        if (!ret_symbol->line_count)
+            find_moved_part(symbols, address, ret_symbol);
         return;
     }
     struct symbol_line *outermost = &ret_symbol->lines[ret_symbol->line_count - 1];

@@ -11,4 +11,9 @@
 uint64_t moved_part_find(struct rule_tables *tables, struct module *module,
                          const struct dynamic_symbol *function);
 
+/* Finds the function that such a part belongs to. Returns the module's own address of it; 0: it is
+ * not known, or what is there is no moved part. */
+uint64_t moved_part_function(struct rule_tables *tables, struct module *module,
+                             const struct function_range *part);
+
 #endif

@@ -175,6 +175,49 @@ __asm__(".text\n"
         "    ret\n");
 extern const char label_by_code[], label_by_table[];
 
+/* A function, and a part of it elsewhere that has no symbol. */
+__asm__(".text\n"
+        ".globl with_part, part_of_it\n"
+        ".type with_part, %function\n"
+        "with_part:\n"
+        ".cfi_startproc\n"
+        "    push %rbp\n"
+        ".cfi_def_cfa_offset 16\n"
+        "    jc 1f\n"
+        "2:  pop %rbp\n"
+        ".cfi_def_cfa_offset 8\n"
+        "    ret\n"
+        ".cfi_endproc\n"
+        ".size with_part, . - with_part\n"
+        ".pushsection .text.elsewhere, \"ax\", %progbits\n"
+        "1:\n"
+        ".cfi_startproc\n"
+        ".cfi_def_cfa_offset 16\n"
+        "    nop\n"
+        "    jmp 2b\n"
+        ".cfi_endproc\n"
+        ".popsection\n"
+        ".pushsection .data.rel.ro, \"aw\"\n"
+        "part_of_it: .quad 1b\n"
+        ".popsection\n");
+extern const char *const part_of_it;
+
+static void test_a_part_without_a_symbol(void **state)
+{
+    struct copy *copy = *state;
+    struct symbols *symbols;
+    struct symbol symbol;
+    const char *why;
+    assert_int_equal(symbols_open(&copy->module, &copy->own.files, &symbols, &why), 0);
+    for (uint64_t offset = 0; offset < 3; offset++) {
+        symbols_find(symbols, own_address(part_of_it) + offset, &symbol);
+        assert_int_equal(symbol.line_count, 1);
+        assert_string_equal(symbol.lines[0].name, "with_part");
+        assert_int_equal(symbol.function_offset, offset);
+    }
+    symbols_close(symbols);
+}
+
 /* In a stripped file many functions without symbols may follow a label: its name is not theirs. */
 static void test_how_far_a_label_reaches(void **state)
 {
@@ -214,6 +257,7 @@ int main(void)
         WITH_COPY(test_a_file_without_its_end),
         WITH_COPY(test_no_file_descriptor_is_left),
 #ifdef __x86_64__
+        WITH_COPY(test_a_part_without_a_symbol),
         WITH_COPY(test_how_far_a_label_reaches),
 #endif
     };

@@ -22,11 +22,14 @@
 __asm__(
     ".pushsection .text.moved_part_test, \"ax\", %progbits\n" FUNCTION("split") BEGIN JUMP_IF(
         "split_part") "split_back:\n" END RETURN END_OF("split") FUNCTION("whole")
-        BEGIN JUMP_IF("1f") "nop\n 1:" END JUMP("split") END_OF(
+        BEGIN JUMP_IF("1f") "whole_back:\n nop\n 1:" END JUMP("split") END_OF(
             "whole") ".popsection\n"
                      ".pushsection .text.moved_part_test_elsewhere, \"ax\", %progbits\n" FUNCTION(
                          "split_part") ".cfi_def_cfa_offset 16\n nop\n" JUMP("split_back")
-                         END_OF("split_part") ".popsection\n");
+                         END_OF("split_part") FUNCTION("torn_part") ".cfi_def_cfa_offset 16\n" JUMP(
+                             "split_back") JUMP("whole_back") END_OF("torn_part")
+                             FUNCTION("other_frame") ".cfi_def_cfa_offset 32\n" JUMP("split_back")
+                                 END_OF("other_frame") ".popsection\n");
 
 static struct dynamic_symbol symbol(const char *name)
 {
@@ -57,6 +60,32 @@ static void test_a_call_at_the_end_is_no_part(void **state)
     assert_int_equal(find("whole"), 0);
 }
 
+static uint64_t find_function(const char *name)
+{
+    struct rule_tables tables = {0};
+    const struct dynamic_symbol part = symbol(name);
+    const struct function_range range = {part.value, part.value + part.bytes};
+    uint64_t function = moved_part_function(&tables, &module, &range);
+    rule_tables_free(&tables);
+    return function;
+}
+
+static void test_the_function_of_a_part(void **state)
+{
+    (void)state;
+    assert_int_equal(find_function("split_part"), symbol("split").value);
+    assert_int_equal(find_function("split"), 0);
+    assert_int_equal(find_function("whole"), 0);
+}
+
+/* With these jumps it would be of two, or its frame would change on the way. */
+static void test_a_part_of_nothing(void **state)
+{
+    (void)state;
+    assert_int_equal(find_function("torn_part"), 0);
+    assert_int_equal(find_function("other_frame"), 0);
+}
+
 static void test_what_is_no_function(void **state)
 {
     (void)state;
@@ -72,6 +101,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_part_is_found),
         cmocka_unit_test(test_a_call_at_the_end_is_no_part),
+        cmocka_unit_test(test_the_function_of_a_part),
+        cmocka_unit_test(test_a_part_of_nothing),
         cmocka_unit_test(test_what_is_no_function),
     };
     return cmocka_run_group_tests(tests, open_own_module, close_own_module);
