@@ -438,6 +438,9 @@ FGPROF_API int fgprof_recorder_wait(fgprof_recorder *recorder, int *ret_status);
 #define FGPROF_PYTHON_FREE_THREADED (1ull << 32) /* it is built without a GIL */
 #define FGPROF_PYTHON_BESIDE (1ull << 33)        /* its process has another one, which was read */
 
+/* A flag of go_version, below: no list of goroutines was found that makes sense. */
+#define FGPROF_GO_WITHOUT_LIST (1ull << 32)
+
 /* How the recording went. Times and counts cover all of it. Samples are counted in ticks: a sample
  * may stand for several. */
 struct fgprof_summary {
@@ -541,7 +544,7 @@ struct fgprof_summary {
     uint64_t goroutines_left_out;   /* at last, beyond the first 1,000,000 */
     uint64_t goroutines_unreadable; /* at last, or what was read of them made no sense */
     uint64_t go_version; /* Go 1.go_version can't be read: its threads are shown; 1: an unknown
-                            version; 0: there was none */
+                            version; with FGPROF_GO_WITHOUT_LIST, a known one; 0: there was none */
     /* What did not fit in the memory that fgprof_options_set_keep gives: */
     bool ended_are_joined;     /* threads that had ended are shown together, by name */
     uint64_t processes_joined; /* processes that had ended, the same */

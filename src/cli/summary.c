@@ -263,6 +263,7 @@ static void summarize_go(const struct fgprof_summary *summary)
 {
     uint64_t moved = summary->goroutines_moved, left_out = summary->goroutines_left_out;
     uint64_t unreadable = summary->goroutines_unreadable;
+    uint64_t version = summary->go_version & ~(uint64_t)FGPROF_GO_WITHOUT_LIST;
     if (summary->goroutine_ns || summary->threads_without_goroutine_ns)
         fprintf(
             stderr,
@@ -279,11 +280,11 @@ static void summarize_go(const struct fgprof_summary *summary)
     if (unreadable)
         fprintf(stderr, "  %" PRIu64 " %s not be read, or made no sense\n", unreadable,
                 unreadable == 1 ? "goroutine could" : "goroutines could");
-    if (summary->go_version == 1)
+    if (version == 1)
         fputs("  goroutines of this version of Go are not read: its threads are shown\n", stderr);
-    else if (summary->go_version)
-        fprintf(stderr, "  goroutines of Go 1.%" PRIu64 " are not read: its threads are shown\n",
-                summary->go_version);
+    else if (version)
+        fprintf(stderr, "  goroutines of Go 1.%" PRIu64 " are not read%s: its threads are shown\n",
+                version, version != summary->go_version ? ", as no list of them makes sense" : "");
 }
 
 static void summarize_waits(const struct fgprof_summary *summary)

@@ -57,22 +57,21 @@ static int add(struct sampled_goroutines *goroutines, uint64_t address)
 /* Adds those that are new: allgs only grows (allgadd in runtime/proc.go). */
 static int list(struct sampled_goroutines *goroutines, const struct sampled_process *process)
 {
-    uint64_t slice[2], pointers[POINTERS_AT_ONCE];
+    uint64_t first, all, pointers[POINTERS_AT_ONCE];
     size_t before = goroutines->count;
     pid_t tid = live_tid(process);
-    if (memory_read(tid, &process->areas, goroutines->place.all, slice, sizeof slice) !=
-        sizeof slice)
+    if (!memory_read_word(tid, &process->areas, goroutines->place.count, &all) ||
+        !memory_read_word(tid, &process->areas, goroutines->place.first, &first))
         return 0;
-    uint64_t count = slice[1] < GOROUTINES_MAX ? slice[1] : GOROUTINES_MAX;
-    goroutines->left_out = slice[1] - count;
+    uint64_t count = all < GOROUTINES_MAX ? all : GOROUTINES_MAX;
+    goroutines->left_out = all - count;
     while (goroutines->count < count) {
         uint64_t wanted = count - goroutines->count;
         if (wanted > POINTERS_AT_ONCE)
             wanted = POINTERS_AT_ONCE;
-        size_t got =
-            memory_read(tid, &process->areas, slice[0] + goroutines->count * sizeof *pointers,
-                        pointers, wanted * sizeof *pointers) /
-            sizeof *pointers;
+        size_t got = memory_read(tid, &process->areas, first + goroutines->count * sizeof *pointers,
+                                 pointers, wanted * sizeof *pointers) /
+                     sizeof *pointers;
         for (size_t i = 0; i < got; i++) {
             int err = add(goroutines, pointers[i] < ADDRESS_MAX ? pointers[i] : 0);
             if (err)

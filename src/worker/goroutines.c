@@ -1,5 +1,7 @@
 #include "worker/goroutines.h"
 #include "base/array.h"
+#include "base/clock.h"
+#include "fgprof.h"
 #include "proc/memory.h"
 #include "worker/labels.h"
 
@@ -10,22 +12,62 @@
 
 /* ---- The runtime ---- */
 
+/* How often the list is searched for that was not found: none is there before the runtime has
+ * begun.
+ */
+#define SEARCHED_EACH_NS 250000000u
+
+static bool is_search_due(struct program_goroutines *goroutines, const struct program_maps *maps)
+{
+    const struct go *go = &goroutines->go;
+    size_t mapping_count = goroutines->mapping_count;
+    uint64_t now_ns;
+    goroutines->mapping_count = maps->space->mapping_count;
+    if (!go->module)
+        return mapping_count != goroutines->mapping_count;
+    if (!go->layout || go->place.layout)
+        return false;
+    now_ns = monotonic_ns();
+    if (now_ns - goroutines->searched_ns < SEARCHED_EACH_NS)
+        return false;
+    goroutines->searched_ns = now_ns;
+    return true;
+}
+
+/* For the summary, which says that a program's goroutines are not read. */
+static void note_unread(struct program_goroutines *goroutines, struct result_counts *counts)
+{
+    const struct go *go = &goroutines->go;
+    uint64_t unread = !go->module || go->place.layout ? 0
+                      : go->layout                    ? go->minor | FGPROF_GO_WITHOUT_LIST
+                      : go->minor                     ? go->minor
+                                                      : 1;
+    if (unread || counts->go_version == goroutines->unread)
+        counts->go_version = unread;
+    goroutines->unread = unread;
+}
+
 int program_goroutines_update(struct program_goroutines *goroutines, struct results *results,
                               struct program_maps *maps, const struct observation *observation,
                               struct channel *channel)
 {
     struct request request = {.kind = REQUEST_GOROUTINES, .program = observation->program->number};
     struct go *go = &goroutines->go;
+    pid_t tid = observation_live_tid(observation);
     bool was_read;
-    if (go->module || goroutines->mapping_count == maps->space->mapping_count)
+    if (!is_search_due(goroutines, maps))
         return 0;
-    goroutines->mapping_count = maps->space->mapping_count;
-    int err = maps->areas.count ? 0 : program_maps_read_areas(maps, observation, &was_read);
+    bool has_areas = maps->areas.count && !go->module;
+    int err = has_areas ? 0 : program_maps_read_areas(maps, observation, &was_read);
     if (err)
         return err;
-    go_find(maps->space, observation_live_tid(observation), &maps->areas, go);
-    if (go->module && !go->place.layout)
-        results->counts.go_version = go->minor ? go->minor : 1;
+    struct stack_areas areas = maps->areas;
+    areas.mem_fd_plus_1 = observation->program->mem_fd + 1;
+    if (go->module)
+        go_find_list(go, tid, &areas);
+    else
+        go_find(maps->space, tid, &areas, go);
+    note_unread(goroutines, &results->counts);
     if (!go->place.layout)
         return 0;
     goroutines->is_told = true;

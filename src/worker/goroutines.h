@@ -28,6 +28,8 @@ struct known_go_address {
 struct program_goroutines {
     struct go go;
     size_t mapping_count;            /* of the space when it was last searched for a runtime */
+    uint64_t searched_ns;            /* CLOCK_MONOTONIC: when its list was, in vain */
+    uint64_t unread;                 /* what the summary says of it: see go_version in fgprof.h */
     bool is_told;                    /* the sampling thread was told of it */
     struct counted_goroutine *items; /* by number, as in allgs */
     size_t count, capacity;

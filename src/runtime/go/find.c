@@ -67,104 +67,170 @@ static void read_name(const struct pclntab *table, const struct pclntab_function
         snprintf(name, NAME_BYTES_MAX, "%.*s", NAME_BYTES_MAX - 1, whole);
 }
 
-static void note_function(struct go *go, const struct pclntab_function *function,
-                          struct function_range *ret_adding)
+static void note_function(struct go *go, const struct pclntab_function *function)
 {
     char name[NAME_BYTES_MAX];
     read_name(&go->table, function, name);
     if (strcmp(name, "runtime.allgadd") == 0)
-        *ret_adding = (struct function_range){function->start, function->end};
+        go->adding = (struct function_range){function->start, function->end};
     for (size_t i = 0; i < GO_IDLE_FUNCTIONS_MAX && go->idle_count < GO_IDLE_FUNCTIONS_MAX; i++) {
         if (strcmp(name, idle_names[i]) == 0)
             go->idle[go->idle_count++] = (struct function_range){function->start, function->end};
     }
 }
 
-/* Finds the functions that are wanted. *ret_adding: runtime.allgadd. */
-static void find_functions(struct go *go, struct function_range *ret_adding)
+/* Finds the functions that are wanted. */
+static void find_functions(struct go *go)
 {
     const struct pclntab *table = &go->table;
     struct pclntab_function function;
     for (uint64_t i = 0; i < table->function_count; i++) {
         if (pclntab_function(table, i, &function))
-            note_function(go, &function, ret_adding);
+            note_function(go, &function);
     }
 }
 
 /* ---- The list of goroutines ---- */
 
+/* runtime/proc.go has allgs, a slice, and for those that read it without a lock, as is done here,
+ * allgptr and allglen: copies of its first two words. All are found by the code of allgadd, which
+ * sets them: a stripped program has no other name for them. */
 #define CODE_BYTES_MAX 2048
+#define REFERENCES_MAX 128
+#define SLICE_WORDS 3
+#define SLICE_ROOM_MAX ((uint64_t)1 << 32)
 #define GOROUTINES_TRIED 4
+#define LIST_TRIES 4 /* the program may be changing it */
+#define STATUS_MAX 15u
 #define ADDRESS_MAX ((uint64_t)1 << 47)
 
-/* Whether there is a slice of pointers to struct g at the address. */
-static bool is_list(const struct go_layout *layout, uint64_t address, pid_t tid,
-                    const struct stack_areas *areas)
+/* Data that the code may refer to, in the order of the code. */
+struct references {
+    size_t count;
+    struct referred {
+        uint64_t address, words[SLICE_WORDS]; /* what is there */
+    } items[REFERENCES_MAX];
+};
+
+/* Whether the code at `at` may refer to data, of this address. */
+static bool refers_to_data(const struct go *go, const unsigned char *code, size_t bytes, size_t at,
+                           unsigned way, uint64_t *ret_data)
 {
-    uint64_t slice[3], items[GOROUTINES_TRIED];
-    unsigned char bytes[GOROUTINE_BYTES_MAX];
+    const struct function_range *adding = &go->adding;
+    return reference_may_be_at(code + at, bytes - at, adding->start + at, way, ret_data) &&
+           *ret_data % sizeof(uint64_t) == 0 && module_has_memory(go->module, *ret_data) &&
+           (*ret_data < adding->start || *ret_data >= adding->end);
+}
+
+static void read_references(const struct go *go, pid_t tid, const struct stack_areas *areas,
+                            struct references *ret_references)
+{
+    unsigned char code[CODE_BYTES_MAX];
+    size_t bytes = go->adding.end - go->adding.start;
+    uint64_t data;
+    ret_references->count = 0;
+    bytes = bytes < sizeof code ? bytes : sizeof code;
+    if (!bytes || !module_read(go->module, go->adding.start, code, bytes))
+        return;
+    for (size_t at = 0; at < bytes; at++) {
+        for (unsigned way = 0; way < REFERENCE_WAYS; way++) {
+            if (ret_references->count == REFERENCES_MAX ||
+                !refers_to_data(go, code, bytes, at, way, &data))
+                continue;
+            struct referred *item = &ret_references->items[ret_references->count];
+            *item = (struct referred){.address = data + go->bias};
+            ret_references->count += memory_read(tid, areas, item->address, item->words,
+                                                 sizeof item->words) >= sizeof *item->words;
+        }
+    }
+}
+
+/* The last word of this value that is not in the slice; 0: there is none. */
+static uint64_t find_copy(const struct references *references, const struct referred *slice,
+                          uint64_t value)
+{
+    for (size_t i = references->count; i-- > 0;) {
+        const struct referred *item = &references->items[i];
+        if (item->words[0] == value && item->address - slice->address >= sizeof slice->words)
+            return item->address;
+    }
+    return 0;
+}
+
+/* Whether the list begins with goroutines that make sense, and functions of the program began some
+ * of these. */
+static bool has_goroutines(const struct go *go, const struct referred *slice, pid_t tid,
+                           const struct stack_areas *areas)
+{
+    uint64_t items[GOROUTINES_TRIED];
     struct goroutine goroutine;
-    size_t seen = 0;
-    if (memory_read(tid, areas, address, slice, sizeof slice) != sizeof slice || !slice[0] ||
-        slice[0] > ADDRESS_MAX || slice[0] % sizeof *items || !slice[1] || slice[1] > slice[2] ||
-        slice[2] > ((uint64_t)1 << 32))
-        return false;
-    size_t count = slice[1] < GOROUTINES_TRIED ? slice[1] : GOROUTINES_TRIED;
-    if (memory_read(tid, areas, slice[0], items, count * sizeof *items) != count * sizeof *items)
+    struct pclntab_function function;
+    size_t seen = 0,
+           count = slice->words[1] < GOROUTINES_TRIED ? slice->words[1] : GOROUTINES_TRIED;
+    if (memory_read(tid, areas, slice->words[0], items, count * sizeof *items) !=
+        count * sizeof *items)
         return false;
     for (size_t i = 0; i < count; i++) {
         if (!items[i] || items[i] > ADDRESS_MAX || items[i] % sizeof *items ||
-            memory_read(tid, areas, items[i], bytes, goroutine_bytes(layout)) !=
-                goroutine_bytes(layout))
+            !goroutine_read(go->layout, items[i], tid, areas, &goroutine))
             return false;
-        goroutine_parse(layout, bytes, &goroutine);
-        if (goroutine.status > UINT8_MAX || goroutine.id > ADDRESS_MAX)
+        enum goroutine_where where = goroutine_where(&goroutine);
+        if (where == GOROUTINE_SENSELESS || goroutine.status > STATUS_MAX ||
+            goroutine.id > ADDRESS_MAX)
             return false;
-        seen += goroutine.id && goroutine.stack_low < goroutine.stack_high;
+        seen += where != GOROUTINE_NOWHERE &&
+                pclntab_find(&go->table, goroutine.start - go->bias, &function) &&
+                function.start == goroutine.start - go->bias;
     }
     return seen > 0;
 }
 
-/* Finds allgs by the code of the function that appends to it: a stripped program has no other name
- * for it. */
-static uint64_t find_list(const struct go *go, const struct go_layout *layout,
-                          const struct function_range *adding, pid_t tid,
-                          const struct stack_areas *areas)
+/* Every program has several goroutines; a word of 1 is nothing special. */
+static bool may_be_list(const struct referred *slice)
 {
-    unsigned char code[CODE_BYTES_MAX];
-    size_t bytes = adding->end - adding->start;
-    bytes = bytes < sizeof code ? bytes : sizeof code;
-    if (!bytes || !module_read(go->module, adding->start, code, bytes))
-        return 0;
-    for (size_t at = 0; at < bytes; at++) {
-        for (unsigned way = 0; way < REFERENCE_WAYS; way++) {
-            uint64_t data;
-            if (reference_may_be_at(code + at, bytes - at, adding->start + at, way, &data) &&
-                data % sizeof(uint64_t) == 0 && module_has_memory(go->module, data) &&
-                (data < adding->start || data >= adding->end) &&
-                is_list(layout, data + go->bias, tid, areas))
-                return data + go->bias;
+    uint64_t first = slice->words[0], count = slice->words[1], room = slice->words[2];
+    return first && first <= ADDRESS_MAX && first % sizeof first == 0 && count > 1 &&
+           count <= room && room <= SLICE_ROOM_MAX;
+}
+
+static bool find_list(struct go *go, pid_t tid, const struct stack_areas *areas)
+{
+    struct references references;
+    read_references(go, tid, areas, &references);
+    for (size_t i = 0; i < references.count; i++) {
+        const struct referred *slice = &references.items[i];
+        if (!may_be_list(slice))
+            continue;
+        const struct go_place place = {go->layout, find_copy(&references, slice, slice->words[0]),
+                                       find_copy(&references, slice, slice->words[1])};
+        if (place.first && place.count && has_goroutines(go, slice, tid, areas)) {
+            go->place = place;
+            return true;
         }
     }
-    return 0;
+    return false;
+}
+
+void go_find_list(struct go *go, pid_t tid, const struct stack_areas *areas)
+{
+    bool may_find = go->layout && go->idle_count && !go->place.layout;
+    for (int i = 0; may_find && i < LIST_TRIES && !find_list(go, tid, areas); i++)
+        ;
 }
 
 /* Returns whether the module has a runtime. */
 static bool look_into(struct module *module, uint64_t bias, pid_t tid,
                       const struct stack_areas *areas, struct go *go)
 {
-    struct function_range adding = {0};
     if ((module->go.has_sections && !module->go.is_go) || !pclntab_open(&go->table, module))
         return false;
     go->module = module;
     go->bias = bias;
     go->minor = version_of(module);
-    const struct go_layout *layout = go_layout_of(go->minor);
-    if (!layout)
-        return true;
-    find_functions(go, &adding);
-    go->place.all = find_list(go, layout, &adding, tid, areas);
-    go->place.layout = go->place.all && go->idle_count ? layout : NULL;
+    go->layout = go_layout_of(go->minor);
+    if (go->layout)
+        find_functions(go);
+    go_find_list(go, tid, areas);
     return true;
 }
 

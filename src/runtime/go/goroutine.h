@@ -12,7 +12,9 @@
 /* Where a program's runtime is. */
 struct go_place {
     const struct go_layout *layout; /* NULL: it has none, or is not known */
-    uint64_t all;                   /* the address of allgs, a slice of pointers to struct g */
+    /* Of the pointers to all struct g: where the address of the first one is (allgptr), and their
+     * number (allglen). Read first, the number is not too large (atomicAllG in proc.go). */
+    uint64_t first, count;
 };
 
 /* How much of struct g is read. */

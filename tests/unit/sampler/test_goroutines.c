@@ -8,12 +8,19 @@
 static const struct go_layout *layout;
 static unsigned char goroutines[GOROUTINES][GOROUTINE_BYTES_MAX] __attribute__((aligned(8)));
 static uint64_t stacks[GOROUTINES][STACK_WORDS];
-static uint64_t pointers[GOROUTINES], all[3];
+static uint64_t pointers[GOROUTINES], first, count; /* as the runtime has them */
 static struct program program = {.references = 1000};
 
 static void put(size_t number, size_t offset, uint64_t value)
 {
     memcpy(goroutines[number] + offset, &value, sizeof value);
+}
+
+static void begin_anew(struct one_thread *world)
+{
+    goroutines_forget(&world->process.goroutines);
+    world->process.goroutines.place =
+        (struct go_place){layout, (uintptr_t)&first, (uintptr_t)&count};
 }
 
 static int begin(void **state)
@@ -30,11 +37,11 @@ static int begin(void **state)
         put(i, layout->g_id, 18 + i);
         goroutines[i][layout->g_status] = 4;
     }
-    all[0] = (uintptr_t)pointers;
-    all[1] = all[2] = GOROUTINES;
+    first = (uintptr_t)pointers;
+    count = GOROUTINES;
     world->sampler.clock.period_ns = 60000000000u; /* time for a whole pass */
     world->process.program = &program;
-    world->process.goroutines.place = (struct go_place){layout, (uintptr_t)all};
+    begin_anew(world);
     *state = world;
     return 0;
 }
@@ -114,8 +121,7 @@ static void test_wild_pointers(void **state)
     struct message message;
     for (size_t i = 0; i < sizeof wild / sizeof *wild; i++) {
         pointers[1] = wild[i];
-        goroutines_forget(&world->process.goroutines);
-        world->process.goroutines.place = (struct go_place){layout, (uintptr_t)all};
+        begin_anew(world);
         assert_true(read_news(world, &message));
         assert_int_equal(message.goroutines.news->count, GOROUTINES - 1);
         assert_true(message.goroutines.news->seen_ns > 0);
@@ -129,9 +135,8 @@ static void test_wild_lists(void **state)
     struct one_thread *world = *state;
     struct message message;
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
-        all[1] = lengths[i];
-        goroutines_forget(&world->process.goroutines);
-        world->process.goroutines.place = (struct go_place){layout, (uintptr_t)all};
+        count = lengths[i];
+        begin_anew(world);
         for (unsigned ticks = 0; ticks < 1000 && !world->process.goroutines.has_read_all; ticks++) {
             if (read_news(world, &message))
                 release(world, &message);
@@ -139,13 +144,12 @@ static void test_wild_lists(void **state)
         assert_true(world->process.goroutines.count <= GOROUTINES_MAX);
         assert_int_equal(world->process.goroutines.left_out, lengths[i] - GOROUTINES_MAX);
     }
-    all[0] = (uint64_t)1 << 62;
-    goroutines_forget(&world->process.goroutines);
-    world->process.goroutines.place = (struct go_place){layout, (uintptr_t)all};
+    first = (uint64_t)1 << 62;
+    begin_anew(world);
     assert_true(read_news(world, &message));
     assert_int_equal(message.goroutines.news->count, 0);
     release(world, &message);
-    world->process.goroutines.place.all = 16;
+    world->process.goroutines.place.first = 16;
     if (read_news(world, &message))
         release(world, &message);
 }
