@@ -1,7 +1,9 @@
 /* All goroutines are read in a pass, in the order of their addresses, as neighbours are read at
- * once. A pass may take several ticks: each goroutine then stands for the time since it was last
- * read. The stack of a parked goroutine is copied only when it has run since; and then what is
- * known of the goroutine is read again, as it may have gone on meanwhile. */
+ * once. That order is made in parts of LISTED_AT_ONCE, as a program may have a million: goroutines
+ * that were made together lie together. A pass may take several ticks: each goroutine then stands
+ * for the time since it was last read. The stack of a parked goroutine is copied only when it has
+ * run since; and then what is known of the goroutine is read again, as it may have gone on
+ * meanwhile. */
 #include "sampler/goroutines.h"
 #include "base/array.h"
 #include "base/clock.h"
@@ -25,7 +27,7 @@
     2048u /* it costs less to read what is between two goroutines than to read twice */
 #define NEWS_UNDER_WAY_MAX 8
 #define TOLD_EACH_NS 500000000u /* that all are where they were */
-#define POINTERS_AT_ONCE 4096
+#define LISTED_AT_ONCE 1024u
 #define ADDRESS_MAX ((uint64_t)1 << 47)
 
 static pid_t live_tid(const struct sampled_process *process)
@@ -47,42 +49,51 @@ static int add(struct sampled_goroutines *goroutines, uint64_t address)
         array_reserve(&goroutines->order, &goroutines->order_capacity, goroutines->count + 1))
         return -ENOMEM;
     goroutines->items[goroutines->count] =
-        (struct sampled_goroutine){.read_ns = goroutines->pass_ns};
+        (struct sampled_goroutine){.read_ns = goroutines->pass_before_ns};
     goroutines->order[goroutines->count] =
         (struct goroutine_address){address, (uint32_t)goroutines->count};
     goroutines->count++;
     return 0;
 }
 
-/* Adds those that are new: allgs only grows (allgadd in runtime/proc.go). */
+static void sort_from(struct sampled_goroutines *goroutines, size_t first)
+{
+    if (goroutines->count > first)
+        qsort(goroutines->order + first, goroutines->count - first, sizeof *goroutines->order,
+              compare_addresses);
+}
+
+/* Lists those that are new, as many as a tick has time for: allgs only grows (allgadd in
+ * runtime/proc.go). They come last in the order. */
 static int list(struct sampled_goroutines *goroutines, const struct sampled_process *process)
 {
-    uint64_t first, all, pointers[POINTERS_AT_ONCE];
-    size_t before = goroutines->count;
+    uint64_t first, pointers[LISTED_AT_ONCE];
+    size_t before = goroutines->count, room = LISTED_AT_ONCE - before % LISTED_AT_ONCE, got = 0;
+    size_t wanted = goroutines->end - before < room ? goroutines->end - before : room;
     pid_t tid = live_tid(process);
-    if (!memory_read_word(tid, &process->areas, goroutines->place.count, &all) ||
-        !memory_read_word(tid, &process->areas, goroutines->place.first, &first))
-        return 0;
-    uint64_t count = all < GOROUTINES_MAX ? all : GOROUTINES_MAX;
-    goroutines->left_out = all - count;
-    while (goroutines->count < count) {
-        uint64_t wanted = count - goroutines->count;
-        if (wanted > POINTERS_AT_ONCE)
-            wanted = POINTERS_AT_ONCE;
-        size_t got = memory_read(tid, &process->areas, first + goroutines->count * sizeof *pointers,
-                                 pointers, wanted * sizeof *pointers) /
-                     sizeof *pointers;
-        for (size_t i = 0; i < got; i++) {
-            int err = add(goroutines, pointers[i] < ADDRESS_MAX ? pointers[i] : 0);
-            if (err)
-                return err;
-        }
-        if (got < wanted)
-            break;
+    if (memory_read_word(tid, &process->areas, goroutines->place.first, &first))
+        got = memory_read(tid, &process->areas, first + before * sizeof *pointers, pointers,
+                          wanted * sizeof *pointers) /
+              sizeof *pointers;
+    for (size_t i = 0; i < got; i++) {
+        int err = add(goroutines, pointers[i] < ADDRESS_MAX ? pointers[i] : 0);
+        if (err)
+            return err;
     }
-    if (goroutines->count > before)
-        qsort(goroutines->order, goroutines->count, sizeof *goroutines->order, compare_addresses);
+    sort_from(goroutines, before);
+    if (got < wanted)
+        goroutines->end = goroutines->count;
     return 0;
+}
+
+/* Few may have been added each time: sorts them into the others of the last part of the order. */
+static void sort_last_part(struct sampled_goroutines *goroutines)
+{
+    size_t listed = goroutines->count - goroutines->count_before;
+    size_t part = goroutines->count % LISTED_AT_ONCE;
+    if (listed && listed < part)
+        sort_from(goroutines, goroutines->count - part);
+    goroutines->count_before = goroutines->count;
 }
 
 /* ---- What is told ---- */
@@ -290,16 +301,27 @@ static int read_next(struct sampler *sampler, struct sampled_process *process)
 static int begin_pass(struct sampler *sampler, struct sampled_process *process)
 {
     struct sampled_goroutines *goroutines = &process->goroutines;
+    uint64_t count;
     if (!goroutines->room)
         goroutines->room = malloc(ROOM_BYTES);
     if (!goroutines->room)
         return -ENOMEM;
-    int err = list(goroutines, process);
+    sort_last_part(goroutines);
+    if (memory_read_word(live_tid(process), &process->areas, goroutines->place.count, &count)) {
+        goroutines->end = count < GOROUTINES_MAX ? count : GOROUTINES_MAX;
+        goroutines->left_out = count - goroutines->end;
+    }
+    goroutines->pass_before_ns = goroutines->pass_ns;
     goroutines->pass_ns = clock_now_ns(&sampler->clock);
     goroutines->next = 0;
     goroutines->unreadable = 0;
-    goroutines->is_reading = !err;
-    return err;
+    goroutines->is_reading = true;
+    return 0;
+}
+
+static bool is_over(const struct sampled_goroutines *goroutines)
+{
+    return goroutines->next >= goroutines->count && goroutines->count >= goroutines->end;
 }
 
 static int tell_seen(struct sampler *sampler, struct sampled_process *process, uint64_t seen_ns)
@@ -336,12 +358,14 @@ static int read_until(struct sampler *sampler, struct sampled_process *process, 
 {
     struct sampled_goroutines *goroutines = &process->goroutines;
     int err = goroutines->is_reading ? 0 : begin_pass(sampler, process);
-    while (!err && goroutines->next < goroutines->count) {
-        err = is_behind(sampler) ? -EAGAIN : read_next(sampler, process);
+    while (!err && !is_over(goroutines)) {
+        err = is_behind(sampler)                     ? -EAGAIN
+              : goroutines->next < goroutines->count ? read_next(sampler, process)
+                                                     : list(goroutines, process);
         if (!err && monotonic_ns() >= until_ns)
             break;
     }
-    if (!err && goroutines->next >= goroutines->count)
+    if (!err && is_over(goroutines))
         return end_pass(sampler, process);
     int send_err = send(sampler, process);
     return err ? err : send_err;

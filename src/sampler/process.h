@@ -78,14 +78,17 @@ struct sampled_goroutines {
     struct go_place place;
     struct sampled_goroutine *items; /* by number, as in allgs */
     size_t count, capacity;
-    struct goroutine_address *order; /* by address */
+    struct goroutine_address *order; /* by address, in parts */
     size_t order_capacity;
-    bool is_reading;   /* a pass is under way, and */
-    size_t next;       /* continues there in the order */
-    uint64_t pass_ns;  /* CLOCK_MONOTONIC: when that pass, or the last, began */
-    uint64_t told_ns;  /* the worker knows that they have not moved up to then */
-    bool has_read_all; /* a pass has ended */
-    uint64_t left_out; /* goroutines beyond GOROUTINES_MAX */
+    bool is_reading;         /* a pass is under way, */
+    size_t next;             /* continues there in the order, */
+    size_t end;              /* and lists further ones up to this number */
+    size_t count_before;     /* when the last part of the order was sorted */
+    uint64_t pass_ns;        /* CLOCK_MONOTONIC: when that pass, or the last, began */
+    uint64_t pass_before_ns; /* and the one before */
+    uint64_t told_ns;        /* the worker knows that they have not moved up to then */
+    bool has_read_all;       /* a pass has ended */
+    uint64_t left_out;       /* goroutines beyond GOROUTINES_MAX */
     uint64_t unreadable, unreadable_before; /* or without sense: of this pass, and the last */
     unsigned char *room;
     struct goroutine_news *news; /* not sent yet; NULL: none */

@@ -154,6 +154,65 @@ static void test_wild_lists(void **state)
         release(world, &message);
 }
 
+#define LISTED_IN_A_TICK 1024
+
+/* A tick has no time for a list of a million. */
+static void test_a_tick_lists_a_part(void **state)
+{
+    struct one_thread *world = *state;
+    const struct sampled_goroutines *known = &world->process.goroutines;
+    uint64_t *nowhere = malloc(GOROUTINES_MAX * sizeof *nowhere);
+    struct message message;
+    size_t ticks = 0;
+    assert_non_null(nowhere);
+    for (size_t i = 0; i < GOROUTINES_MAX; i++)
+        nowhere[i] = 8;
+    first = (uintptr_t)nowhere;
+    count = GOROUTINES_MAX;
+    world->sampler.clock.period_ns = 0;
+    while (!known->has_read_all) {
+        size_t before = known->count;
+        if (read_news(world, &message))
+            release(world, &message);
+        assert_true(known->count - before <= LISTED_IN_A_TICK);
+        assert_true(++ticks < 10 * GOROUTINES_MAX / LISTED_IN_A_TICK);
+    }
+    assert_int_equal(known->count, GOROUTINES_MAX);
+    free(nowhere);
+}
+
+#define MANY 3000
+
+/* In any order, some before the first pass and some after it. */
+static void test_each_of_many_is_told_once(void **state)
+{
+    static const size_t counts[] = {1500, 1501, 1700, 2900, MANY};
+    static unsigned char many[MANY][GOROUTINE_BYTES_MAX] __attribute__((aligned(8)));
+    static uint64_t shuffled[MANY];
+    static unsigned told[MANY];
+    struct one_thread *world = *state;
+    struct message message;
+    for (size_t i = 0; i < MANY; i++) {
+        memcpy(many[i], goroutines[0], sizeof many[i]);
+        shuffled[i] = (uintptr_t)many[i * 7 % MANY];
+    }
+    first = (uintptr_t)shuffled;
+    for (size_t pass = 0; pass < sizeof counts / sizeof *counts; pass++) {
+        count = counts[pass];
+        assert_true(read_news(world, &message));
+        do {
+            for (size_t i = 0; i < message.goroutines.news->count; i++) {
+                const struct goroutine_seen *seen = &message.goroutines.news->items[i];
+                assert_int_equal(seen->address, shuffled[seen->number]);
+                told[seen->number]++;
+            }
+            release(world, &message);
+        } while (channel_receive(world->sampler.channel, false, &message));
+        for (size_t i = 0; i < MANY; i++)
+            assert_int_equal(told[i], i < count);
+    }
+}
+
 /* A stack that is not there, and one that is longer than is copied. */
 static void test_wild_stacks(void **state)
 {
@@ -188,6 +247,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_changes_are_told, begin, end),
         cmocka_unit_test_setup_teardown(test_wild_pointers, begin, end),
         cmocka_unit_test_setup_teardown(test_wild_lists, begin, end),
+        cmocka_unit_test_setup_teardown(test_a_tick_lists_a_part, begin, end),
+        cmocka_unit_test_setup_teardown(test_each_of_many_is_told_once, begin, end),
         cmocka_unit_test_setup_teardown(test_wild_stacks, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
