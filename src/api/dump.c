@@ -16,10 +16,10 @@ int fgprof_recorder_dump(fgprof_recorder *recorder, fgprof_dump **ret_dump)
     recorder->options.sampler.is_dump = true;
     recorder->options.sampler.objects.kinds[OBJECT_THREAD] = true;
     recorder->waits = &dump->waits;
-    recorder->goroutines = &dump->goroutine_list;
+    recorder->tasks = &dump->listed;
     int err = fgprof_recorder_run(recorder, &dump->profile);
     recorder->waits = NULL;
-    recorder->goroutines = NULL;
+    recorder->tasks = NULL;
     if (!err)
         err = dump->profile->summary.error;
     if (!err) {
@@ -42,7 +42,7 @@ int fgprof_dump_write(const fgprof_dump *dump, enum fgprof_dump_format format, i
 
 size_t fgprof_dump_threads(const fgprof_dump *dump)
 {
-    return dump->thread_count + dump->goroutine_count;
+    return dump->thread_count + dump->task_count;
 }
 
 size_t fgprof_dump_deadlocks(const fgprof_dump *dump)

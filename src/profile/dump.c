@@ -71,21 +71,21 @@ static int add_threads(struct fgprof_dump *dump)
     return 0;
 }
 
-#define IS_TASK (1u << 31)
+#define IS_ASYNCIO (1u << 31)
 
-static uint64_t goroutine_key(uint32_t pid, uint64_t id, bool is_task)
+static uint64_t task_key(uint32_t pid, uint64_t id, bool is_task)
 {
-    return (uint64_t)pid << 32 | (is_task ? IS_TASK : 0) | ((uint32_t)id & ~IS_TASK);
+    return (uint64_t)pid << 32 | (is_task ? IS_ASYNCIO : 0) | ((uint32_t)id & ~IS_ASYNCIO);
 }
 
-static int add_goroutines(struct fgprof_dump *dump)
+static int add_tasks(struct fgprof_dump *dump)
 {
     const struct fgprof_profile *profile = dump->profile;
-    struct goroutine_list *list = &dump->goroutine_list;
+    struct runtime_tasks *all = &dump->listed;
     size_t count = 0;
     struct sample_of_thread *samples = calloc(profile->sample_count + 1, sizeof *samples);
-    dump->goroutines = calloc(list->count + 1, sizeof *dump->goroutines);
-    if (!samples || !dump->goroutines) {
+    dump->tasks = calloc(all->count + 1, sizeof *dump->tasks);
+    if (!samples || !dump->tasks) {
         free(samples);
         return -ENOMEM;
     }
@@ -95,18 +95,18 @@ static int add_goroutines(struct fgprof_dump *dump)
             continue;
         uint32_t pid = profile->processes[sample->process].pid;
         samples[count++] =
-            (struct sample_of_thread){goroutine_key(pid, sample->tid, sample->is_task), sample};
+            (struct sample_of_thread){task_key(pid, sample->tid, sample->is_task), sample};
     }
     qsort(samples, count, sizeof *samples, compare_samples);
-    goroutine_list_sort(list);
-    for (size_t i = 0; i < list->count; i++) {
-        const struct listed_goroutine *listed = &list->items[i];
-        uint64_t key = goroutine_key((uint32_t)listed->process_id, listed->id, listed->name);
+    runtime_tasks_sort(all);
+    for (size_t i = 0; i < all->count; i++) {
+        const struct runtime_task *listed = &all->items[i];
+        uint64_t key = task_key((uint32_t)listed->process_id, listed->id, listed->name);
         const struct sample_of_thread *found =
             listed->is_parked ? FIND_SORTED(samples, count, tid, key) : NULL;
         if (found || !listed->is_parked)
-            dump->goroutines[dump->goroutine_count++] =
-                (struct dump_goroutine){listed, found ? found->sample : NULL};
+            dump->tasks[dump->task_count++] =
+                (struct dump_task){listed, found ? found->sample : NULL};
     }
     free(samples);
     return 0;
@@ -133,13 +133,13 @@ static int compare_waiters(const void *a, const void *b)
 static int find_waiters(struct fgprof_dump *dump)
 {
     size_t count = 0;
-    for (size_t i = 0; i < dump->goroutine_count; i++)
-        count += count_addresses(&dump->goroutines[i].listed->wait);
+    for (size_t i = 0; i < dump->task_count; i++)
+        count += count_addresses(&dump->tasks[i].listed->wait);
     dump->waiters = calloc(count + 1, sizeof *dump->waiters);
     if (!dump->waiters)
         return -ENOMEM;
-    for (size_t i = 0; i < dump->goroutine_count; i++) {
-        const struct listed_goroutine *listed = dump->goroutines[i].listed;
+    for (size_t i = 0; i < dump->task_count; i++) {
+        const struct runtime_task *listed = dump->tasks[i].listed;
         for (size_t j = 0; j < count_addresses(&listed->wait); j++)
             dump->waiters[dump->waiter_count++] =
                 (struct dump_waiter){listed->process_id, listed->wait.addresses[j]};
@@ -247,7 +247,7 @@ int dump_complete(struct fgprof_dump *dump)
 {
     int err = add_threads(dump);
     if (!err)
-        err = add_goroutines(dump);
+        err = add_tasks(dump);
     if (!err)
         err = find_waiters(dump);
     if (err)
@@ -269,9 +269,9 @@ void dump_free(struct fgprof_dump *dump)
     if (!dump)
         return;
     free(dump->threads);
-    free(dump->goroutines);
+    free(dump->tasks);
     free(dump->waiters);
-    goroutine_list_free(&dump->goroutine_list);
+    runtime_tasks_free(&dump->listed);
     wait_list_free(&dump->waits);
     profile_free(dump->profile);
     free(dump);

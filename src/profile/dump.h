@@ -5,7 +5,7 @@
 #include "profile/profile.h"
 #include "wait/facts.h"
 #include "wait/lock.h"
-#include "worker/goroutine_list.h"
+#include "worker/runtime_tasks.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -22,8 +22,8 @@ struct dump_thread {
     size_t deadlock;     /* the deadlock that it is in, numbered from 1; 0: none */
 };
 
-struct dump_goroutine { /* or a task */
-    const struct listed_goroutine *listed;
+struct dump_task { /* a goroutine, or a task of asyncio */
+    const struct runtime_task *listed;
     const struct profile_sample *sample; /* NULL: it is on a thread */
 };
 
@@ -42,9 +42,9 @@ struct fgprof_dump {
     struct dump_thread *threads; /* by process, then by id */
     size_t thread_count;
     size_t deadlock_count;
-    struct goroutine_list goroutine_list;
-    struct dump_goroutine *goroutines; /* by process, then by id */
-    size_t goroutine_count;
+    struct runtime_tasks listed;
+    struct dump_task *tasks; /* by process: goroutines by id, then tasks of asyncio by id */
+    size_t task_count;
     struct dump_waiter *waiters; /* by process, then by address */
     size_t waiter_count;
     bool leaves_out_threads; /* which have no goroutine */

@@ -360,13 +360,13 @@ int recorder_sample(struct fgprof_recorder *recorder)
         .keeps_native_frames = options->keeps_native_frames,
         .has_goroutines = !options->sampler.has_no_goroutines &&
                           thread_choice_is_all(&options->sampler.choice) && !options->slow_key,
-        .has_tasks = recorder->goroutines ||
+        .has_tasks = recorder->tasks ||
                      (options->sampler.has_tasks &&
                       thread_choice_is_all(&options->sampler.choice) && !options->slow_key),
         .tells_threads_apart = options->threads == FGPROF_THREADS_BY_ID || options->drops_idle,
         .lookups = lookup_reader_lookups(recorder->lookups),
         .waits = recorder->waits,
-        .goroutines = recorder->goroutines,
+        .tasks = recorder->tasks,
         .bytes_max = options->keep_bytes,
         .checkpoint = options->keep_ns ? keep_checkpoint : NULL,
         .crowded = keep_less,

@@ -17,11 +17,11 @@
 struct fgprof_recorder {
     struct fgprof_options options;
     struct channel *channel;
-    struct sampler sampler;            /* belongs to the sampling thread while that runs */
-    struct results results;            /* belong to the worker while it runs */
-    struct worker *worker;             /* NULL until the recorder runs */
-    struct wait_list *waits;           /* for a dump: what threads wait for; else NULL */
-    struct goroutine_list *goroutines; /* the same, its goroutines */
+    struct sampler sampler;      /* belongs to the sampling thread while that runs */
+    struct results results;      /* belong to the worker while it runs */
+    struct worker *worker;       /* NULL until the recorder runs */
+    struct wait_list *waits;     /* for a dump: what threads wait for; else NULL */
+    struct runtime_tasks *tasks; /* the same, its goroutines and tasks of asyncio */
     struct checkpoints *checkpoints;
     int error; /* the first one that ended sampling early */
     bool has_run;

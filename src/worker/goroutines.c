@@ -304,7 +304,7 @@ static int list(struct program_goroutines *goroutines, const struct goroutine_me
 {
     const struct goroutine *goroutine = &seen->goroutine;
     uint64_t thread, now_ns = seen->at_ns, since_ns = (uint64_t)goroutine->waits_since;
-    struct listed_goroutine listed = {
+    struct runtime_task listed = {
         .process_id = maps->space->pid,
         .id = goroutine->id,
         .parent = goroutine->parent,
@@ -321,7 +321,7 @@ static int list(struct program_goroutines *goroutines, const struct goroutine_me
                          &thread) &&
         thread <= INT_MAX)
         listed.tid = (pid_t)thread;
-    int err = goroutine_list_add(means->list, &listed);
+    int err = runtime_tasks_add(means->list, &listed);
     if (err)
         free(listed.creator);
     return err;

@@ -6,9 +6,9 @@
 #include "runtime/go/find.h"
 #include "sampler/channel.h"
 #include "unwind/unwind.h"
-#include "worker/goroutine_list.h"
 #include "worker/peer_waits.h"
 #include "worker/program_maps.h"
+#include "worker/runtime_tasks.h"
 
 struct counted_goroutine {
     uint32_t sample_plus_1; /* in the stack table: where it is parked; 0: it is not */
@@ -46,7 +46,7 @@ struct goroutine_means {
     size_t max_depth;
     bool are_told_apart; /* by their ids */
     struct peer_waits *peers;
-    struct goroutine_list *list; /* of a dump, in which each is counted once; else NULL */
+    struct runtime_tasks *list; /* of a dump, in which each is counted once; else NULL */
 };
 
 struct goroutine_batch {

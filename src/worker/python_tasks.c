@@ -140,16 +140,16 @@ static int list(const struct task_reading *reading, const struct python_task *ta
     bool is_made_up;
     python_task_name(&reading->tasks->place, &reading->memory, task, name, &is_made_up);
     python_task_awaited_by(&reading->tasks->place, &reading->memory, task, awaited_by);
-    struct listed_goroutine listed = {.process_id = reading->space->pid,
-                                      .id = number,
-                                      .is_parked = is_parked,
-                                      .name = strdup(name),
-                                      .awaited_by = *awaited_by ? strdup(awaited_by) : NULL};
+    struct runtime_task listed = {.process_id = reading->space->pid,
+                                  .id = number,
+                                  .is_parked = is_parked,
+                                  .name = strdup(name),
+                                  .awaited_by = *awaited_by ? strdup(awaited_by) : NULL};
     int err = listed.name && (listed.awaited_by || !*awaited_by)
-                  ? goroutine_list_add(reading->means->list, &listed)
+                  ? runtime_tasks_add(reading->means->list, &listed)
                   : -ENOMEM;
     if (err)
-        listed_goroutine_clear(&listed);
+        runtime_task_clear(&listed);
     return err;
 }
 

@@ -7,8 +7,8 @@
 #define FGPROF_WORKER_PYTHON_TASKS_H
 
 #include "runtime/python/tasks.h"
-#include "worker/goroutine_list.h"
 #include "worker/python.h"
+#include "worker/runtime_tasks.h"
 
 /* Zeroed at first. */
 struct program_tasks {
@@ -29,8 +29,8 @@ struct program_tasks {
 struct task_means {
     struct results *results;
     uint64_t period_ns;
-    bool are_named;              /* also those whose names asyncio made */
-    struct goroutine_list *list; /* of a dump, in which each is counted once; else NULL */
+    bool are_named;             /* also those whose names asyncio made */
+    struct runtime_tasks *list; /* of a dump, in which each is counted once; else NULL */
 };
 
 /* When tasks are to be read. */

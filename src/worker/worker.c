@@ -92,11 +92,11 @@ int worker_new(const struct worker_options *options, struct channel *channel,
                                                   .period_ns = options->period_ns,
                                                   .max_depth = options->max_depth,
                                                   .peers = &worker->owners.peers,
-                                                  .list = options->goroutines,
+                                                  .list = options->tasks,
                                                   .are_told_apart = options->tells_threads_apart};
     worker->tasks = (struct task_means){.results = results,
                                         .period_ns = options->period_ns,
-                                        .list = options->goroutines,
+                                        .list = options->tasks,
                                         .are_named = options->tells_threads_apart};
     *ret_worker = worker;
     return 0;

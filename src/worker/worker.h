@@ -5,8 +5,8 @@
 
 #include "sampler/channel.h"
 #include "wait/facts.h"
-#include "worker/goroutine_list.h"
 #include "worker/kept_memory.h"
+#include "worker/runtime_tasks.h"
 #include "worker/spans.h"
 
 /* Called in the worker's thread for MESSAGE_COPY: `results` may be read during the call. */
@@ -49,9 +49,9 @@ struct worker_options {
     bool has_tasks;      /* those of asyncio are counted */
     bool tells_threads_apart; /* each thread has samples of its own; notes those that never moved */
     struct span_options spans;
-    struct lookups *lookups;           /* see unwinder_new; must outlive the worker */
-    struct wait_list *waits;           /* for a dump: receives what threads wait for; else NULL */
-    struct goroutine_list *goroutines; /* the same, of its goroutines and tasks */
+    struct lookups *lookups;     /* see unwinder_new; must outlive the worker */
+    struct wait_list *waits;     /* for a dump: receives what threads wait for; else NULL */
+    struct runtime_tasks *tasks; /* the same, of its goroutines and tasks */
     /* What stacks, timelines and checkpoints may take; SIZE_MAX: no limit. Without checkpoints: all
      * that is kept, and beyond it what has ended is joined. */
     size_t bytes_max;

@@ -183,12 +183,11 @@ void dump_append_state(struct buffer *buffer, const struct fgprof_dump *dump,
         buffer_puts(buffer, ", paused");
 }
 
-const char *dump_goroutine_state(const struct fgprof_dump *dump,
-                                 const struct dump_goroutine *goroutine)
+const char *dump_task_state(const struct fgprof_dump *dump, const struct dump_task *task)
 {
-    const struct profile_sample *sample = goroutine->sample;
+    const struct profile_sample *sample = task->sample;
     if (!sample)
-        return goroutine->listed->is_in_call ? "syscall" : "running";
+        return task->listed->is_in_call ? "syscall" : "running";
     const char *reason = strings_get(&dump->profile->strings, sample->syscall_name);
     return *reason ? reason : sample->state == THREAD_RUNNABLE ? "runnable" : "waiting";
 }

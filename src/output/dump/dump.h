@@ -27,9 +27,8 @@ void dump_resource_name(const struct fgprof_dump *dump, const struct dump_thread
 void dump_append_state(struct buffer *buffer, const struct fgprof_dump *dump,
                        const struct dump_thread *thread, bool has_addresses);
 
-/* The goroutine's state in Go's words, like "chan receive", "running" or "syscall". */
-const char *dump_goroutine_state(const struct fgprof_dump *dump,
-                                 const struct dump_goroutine *goroutine);
+/* Its state: of a goroutine in Go's words, like "chan receive", "running" or "syscall". */
+const char *dump_task_state(const struct fgprof_dump *dump, const struct dump_task *task);
 
 /* Appends `before` and the thread's creator or start, like "made by main/1235 in start_pool" or
  * "began in worker"; nothing if that is not known, or if its stack shows where it began. */

@@ -169,7 +169,7 @@ static void put_thread(struct json *json, const struct fgprof_dump *dump,
 }
 
 static void put_goroutine_wait(struct json *json, const struct fgprof_dump *dump,
-                               const struct dump_goroutine *goroutine)
+                               const struct dump_task *goroutine)
 {
     const struct strings *strings = &dump->profile->strings;
     const struct profile_wait *wait = sample_wait(dump->profile, goroutine->sample);
@@ -193,7 +193,7 @@ static void put_goroutine_wait(struct json *json, const struct fgprof_dump *dump
 }
 
 static void put_task(struct json *json, const struct fgprof_dump *dump,
-                     const struct dump_goroutine *task)
+                     const struct dump_task *task)
 {
     const struct fgprof_profile *profile = dump->profile;
     struct frame_walk walk = {0};
@@ -202,7 +202,7 @@ static void put_task(struct json *json, const struct fgprof_dump *dump,
     json_begin(json, NULL, '{');
     json_number(json, "pid", (uint64_t)task->listed->process_id);
     json_string(json, "name", task->listed->name);
-    json_string(json, "state", dump_goroutine_state(dump, task));
+    json_string(json, "state", dump_task_state(dump, task));
     if (task->listed->awaited_by)
         json_string(json, "awaited_by", task->listed->awaited_by);
     json_begin(json, "frames", '[');
@@ -214,17 +214,17 @@ static void put_task(struct json *json, const struct fgprof_dump *dump,
 }
 
 static void put_goroutine(struct json *json, const struct fgprof_dump *dump,
-                          const struct dump_goroutine *goroutine)
+                          const struct dump_task *goroutine)
 {
     const struct fgprof_profile *profile = dump->profile;
-    const struct listed_goroutine *listed = goroutine->listed;
+    const struct runtime_task *listed = goroutine->listed;
     struct frame_walk walk = {0};
     struct profile_frame frame;
     json_break_line(json);
     json_begin(json, NULL, '{');
     json_number(json, "pid", (uint64_t)listed->process_id);
     json_number(json, "goroutine", listed->id);
-    json_string(json, "state", dump_goroutine_state(dump, goroutine));
+    json_string(json, "state", dump_task_state(dump, goroutine));
     if (listed->waits_ns)
         json_number(json, "waits_ns", listed->waits_ns);
     if (goroutine->sample)
@@ -268,8 +268,8 @@ static void put_all_of(struct json *json, const struct fgprof_dump *dump, const 
                        bool are_tasks)
 {
     bool has_begun = false;
-    for (size_t i = 0; i < dump->goroutine_count && !json->sink->error; i++) {
-        const struct dump_goroutine *item = &dump->goroutines[i];
+    for (size_t i = 0; i < dump->task_count && !json->sink->error; i++) {
+        const struct dump_task *item = &dump->tasks[i];
         if (!item->listed->name != !are_tasks)
             continue;
         if (!has_begun)

@@ -92,26 +92,21 @@ static void put_thread(struct sink *sink, const struct fgprof_dump *dump,
 }
 
 /* Like: task "Task-3" [waiting] */
-static void append_task(struct buffer *buffer, const struct fgprof_dump *dump,
-                        const struct dump_goroutine *task)
+static void append_asyncio_task(struct buffer *buffer, const struct fgprof_dump *dump,
+                                const struct dump_task *task)
 {
     buffer_puts(buffer, "task \"");
     name_append(buffer, task->listed->name);
-    buffer_print(buffer, "\" [%s]", dump_goroutine_state(dump, task));
+    buffer_print(buffer, "\" [%s]", dump_task_state(dump, task));
 }
 
 /* Like: goroutine 18 [chan receive, 3 minutes] */
 static void append_goroutine(struct buffer *buffer, const struct fgprof_dump *dump,
-                             const struct dump_goroutine *goroutine)
+                             const struct dump_task *goroutine)
 {
-    const struct listed_goroutine *listed = goroutine->listed;
+    const struct runtime_task *listed = goroutine->listed;
     uint64_t minutes = listed->waits_ns / 60000000000u;
-    if (listed->name) {
-        append_task(buffer, dump, goroutine);
-        return;
-    }
-    buffer_print(buffer, "goroutine %" PRIu64 " [%s", listed->id,
-                 dump_goroutine_state(dump, goroutine));
+    buffer_print(buffer, "goroutine %" PRIu64 " [%s", listed->id, dump_task_state(dump, goroutine));
     if (goroutine->sample && minutes)
         buffer_print(buffer, ", %" PRIu64 " minutes", minutes);
     if (listed->tid)
@@ -119,8 +114,17 @@ static void append_goroutine(struct buffer *buffer, const struct fgprof_dump *du
     buffer_puts(buffer, listed->is_locked ? ", locked to thread]" : "]");
 }
 
+static void append_task(struct buffer *buffer, const struct fgprof_dump *dump,
+                        const struct dump_task *task)
+{
+    if (task->listed->name)
+        append_asyncio_task(buffer, dump, task);
+    else
+        append_goroutine(buffer, dump, task);
+}
+
 static void append_others(struct buffer *buffer, const struct fgprof_dump *dump,
-                          const struct listed_goroutine *listed, uint64_t address)
+                          const struct runtime_task *listed, uint64_t address)
 {
     size_t count = dump_count_waiters(dump, listed->process_id, address);
     if (count > 1)
@@ -130,7 +134,7 @@ static void append_others(struct buffer *buffer, const struct fgprof_dump *dump,
 
 /* One of several channels. */
 static void append_channels(struct buffer *buffer, const struct fgprof_dump *dump,
-                            const struct listed_goroutine *listed)
+                            const struct runtime_task *listed)
 {
     uint32_t count = listed->wait.count;
     buffer_print(buffer, "waits for one of %" PRIu32 " channels:", count);
@@ -144,9 +148,9 @@ static void append_channels(struct buffer *buffer, const struct fgprof_dump *dum
 
 /* Like: waits for mutex main.table, as 3 others do */
 static void append_goroutine_wait(struct buffer *buffer, const struct fgprof_dump *dump,
-                                  const struct dump_goroutine *goroutine)
+                                  const struct dump_task *goroutine)
 {
-    const struct listed_goroutine *listed = goroutine->listed;
+    const struct runtime_task *listed = goroutine->listed;
     const struct profile_wait *wait =
         goroutine->sample ? sample_wait(dump->profile, goroutine->sample) : NULL;
     if (goroutine->sample && listed->wait.count > 1) {
@@ -168,10 +172,10 @@ static void append_goroutine_wait(struct buffer *buffer, const struct fgprof_dum
     buffer_puts(buffer, "\n");
 }
 
-static void append_creator(struct buffer *buffer, const struct dump_goroutine *goroutine,
-                           const char *before)
+/* What began it, or waits for it. */
+static void append_origin(struct buffer *buffer, const struct dump_task *task, const char *before)
 {
-    const struct listed_goroutine *listed = goroutine->listed;
+    const struct runtime_task *listed = task->listed;
     if (listed->awaited_by) {
         buffer_print(buffer, "%sawaited by ", before);
         name_append(buffer, listed->awaited_by);
@@ -184,18 +188,18 @@ static void append_creator(struct buffer *buffer, const struct dump_goroutine *g
         buffer_print(buffer, " in goroutine %" PRIu64, listed->parent);
 }
 
-static void put_goroutine(struct sink *sink, const struct fgprof_dump *dump,
-                          const struct dump_goroutine *goroutine, bool has_addresses)
+static void put_task(struct sink *sink, const struct fgprof_dump *dump,
+                     const struct dump_task *task, bool has_addresses)
 {
     struct buffer buffer = {0};
-    append_goroutine(&buffer, dump, goroutine);
-    buffer_puts(&buffer, goroutine->sample ? ":\n" : "\n");
-    append_goroutine_wait(&buffer, dump, goroutine);
-    if (goroutine->sample)
-        append_frames(&buffer, dump->profile, &dump->profile->stacks[goroutine->sample->stack],
+    append_task(&buffer, dump, task);
+    buffer_puts(&buffer, task->sample ? ":\n" : "\n");
+    append_goroutine_wait(&buffer, dump, task);
+    if (task->sample)
+        append_frames(&buffer, dump->profile, &dump->profile->stacks[task->sample->stack],
                       has_addresses);
     size_t end = buffer.length;
-    append_creator(&buffer, goroutine, "");
+    append_origin(&buffer, task, "");
     buffer_puts(&buffer, buffer.length > end ? "\n\n" : "\n");
     sink_put(sink, &buffer);
 }
@@ -209,14 +213,14 @@ static size_t count_threads(const struct fgprof_dump *dump, size_t at, pid_t pro
     return end - at;
 }
 
-/* The same of goroutines, or of the tasks that follow them. */
-static size_t count_goroutines(const struct fgprof_dump *dump, size_t at, pid_t process_id,
-                               bool are_tasks)
+/* The same of goroutines, or of the tasks of asyncio that follow them. */
+static size_t count_tasks(const struct fgprof_dump *dump, size_t at, pid_t process_id,
+                          bool are_asyncio)
 {
-    const struct dump_goroutine *items = dump->goroutines;
+    const struct dump_task *items = dump->tasks;
     size_t end = at;
-    while (end < dump->goroutine_count && items[end].listed->process_id == process_id &&
-           !items[end].listed->name == !are_tasks)
+    while (end < dump->task_count && items[end].listed->process_id == process_id &&
+           !items[end].listed->name == !are_asyncio)
         end++;
     return end - at;
 }
@@ -238,19 +242,18 @@ static void put_threads(const struct fgprof_dump *dump, struct sink *sink, bool 
 {
     size_t i = 0, j = 0;
     dump_put_deadlocks(sink, dump, "");
-    while ((i < dump->thread_count || j < dump->goroutine_count) && !sink->error) {
+    while ((i < dump->thread_count || j < dump->task_count) && !sink->error) {
         pid_t of_thread = i < dump->thread_count ? dump->threads[i].facts->process_id : INT_MAX;
-        pid_t of_goroutine =
-            j < dump->goroutine_count ? dump->goroutines[j].listed->process_id : INT_MAX;
-        pid_t process_id = of_thread < of_goroutine ? of_thread : of_goroutine;
+        pid_t of_task = j < dump->task_count ? dump->tasks[j].listed->process_id : INT_MAX;
+        pid_t process_id = of_thread < of_task ? of_thread : of_task;
         size_t threads = count_threads(dump, i, process_id);
-        size_t goroutines = count_goroutines(dump, j, process_id, false);
-        size_t tasks = count_goroutines(dump, j + goroutines, process_id, true);
+        size_t goroutines = count_tasks(dump, j, process_id, false);
+        size_t tasks = count_tasks(dump, j + goroutines, process_id, true);
         put_process(sink, dump, process_id, threads, goroutines, tasks);
         for (; threads && !sink->error; threads--)
             put_thread(sink, dump, &dump->threads[i++], has_addresses);
         for (goroutines += tasks; goroutines && !sink->error; goroutines--)
-            put_goroutine(sink, dump, &dump->goroutines[j++], has_addresses);
+            put_task(sink, dump, &dump->tasks[j++], has_addresses);
     }
 }
 
@@ -264,11 +267,11 @@ void output_dump_addresses(const struct fgprof_dump *dump, struct sink *sink)
     put_threads(dump, sink, true);
 }
 
-/* One of a thread and a goroutine, whose stack is known. */
+/* Either a thread, or a task whose stack is known. */
 struct member {
     uint32_t stack;
     const struct dump_thread *thread;
-    const struct dump_goroutine *goroutine;
+    const struct dump_task *task;
 };
 
 /* Members with the same stack are neighbours. */
@@ -284,7 +287,7 @@ static int compare_members(const void *a, const void *b)
         return left->stack < right->stack ? -1 : 1;
     if (left->thread != right->thread)
         return (left->thread > right->thread) - (left->thread < right->thread);
-    return (left->goroutine > right->goroutine) - (left->goroutine < right->goroutine);
+    return (left->task > right->task) - (left->task < right->task);
 }
 
 static int compare_groups(const void *a, const void *b)
@@ -300,10 +303,10 @@ static size_t find_members(const struct fgprof_dump *dump, struct member *member
     size_t count = 0;
     for (size_t i = 0; i < dump->thread_count; i++)
         members[count++] = (struct member){dump->threads[i].sample->stack, &dump->threads[i], NULL};
-    for (size_t i = 0; i < dump->goroutine_count; i++) {
-        const struct dump_goroutine *goroutine = &dump->goroutines[i];
-        if (goroutine->sample)
-            members[count++] = (struct member){goroutine->sample->stack, NULL, goroutine};
+    for (size_t i = 0; i < dump->task_count; i++) {
+        const struct dump_task *task = &dump->tasks[i];
+        if (task->sample)
+            members[count++] = (struct member){task->sample->stack, NULL, task};
     }
     qsort(members, count, sizeof *members, compare_members);
     return count;
@@ -328,8 +331,8 @@ static void append_member(struct buffer *buffer, const struct fgprof_dump *dump,
         append_thread(buffer, dump, member->thread, false);
         dump_append_birth(buffer, dump, member->thread, ", ");
     } else {
-        append_goroutine(buffer, dump, member->goroutine);
-        append_creator(buffer, member->goroutine, ", ");
+        append_task(buffer, dump, member->task);
+        append_origin(buffer, member->task, ", ");
     }
 }
 
@@ -356,7 +359,7 @@ static void put_group(struct sink *sink, const struct fgprof_dump *dump,
 
 void output_dump_grouped(const struct fgprof_dump *dump, struct sink *sink)
 {
-    size_t most = dump->thread_count + dump->goroutine_count + 1;
+    size_t most = dump->thread_count + dump->task_count + 1;
     struct member *members = calloc(most, sizeof *members);
     struct group *groups = calloc(most, sizeof *groups);
     if (!members || !groups) {

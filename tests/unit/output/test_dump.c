@@ -209,12 +209,12 @@ static void test_hostile_words(void **state)
                                                      : (uint32_t)random_number(round, j + 100 * i);
         }
         free(dump->threads);
-        free(dump->goroutines);
+        free(dump->tasks);
         free(dump->waiters);
         dump->threads = NULL;
-        dump->goroutines = NULL;
+        dump->tasks = NULL;
         dump->waiters = NULL;
-        dump->thread_count = dump->goroutine_count = dump->waiter_count = 0;
+        dump->thread_count = dump->task_count = dump->waiter_count = 0;
         assert_int_equal(dump_complete(dump), 0);
         for (size_t i = 0; i < 2; i++) {
             assert_true(dump->threads[i].owner == DUMP_NOBODY);

@@ -1,6 +1,6 @@
-/* The goroutines of a dump, and the tasks of Python programs. */
-#ifndef FGPROF_WORKER_GOROUTINE_LIST_H
-#define FGPROF_WORKER_GOROUTINE_LIST_H
+/* The tasks of a dump that runtimes switch between: goroutines, and the tasks of asyncio. */
+#ifndef FGPROF_WORKER_RUNTIME_TASKS_H
+#define FGPROF_WORKER_RUNTIME_TASKS_H
 
 #include "runtime/go/wait.h"
 
@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-struct listed_goroutine {
+struct runtime_task {
     pid_t process_id;
     uint64_t id, parent; /* parent 0: not known */
     bool is_parked;      /* its stack is a sample; else: */
@@ -19,25 +19,25 @@ struct listed_goroutine {
     bool is_locked;      /* to its thread */
     struct go_wait wait;
     char *creator;    /* the function that started it, and where: "main.f (/src/f.go:12)" */
-    char *name;       /* of a task; NULL: it is a goroutine */
+    char *name;       /* of a task of asyncio; NULL: it is a goroutine */
     char *awaited_by; /* the tasks that await it, like "a", "b"; NULL: none does, or not known */
 };
 
 /* Zeroed at first. */
-struct goroutine_list {
-    struct listed_goroutine *items;
+struct runtime_tasks {
+    struct runtime_task *items;
     size_t count, capacity;
 };
 
-/* Adds a copy, whose strings are the list's from now on. Returns 0 or -ENOMEM. */
-int goroutine_list_add(struct goroutine_list *list, const struct listed_goroutine *goroutine);
+/* Adds a copy, whose strings belong to `tasks` from now on. Returns 0 or -ENOMEM. */
+int runtime_tasks_add(struct runtime_tasks *tasks, const struct runtime_task *task);
 
 /* Frees its strings. */
-void listed_goroutine_clear(struct listed_goroutine *goroutine);
+void runtime_task_clear(struct runtime_task *task);
 
 /* By process: goroutines by id, then tasks by id. */
-void goroutine_list_sort(struct goroutine_list *list);
+void runtime_tasks_sort(struct runtime_tasks *tasks);
 
-void goroutine_list_free(struct goroutine_list *list);
+void runtime_tasks_free(struct runtime_tasks *tasks);
 
 #endif

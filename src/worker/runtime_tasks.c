@@ -1,0 +1,43 @@
+#include "worker/runtime_tasks.h"
+#include "base/array.h"
+
+#include <stdlib.h>
+
+int runtime_tasks_add(struct runtime_tasks *tasks, const struct runtime_task *task)
+{
+    if (array_reserve(&tasks->items, &tasks->capacity, tasks->count + 1))
+        return -ENOMEM;
+    tasks->items[tasks->count++] = *task;
+    return 0;
+}
+
+void runtime_task_clear(struct runtime_task *task)
+{
+    free(task->creator);
+    free(task->name);
+    free(task->awaited_by);
+}
+
+static int compare(const void *a, const void *b)
+{
+    const struct runtime_task *left = a, *right = b;
+    if (left->process_id != right->process_id)
+        return left->process_id < right->process_id ? -1 : 1;
+    if (!left->name != !right->name)
+        return left->name ? 1 : -1;
+    return (left->id > right->id) - (left->id < right->id);
+}
+
+void runtime_tasks_sort(struct runtime_tasks *tasks)
+{
+    if (tasks->count)
+        qsort(tasks->items, tasks->count, sizeof *tasks->items, compare);
+}
+
+void runtime_tasks_free(struct runtime_tasks *tasks)
+{
+    for (size_t i = 0; i < tasks->count; i++)
+        runtime_task_clear(&tasks->items[i]);
+    free(tasks->items);
+    *tasks = (struct runtime_tasks){0};
+}
