@@ -2,30 +2,44 @@
 
 #include <stddef.h>
 
-/* Each row is what scripts/go-layout prints of a program that this version built; it is the same in
- * all its releases, and on both architectures (struct g, gobuf, m and sudog in
- * runtime/runtime2.go, pollDesc in runtime/netpoll.go). */
+/* What scripts/go-layout prints of a program that a version built; it is the same in all releases
+ * of the version, and on both architectures. Struct g, gobuf and m, and sudog, are in
+ * runtime/runtime2.go, pollDesc in runtime/netpoll.go; each name has the first version that has it
+ * so. */
+#define G_18                                                                                       \
+    .g_m = 48, .g_sched = 56, .g_status = 144, .g_id = 152, .g_wait_since = 168,                   \
+    .g_wait_reason = 176, .g_locked = 232, .g_parent = GO_NOWHERE, .g_creator = 296,               \
+    .g_start = 312, .g_labels = 360, .g_waiting = 328
+#define G_21                                                                                       \
+    .g_m = 48, .g_sched = 56, .g_status = 144, .g_id = 152, .g_wait_since = 168,                   \
+    .g_wait_reason = 176, .g_locked = 208, .g_parent = 272, .g_creator = 280, .g_start = 296,      \
+    .g_labels = 344, .g_waiting = 312
+#define G_23                                                                                       \
+    .g_m = 48, .g_sched = 56, .g_status = 152, .g_id = 160, .g_wait_since = 176,                   \
+    .g_wait_reason = 184, .g_locked = 216, .g_parent = 280, .g_creator = 288, .g_start = 304,      \
+    .g_labels = 352, .g_waiting = 320
+#define G_26                                                                                       \
+    .g_m = 48, .g_sched = 56, .g_status = 144, .g_id = 152, .g_wait_since = 168,                   \
+    .g_wait_reason = 176, .g_locked = 208, .g_parent = 280, .g_creator = 288, .g_start = 304,      \
+    .g_labels = 352, .g_waiting = 320
+#define M_18 .gobuf_frame_pointer = 48, .m_thread = 72
+#define M_25 .gobuf_frame_pointer = 40, .m_thread = 64
+#define SUDOG_18 .sudog_element = 24, .sudog_link = 64, .sudog_channel = 80
+#define SUDOG_26 .sudog_element = 24, .sudog_link = 72, .sudog_channel = 88
+#define POLL_18 .poll_fd = 8, .poll_reader = 24, .poll_writer = 32
+#define POLL_21 .poll_fd = 8, .poll_reader = 32, .poll_writer = 40
+
 static const struct go_layout layouts[] = {
-    {18,  48,  56, 144, 152, 168, 176, 189, 232, GO_NOWHERE, 296, 312,
-     360, 328, 48, 72,  24,  64,  80,  8,   24,  32,         232},
-    {19,  48,  56, 144, 152, 168, 176, 189, 232, GO_NOWHERE, 296, 312,
-     360, 328, 48, 72,  24,  64,  80,  8,   24,  32,         232},
-    {20,  48,  56, 144, 152, 168, 176, 189, 232, GO_NOWHERE, 296, 312,
-     360, 328, 48, 72,  24,  64,  80,  8,   24,  32,         232},
-    {21,  48,  56, 144, 152, 168, 176, 188, 208, 272, 280, 296,
-     344, 312, 48, 72,  24,  64,  80,  8,   32,  40,  240},
-    {22,  48,  56, 144, 152, 168, 176, 191, 208, 272, 280, 296,
-     344, 312, 48, 72,  24,  64,  80,  8,   32,  40,  240},
-    {23,  48,  56, 152, 160, 176, 184, 199, 216, 280, 288, 304,
-     352, 320, 48, 72,  24,  64,  80,  8,   32,  40,  256},
-    {24,  48,  56, 152, 160, 176, 184, 199, 216, 280, 288, 304,
-     352, 320, 48, 72,  24,  64,  80,  8,   32,  40,  272},
-    {25,  48,  56, 144, 152, 168, 176, 191, 208, 272, 280, 296,
-     344, 312, 40, 64,  24,  64,  80,  8,   32,  40,  288},
-    {26,  48,  56, 144, 152, 168, 176, 191, 208, 280, 288, 304,
-     352, 320, 40, 64,  24,  72,  88,  8,   32,  40,  288},
-    {27,  48,  56, 144, 152, 168, 176, 191, 208, 280, 288, 304,
-     352, 320, 40, 64,  24,  72,  88,  8,   32,  40,  288},
+    {.minor = 18, G_18, .g_sequence = 189, M_18, SUDOG_18, POLL_18, .poll_self = 232},
+    {.minor = 19, G_18, .g_sequence = 189, M_18, SUDOG_18, POLL_18, .poll_self = 232},
+    {.minor = 20, G_18, .g_sequence = 189, M_18, SUDOG_18, POLL_18, .poll_self = 232},
+    {.minor = 21, G_21, .g_sequence = 188, M_18, SUDOG_18, POLL_21, .poll_self = 240},
+    {.minor = 22, G_21, .g_sequence = 191, M_18, SUDOG_18, POLL_21, .poll_self = 240},
+    {.minor = 23, G_23, .g_sequence = 199, M_18, SUDOG_18, POLL_21, .poll_self = 256},
+    {.minor = 24, G_23, .g_sequence = 199, M_18, SUDOG_18, POLL_21, .poll_self = 272},
+    {.minor = 25, G_21, .g_sequence = 191, M_25, SUDOG_18, POLL_21, .poll_self = 288},
+    {.minor = 26, G_26, .g_sequence = 191, M_25, SUDOG_26, POLL_21, .poll_self = 288},
+    {.minor = 27, G_26, .g_sequence = 191, M_25, SUDOG_26, POLL_21, .poll_self = 288},
 };
 
 const struct go_layout *go_layout_of(unsigned minor)

@@ -9,72 +9,26 @@
  *     gdb -batch -ex 'ptype /o PyCodeObject' libpython3.11.so
  * and offsetof shows it of 3.9 and 3.10, in a program that includes their internal headers. It is
  * the same in all releases of a minor version, and with and without --with-pydebug. */
+
+/* 3.9 and 3.10 have no qualified names, but co_name, and frames without an owner: what is read as
+ * one does not matter. */
+#define LAYOUT_3_9(lasti)                                                                          \
+    .has_frame_objects = true, .frame_instruction = lasti, .frame_owner = lasti,                   \
+    .runtime_interpreters = 0x20, .runtime_gil = 0x160, .interpreter_next = 0,                     \
+    .interpreter_threads = 0x8, .interpreter_gil = PYTHON_NOWHERE, .thread_next = 0x8,             \
+    .thread_native_id = 0xb0, .thread_frame = 0x18, .noted_frame = PYTHON_NOWHERE,                 \
+    .frame_code = 0x20, .frame_previous = 0x18, .frame_is_entry = PYTHON_NOWHERE,                  \
+    .object_type = 0x8, .code_filename = 0x68, .code_qualname = 0x70, .code_first_line = 0x28,     \
+    .code_lines = 0x78, .code_instructions = PYTHON_NOWHERE, .text_length = 0x10,                  \
+    .text_state = 0x20, .ascii_text = 0x30, .other_text = 0x48, .bytes_length = 0x10,              \
+    .bytes_data = 0x20
+
 static const struct {
     uint32_t minor_version; /* PY_VERSION_HEX >> 16 */
     struct python_layout layout;
 } layouts[] = {
-    {0x0309,
-     {
-         .has_frame_objects = true,
-         .line_table = PYTHON_LNOTAB,
-         .runtime_interpreters = 0x20,
-         .runtime_gil = 0x160,
-         .interpreter_next = 0,
-         .interpreter_threads = 0x8,
-         .interpreter_gil = PYTHON_NOWHERE,
-         .thread_next = 0x8,
-         .thread_native_id = 0xb0,
-         .thread_frame = 0x18,
-         .noted_frame = PYTHON_NOWHERE,
-         .frame_code = 0x20,
-         .frame_previous = 0x18,
-         .frame_instruction = 0x68,
-         .frame_owner = 0x68, /* there is none: what is read does not matter */
-         .frame_is_entry = PYTHON_NOWHERE,
-         .object_type = 0x8,
-         .code_filename = 0x68,
-         .code_qualname = 0x70, /* co_name: there is no qualified one */
-         .code_first_line = 0x28,
-         .code_lines = 0x78,
-         .code_instructions = PYTHON_NOWHERE,
-         .text_length = 0x10,
-         .text_state = 0x20,
-         .ascii_text = 0x30,
-         .other_text = 0x48,
-         .bytes_length = 0x10,
-         .bytes_data = 0x20,
-     }},
-    {0x030a,
-     {
-         .has_frame_objects = true,
-         .line_table = PYTHON_LINE_TABLE,
-         .runtime_interpreters = 0x20,
-         .runtime_gil = 0x160,
-         .interpreter_next = 0,
-         .interpreter_threads = 0x8,
-         .interpreter_gil = PYTHON_NOWHERE,
-         .thread_next = 0x8,
-         .thread_native_id = 0xb0,
-         .thread_frame = 0x18,
-         .noted_frame = PYTHON_NOWHERE,
-         .frame_code = 0x20,
-         .frame_previous = 0x18,
-         .frame_instruction = 0x60,
-         .frame_owner = 0x60, /* there is none: what is read does not matter */
-         .frame_is_entry = PYTHON_NOWHERE,
-         .object_type = 0x8,
-         .code_filename = 0x68,
-         .code_qualname = 0x70, /* co_name: there is no qualified one */
-         .code_first_line = 0x28,
-         .code_lines = 0x78,
-         .code_instructions = PYTHON_NOWHERE,
-         .text_length = 0x10,
-         .text_state = 0x20,
-         .ascii_text = 0x30,
-         .other_text = 0x48,
-         .bytes_length = 0x10,
-         .bytes_data = 0x20,
-     }},
+    {0x0309, {LAYOUT_3_9(0x68), .line_table = PYTHON_LNOTAB}},
+    {0x030a, {LAYOUT_3_9(0x60), .line_table = PYTHON_LINE_TABLE}},
     {0x030b,
      {
          .runtime_interpreters = 0x28,
