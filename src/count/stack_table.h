@@ -47,7 +47,8 @@ enum task_kind {
  * as bytes. */
 struct sample_labels {
     uint32_t thread_name;      /* in the recording's strings */
-    uint32_t tid;              /* or the goroutine's id; 0: threads are not told apart */
+    uint32_t tid;              /* or the id of a task; 0: threads are not told apart */
+    uint32_t goroutine;        /* that the thread runs, by its id; 0: none, or not known */
     uint32_t state;            /* enum thread_state */
     int32_t syscall_number;    /* of the call that the thread waits in; -1: none */
     uint32_t wait_channel;     /* in the recording's strings; "": not known */

@@ -337,6 +337,7 @@ static void put_sample(struct buffer *out, const struct fgprof_profile *profile,
     put_label(out, profile, WORD_THREAD, LABEL_STR, sample->thread_name);
     put_label(out, profile, sample->is_goroutine ? WORD_GOROUTINE : WORD_TID, LABEL_NUM,
               sample->tid);
+    put_label(out, profile, WORD_GOROUTINE, LABEL_NUM, sample->goroutine);
     if (profile_is_of_objects(profile) && !profile->times)
         put_object_bytes(out, profile, sample->object_bytes);
     else if (!sample_is_idle(sample) && !profile->times)

@@ -180,7 +180,8 @@ static void append_label(struct buffer *buffer, const char *key, const char *val
     buffer_free(&shown);
 }
 
-#define OWN_LABELS_MAX 12
+#define OWN_LABELS_MAX 13
+#define NUMBER_BYTES 16
 
 struct text_label {
     const char *key, *value;
@@ -191,21 +192,26 @@ static int compare_labels(const void *a, const void *b)
     return strcmp(((const struct text_label *)a)->key, ((const struct text_label *)b)->key);
 }
 
-/* The labels of every profile, at most OWN_LABELS_MAX. `tid` and `pid` have room for numbers.
- * Returns how many. */
+/* Room for the labels that are numbers. */
+struct number_texts {
+    char tid[NUMBER_BYTES], pid[NUMBER_BYTES], goroutine[NUMBER_BYTES];
+};
+
+/* The labels of every profile, at most OWN_LABELS_MAX. Returns how many. */
 static size_t own_labels(const struct fgprof_profile *profile, const struct profile_sample *sample,
-                         char tid[16], char pid[16], struct text_label *ret_labels)
+                         struct number_texts *numbers, struct text_label *ret_labels)
 {
     const struct strings *strings = &profile->strings;
     const struct profile_wait *wait = sample_wait(profile, sample);
     size_t count = 0;
-    snprintf(tid, 16, "%" PRIu32, sample->tid);
+    snprintf(numbers->tid, NUMBER_BYTES, "%" PRIu32, sample->tid);
+    snprintf(numbers->goroutine, NUMBER_BYTES, "%" PRIu32, sample->goroutine);
     if (wait && wait->owner_process != PROFILE_NO_OWNER)
         ret_labels[count++] = (struct text_label){"owner", strings_get(strings, wait->owner_name)};
     if (profile_shows_processes(profile)) {
         const struct profile_process *process = &profile->processes[sample->process];
-        snprintf(pid, 16, "%" PRIu32, process->pid);
-        ret_labels[count++] = (struct text_label){"pid", pid};
+        snprintf(numbers->pid, NUMBER_BYTES, "%" PRIu32, process->pid);
+        ret_labels[count++] = (struct text_label){"pid", numbers->pid};
         ret_labels[count++] = (struct text_label){"process", strings_get(strings, process->name)};
     }
     if (wait) {
@@ -221,7 +227,10 @@ static size_t own_labels(const struct fgprof_profile *profile, const struct prof
         ret_labels[count++] =
             (struct text_label){"thread", strings_get(strings, sample->thread_name)};
     if (sample->tid)
-        ret_labels[count++] = (struct text_label){sample->is_goroutine ? "goroutine" : "tid", tid};
+        ret_labels[count++] =
+            (struct text_label){sample->is_goroutine ? "goroutine" : "tid", numbers->tid};
+    if (sample->goroutine)
+        ret_labels[count++] = (struct text_label){"goroutine", numbers->goroutine};
     if (sample->wait_channel)
         ret_labels[count++] =
             (struct text_label){"wait_channel", strings_get(strings, sample->wait_channel)};
@@ -239,7 +248,7 @@ static void append_labels(struct buffer *buffer, const struct fgprof_profile *pr
                           const struct profile_sample *sample)
 {
     const struct profile_label *label;
-    char tid[16], pid[16];
+    struct number_texts numbers;
     uint32_t theirs = 0;
     while (sample_label(profile, sample, theirs))
         theirs++;
@@ -248,7 +257,7 @@ static void append_labels(struct buffer *buffer, const struct fgprof_profile *pr
         buffer->error = -ENOMEM;
         return;
     }
-    size_t count = own_labels(profile, sample, tid, pid, labels);
+    size_t count = own_labels(profile, sample, &numbers, labels);
     for (uint32_t i = 0; (label = sample_label(profile, sample, i)); i++)
         labels[count++] = (struct text_label){strings_get(&profile->strings, label->key),
                                               strings_get(&profile->strings, label->value)};

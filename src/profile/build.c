@@ -298,6 +298,7 @@ static int add_sample(struct naming *naming, const struct counted_sample *counte
     struct profile_sample sample = {
         .stack = naming->stacks[counted->stack],
         .tid = labels->tid,
+        .goroutine = labels->goroutine,
         .state = labels->state,
         .count = counted->count,
         .time_ns = counted->time_ns,

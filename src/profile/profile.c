@@ -161,8 +161,8 @@ static bool is_same_sample(const void *owner, uint32_t item, const void *key)
     const struct fgprof_profile *profile = owner;
     const struct profile_sample *known = &profile->samples[item], *sought = key;
     return known->stack == sought->stack && known->thread_name == sought->thread_name &&
-           known->tid == sought->tid && known->state == sought->state &&
-           known->syscall_name == sought->syscall_name &&
+           known->tid == sought->tid && known->goroutine == sought->goroutine &&
+           known->state == sought->state && known->syscall_name == sought->syscall_name &&
            known->wait_channel == sought->wait_channel && known->process == sought->process &&
            known->wait_plus_1 == sought->wait_plus_1 &&
            known->label_set_plus_1 == sought->label_set_plus_1 &&
@@ -176,7 +176,8 @@ int profile_add_sample(struct fgprof_profile *profile, const struct profile_samp
     uint64_t labels[] = {sample->stack,        sample->thread_name,  sample->tid,
                          sample->state,        sample->syscall_name, sample->wait_channel,
                          sample->wait_plus_1,  sample->process,      sample->label_set_plus_1,
-                         sample->object_bytes, sample->is_goroutine, sample->is_task};
+                         sample->object_bytes, sample->is_goroutine, sample->is_task,
+                         sample->goroutine};
     uint64_t hash = hash_bytes(labels, sizeof labels, 0);
     uint32_t found = index_find(&profile->sample_index, hash, is_same_sample, profile, sample);
     if (ret_sample)

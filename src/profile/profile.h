@@ -90,6 +90,7 @@ struct profile_sample {
     uint32_t process;
     uint32_t thread_name;
     uint32_t tid;              /* or the goroutine's id; 0: threads are not told apart */
+    uint32_t goroutine;        /* that the thread runs, by its id; 0: none, or not known */
     uint32_t state;            /* enum thread_state */
     uint32_t syscall_name;     /* of the call that the thread waits in; of a goroutine, the reason
                                   of its wait, in Go's words; "": none */

@@ -364,6 +364,7 @@ int recorder_sample(struct fgprof_recorder *recorder)
                      (options->sampler.has_tasks &&
                       thread_choice_is_all(&options->sampler.choice) && !options->slow_key),
         .tells_threads_apart = options->threads == FGPROF_THREADS_BY_ID || options->drops_idle,
+        .tells_goroutines = options->threads == FGPROF_THREADS_BY_ID && !options->keep_ns,
         .lookups = lookup_reader_lookups(recorder->lookups),
         .waits = recorder->waits,
         .tasks = recorder->tasks,

@@ -227,6 +227,7 @@ static const struct profile_column columns[] = {
     LATER_ROW(218, TICK_RUNS, profile_tick_run, sample, COLUMN_ROW_OR_NONE, SAMPLES),
     LATER_ROW(219, TICK_RUNS, profile_tick_run, ticks, COLUMN_NUMBER, STRINGS),
     LATER_ROW(220, TICK_RUNS, profile_tick_run, is_inferred, COLUMN_BOOL, STRINGS),
+    LATER_ROW(205, SAMPLES, profile_sample, goroutine, COLUMN_NUMBER, STRINGS),
     LATER_ROW(150, BIRTHS, profile_birth, tid, COLUMN_NUMBER, STRINGS),
     LATER_ROW(151, BIRTHS, profile_birth, maker, COLUMN_ROW, STRINGS),
     LATER_ROW(152, BIRTHS, profile_birth, function, COLUMN_ROW, STRINGS),

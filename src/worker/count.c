@@ -355,6 +355,7 @@ static int label(const struct counter *counter, const struct observation *observ
         .syscall_number = -1,
         .process = observation->process,
         .label_set_plus_1 = observation->snapshot ? thread->label_set_plus_1 : 0,
+        .goroutine = observation->snapshot ? thread->goroutine : 0,
         .task = thread->has_no_task && thread_state_waits(state) ? TASK_NONE : TASK_THREAD,
         .aside = spans_aside(&counter->spans, thread, observation->thread),
     };

@@ -276,7 +276,7 @@ static int join_sample(struct join *join, uint32_t number)
     if (!err && is_own) {
         labels.process = join->ended->joined[labels.process];
         labels.thread_name = ended_names_get(&join->names, labels.thread_name);
-        labels.tid = 0;
+        labels.tid = labels.goroutine = 0;
         err = share_stack(join, stack, &stack);
     }
     bool is_changed = is_own || labels.wait_plus_1 != table->samples[number].labels.wait_plus_1;

@@ -98,8 +98,11 @@ static int find_alive(const struct results *results, const struct counted_thread
     return 0;
 }
 
+/* A thread may outlive any number of goroutines that it has run. */
 static bool is_alive(const struct alive *alive, const struct sample_labels *labels)
 {
+    if (labels->goroutine)
+        return false;
     return labels->tid ? tids_have(alive->ids.items, alive->ids.count, (pid_t)labels->tid)
                        : renumber_of(&alive->names, labels->thread_name) != ROW_GONE;
 }
@@ -140,7 +143,7 @@ static int join_sample(struct results *results, uint32_t sample, uint32_t name)
     struct stack_table *table = &results->stacks;
     struct sample_labels labels = table->samples[sample].labels;
     labels.thread_name = name;
-    labels.tid = 0;
+    labels.tid = labels.goroutine = 0;
     results->counts.ended_are_joined = true;
     return stack_table_join_ended(table, sample, table->samples[sample].stack, &labels);
 }

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "fgprof.h"
 #include "proc/memory.h"
+#include "runtime/go/abi.h"
 #include "worker/labels.h"
 
 #include <errno.h>
@@ -80,6 +81,38 @@ bool program_goroutines_is_idle(const struct program_goroutines *goroutines,
 {
     return goroutines->is_told && thread_state_waits(observation->state) &&
            go_is_idle(&goroutines->go, stack->addresses, stack->depth);
+}
+
+/* Whether the stack pointer is in the thread's own stack (g0): there the runtime calls the vDSO for
+ * the goroutine (runtime/sys_linux_amd64.s). */
+static bool is_on_own_stack(pid_t tid, const struct stack_areas *areas, uint64_t m, uint64_t sp)
+{
+    uint64_t g0, bounds[2]; /* what struct m and struct g begin with */
+    return m && memory_read_word(tid, areas, m, &g0) &&
+           memory_read(tid, areas, g0, bounds, sizeof bounds) == sizeof bounds && sp >= bounds[0] &&
+           sp < bounds[1];
+}
+
+/* The register is of the moment that was observed. What is read now is only what does not change
+ * while the goroutine lives. */
+uint32_t program_goroutines_current(const struct program_goroutines *goroutines,
+                                    const struct program_maps *maps,
+                                    const struct observation *observation)
+{
+    const struct registers *registers = &observation->snapshot->registers;
+    uint64_t sp = registers_sp(registers);
+    pid_t tid = observation_live_tid(observation);
+    struct stack_areas areas = maps->areas;
+    struct goroutine current;
+    if (!goroutines->is_told || !registers_has(registers, go_current_register))
+        return 0;
+    areas.mem_fd_plus_1 = observation->program->mem_fd + 1;
+    if (!goroutine_read(goroutines->go.place.layout, registers->values[go_current_register], tid,
+                        &areas, &current))
+        return 0;
+    bool is_current = (sp >= current.stack_low && sp < current.stack_high) ||
+                      is_on_own_stack(tid, &areas, current.m, sp);
+    return is_current ? (uint32_t)current.id : 0;
 }
 
 static const struct known_go_address *known_address(struct program_goroutines *goroutines,

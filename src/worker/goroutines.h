@@ -67,6 +67,12 @@ int program_goroutines_update(struct program_goroutines *goroutines, struct resu
 bool program_goroutines_is_idle(const struct program_goroutines *goroutines,
                                 const struct observation *observation, const struct stack *stack);
 
+/* The id of the goroutine that the thread runs, by its registers; 0: it runs none, or that is not
+ * known: it is in C, or its registers were not read. */
+uint32_t program_goroutines_current(const struct program_goroutines *goroutines,
+                                    const struct program_maps *maps,
+                                    const struct observation *observation);
+
 /* Counts what is new. */
 int program_goroutines_take(struct program_goroutines *goroutines,
                             const struct goroutine_means *means, struct program_maps *maps,

@@ -43,6 +43,7 @@ struct counted_thread {
     struct kept_stack kept;
     struct thread_unwinding unwinding;
     bool has_no_task;          /* its last copy shows that it has no goroutine to run */
+    uint32_t goroutine;        /* that its last copy shows, by its id; 0: none, or not known */
     uint32_t label_set_plus_1; /* as its last copy had it */
     struct thread_span span;
     struct ended_span ended_span;

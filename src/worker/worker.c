@@ -255,6 +255,9 @@ static int count_copy(struct worker *worker, const struct observation *observati
         return err;
     thread->has_no_task =
         program_goroutines_is_idle(&program->goroutines, observation, &worker->stack);
+    if (worker->options.tells_goroutines)
+        thread->goroutine =
+            program_goroutines_current(&program->goroutines, &program->maps, observation);
     switch (result) {
     case UNWIND_DONE:
         return count_stack(counter, observation, thread, program, &worker->stack);

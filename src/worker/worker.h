@@ -48,6 +48,7 @@ struct worker_options {
     bool has_goroutines; /* those of Go programs are counted, and threads without one left out */
     bool has_tasks;      /* those of asyncio are counted */
     bool tells_threads_apart; /* each thread has samples of its own; notes those that never moved */
+    bool tells_goroutines;    /* and of each goroutine that it runs */
     struct span_options spans;
     struct lookups *lookups;     /* see unwinder_new; must outlive the worker */
     struct wait_list *waits;     /* for a dump: receives what threads wait for; else NULL */

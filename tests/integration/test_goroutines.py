@@ -331,6 +331,26 @@ def test_goroutines_at_work(world):
     assert abs(counts["main.work"] / (4 * ticks) - 1) < 0.06, (counts, ticks, done.stdout)
 
 
+@users_build
+def test_the_goroutine_that_a_thread_runs(world):
+    """It is a label there as it is while the goroutine waits."""
+    with ready(build(world, "goroutines-at-work", []), 120, stdin=subprocess.PIPE) as target:
+        text = world.attach(target, "-f", "text", "--threads=tid", duration="2s").stdout
+        names = world.attach(target, "-f", "text", duration="0.5s").stdout
+    ids, running, labelled = {"main.compute": set(), "main.rest": set()}, 0, 0
+    for part in text.split("\n\n"):
+        labels, found = re.search("# labels: (.*)", part), re.search("main.compute|main.rest", part)
+        if labels and found:
+            number = json.loads(labels[1]).get("goroutine")
+            ids[found[0]].add(number)
+            count = int(re.search(r"(\d+) .*@", part)[1])
+            running += count * (found[0] == "main.compute")
+            labelled += count * (found[0] == "main.compute" and number is not None)
+    assert labelled > 0.9 * running > 0, (labelled, running, text)
+    assert ids["main.compute"] - {None} == ids["main.rest"] - {None} and len(ids["main.rest"]) >= 4, (ids, text)
+    assert '"goroutine"' not in names, names
+
+
 def shares_of(counts, names):
     return {name: counts[name] / sum(counts[other] for other in names) for name in names}
 

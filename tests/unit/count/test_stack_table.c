@@ -81,21 +81,22 @@ static void test_each_label_makes_a_sample_of_its_own(void **state)
     uint64_t addresses[] = {0x10, 0x20};
     struct stack stack = {.addresses = addresses, .depth = 2, .cut = STACK_WHOLE};
     const struct sample_labels labels[] = {
-        {1, 2, THREAD_SLEEPING, 202, 0, 0, 0, 0, 0, 0, 0, 0, 0},
-        {9, 2, THREAD_SLEEPING, 202, 0, 0, 0, 0, 0, 0, 0, 0, 0},
-        {1, 9, THREAD_SLEEPING, 202, 0, 0, 0, 0, 0, 0, 0, 0, 0},
-        {1, 2, THREAD_UNINTERRUPTIBLE, 202, 0, 0, 0, 0, 0, 0, 0, 0, 0},
-        {1, 2, THREAD_UNINTERRUPTIBLE, 202, 3, 0, 0, 0, 0, 0, 0, 0, 0},
-        {1, 2, THREAD_SLEEPING, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},
-        {1, 2, THREAD_SLEEPING, -1, 0, 0, 0, 0, 0, 0, 0, 0, 0},
-        {1, 2, THREAD_SLEEPING, 202, 0, 4, 0, 0, 0, 0, 0, 0, 0},
-        {1, 2, THREAD_SLEEPING, 202, 0, 0, 5, 0, 0, 0, 0, 0, 0},
-        {1, 2, THREAD_SLEEPING, 202, 0, 0, 0, 6, 0, 0, 0, 0, 0},
-        {1, 2, THREAD_SLEEPING, 202, 0, 0, 0, 0, 7, 0, 0, 0, 0},
-        {1, 2, THREAD_SLEEPING, 202, 0, 0, 0, 0, 0, 0, 0, 0, 8},
-        {1, 2, THREAD_SLEEPING, 202, 0, 0, 0, 0, 0, 1, 0, 0, 0},
-        {1, 2, THREAD_SLEEPING, 202, 0, 0, 0, 0, 0, 0, TASK_NONE, 0, 0},
-        {1, 2, THREAD_SLEEPING, 202, 0, 0, 0, 0, 0, 0, TASK_GOROUTINE, 9, 0},
+        {1, 2, 0, THREAD_SLEEPING, 202, 0, 0, 0, 0, 0, 0, 0, 0, 0},
+        {9, 2, 0, THREAD_SLEEPING, 202, 0, 0, 0, 0, 0, 0, 0, 0, 0},
+        {1, 2, 3, THREAD_SLEEPING, 202, 0, 0, 0, 0, 0, 0, 0, 0, 0},
+        {1, 9, 0, THREAD_SLEEPING, 202, 0, 0, 0, 0, 0, 0, 0, 0, 0},
+        {1, 2, 0, THREAD_UNINTERRUPTIBLE, 202, 0, 0, 0, 0, 0, 0, 0, 0, 0},
+        {1, 2, 0, THREAD_UNINTERRUPTIBLE, 202, 3, 0, 0, 0, 0, 0, 0, 0, 0},
+        {1, 2, 0, THREAD_SLEEPING, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},
+        {1, 2, 0, THREAD_SLEEPING, -1, 0, 0, 0, 0, 0, 0, 0, 0, 0},
+        {1, 2, 0, THREAD_SLEEPING, 202, 0, 4, 0, 0, 0, 0, 0, 0, 0},
+        {1, 2, 0, THREAD_SLEEPING, 202, 0, 0, 5, 0, 0, 0, 0, 0, 0},
+        {1, 2, 0, THREAD_SLEEPING, 202, 0, 0, 0, 6, 0, 0, 0, 0, 0},
+        {1, 2, 0, THREAD_SLEEPING, 202, 0, 0, 0, 0, 7, 0, 0, 0, 0},
+        {1, 2, 0, THREAD_SLEEPING, 202, 0, 0, 0, 0, 0, 0, 0, 0, 8},
+        {1, 2, 0, THREAD_SLEEPING, 202, 0, 0, 0, 0, 0, 1, 0, 0, 0},
+        {1, 2, 0, THREAD_SLEEPING, 202, 0, 0, 0, 0, 0, 0, TASK_NONE, 0, 0},
+        {1, 2, 0, THREAD_SLEEPING, 202, 0, 0, 0, 0, 0, 0, TASK_GOROUTINE, 9, 0},
     };
     enum { COUNT = sizeof labels / sizeof *labels };
     for (uint32_t round = 0; round < 2; round++) {
