@@ -1,14 +1,8 @@
 #include "runtime/python/code.h"
-#include "proc/memory.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-static bool read_at(const struct python_memory *memory, uint64_t address, void *value, size_t bytes)
-{
-    return address && memory_read(memory->tid, memory->areas, address, value, bytes) == bytes;
-}
 
 bool python_code_read_head(const struct python_memory *memory, uint64_t address,
                            struct python_code_head *ret_head)
@@ -20,7 +14,7 @@ bool python_code_read_head(const struct python_memory *memory, uint64_t address,
     *ret_head = (struct python_code_head){0};
     if (bytes > sizeof object || layout->code_filename + 8u > bytes ||
         layout->code_qualname + 8u > bytes || layout->code_first_line + 4u > bytes ||
-        layout->object_type + 8u > bytes || !read_at(memory, address, object, bytes))
+        layout->object_type + 8u > bytes || !python_read(memory, address, object, bytes))
         return false;
     memcpy(&type, object + layout->object_type, sizeof type);
     memcpy(&ret_head->filename, object + layout->code_filename, sizeof ret_head->filename);
@@ -30,87 +24,18 @@ bool python_code_read_head(const struct python_memory *memory, uint64_t address,
     return !memory->code_type || type == memory->code_type;
 }
 
-/* ---- Text ---- */
-
-/* PyASCIIObject.state: interned (2 bits), kind (3), compact, ascii
- * (Include/cpython/unicodeobject.h). */
-#define STATE_KIND(state) ((state) >> 2 & 7)
-#define STATE_IS_COMPACT (1u << 5)
-#define STATE_IS_ASCII (1u << 6)
-
-static size_t put_utf8(char *text, uint32_t c)
-{
-    if (c < 0x80) {
-        text[0] = (char)c;
-        return 1;
-    }
-    if (c < 0x800) {
-        text[0] = (char)(0xc0 | c >> 6);
-        text[1] = (char)(0x80 | (c & 0x3f));
-        return 2;
-    }
-    if (c < 0x10000) {
-        text[0] = (char)(0xe0 | c >> 12);
-        text[1] = (char)(0x80 | (c >> 6 & 0x3f));
-        text[2] = (char)(0x80 | (c & 0x3f));
-        return 3;
-    }
-    text[0] = (char)(0xf0 | (c >> 18 & 7));
-    text[1] = (char)(0x80 | (c >> 12 & 0x3f));
-    text[2] = (char)(0x80 | (c >> 6 & 0x3f));
-    text[3] = (char)(0x80 | (c & 0x3f));
-    return 4;
-}
-
-/* Neither a surrogate nor beyond Unicode, which UTF-8 does not have. */
-static uint32_t as_character(uint32_t c)
-{
-    return c > 0x10ffff || (c >= 0xd800 && c < 0xe000) || !c ? 0xfffd : c;
-}
-
-/* No function's or file's name is as long: it is none. */
-#define TEXT_LENGTH_MAX 65536u
-
-void python_text_read(const struct python_memory *memory, uint64_t address,
-                      char ret_text[PYTHON_TEXT_BYTES])
-{
-    const struct python_layout *layout = memory->layout;
-    unsigned char raw[PYTHON_TEXT_BYTES];
-    uint64_t length;
-    uint32_t state;
-    *ret_text = '\0';
-    if (!read_at(memory, address + layout->text_length, &length, sizeof length) ||
-        !read_at(memory, address + layout->text_state, &state, sizeof state) ||
-        !(state & STATE_IS_COMPACT) || length > TEXT_LENGTH_MAX)
-        return;
-    bool is_ascii = state & STATE_IS_ASCII;
-    size_t each = STATE_KIND(state), used = 0;
-    if (each != 1 && each != 2 && each != 4)
-        return;
-    size_t max = sizeof raw / each, count = length < max ? length : max;
-    address += is_ascii ? layout->ascii_text : layout->other_text;
-    if (count && !read_at(memory, address, raw, count * each))
-        return;
-    for (size_t i = 0; i < count && used + 4 < PYTHON_TEXT_BYTES; i++) {
-        uint32_t c = 0;
-        memcpy(&c, raw + i * each, each); /* both architectures have the lowest byte first */
-        used += put_utf8(ret_text + used, as_character(c));
-    }
-    ret_text[used] = '\0';
-}
-
 static int read_lines(const struct python_memory *memory, uint64_t address,
                       struct python_code *code)
 {
     const struct python_layout *layout = memory->layout;
     uint64_t length;
-    if (!read_at(memory, address + layout->bytes_length, &length, sizeof length) || !length)
+    if (!python_read(memory, address + layout->bytes_length, &length, sizeof length) || !length)
         return 0;
     size_t bytes = length < PYTHON_LINES_BYTES_MAX ? length : PYTHON_LINES_BYTES_MAX;
     code->lines = malloc(bytes);
     if (!code->lines)
         return -ENOMEM;
-    if (read_at(memory, address + layout->bytes_data, code->lines, bytes))
+    if (python_read(memory, address + layout->bytes_data, code->lines, bytes))
         code->line_bytes = bytes;
     return 0;
 }

@@ -2,12 +2,8 @@
 #ifndef FGPROF_RUNTIME_PYTHON_CODE_H
 #define FGPROF_RUNTIME_PYTHON_CODE_H
 
-#include "proc/stack_areas.h"
-#include "runtime/python/layout.h"
+#include "runtime/python/objects.h"
 
-#include <sys/types.h>
-
-#define PYTHON_TEXT_BYTES 512u /* longer names are cut */
 /* Lines beyond the limit of a longer table are not known. */
 #define PYTHON_LINES_BYTES_MAX (64u << 10)
 
@@ -24,18 +20,6 @@ struct python_code {
     unsigned char *lines; /* as the kind of table says; owned */
     size_t line_bytes;
 };
-
-/* Where to read. `code_type` is the address of PyCode_Type; 0: not known. */
-struct python_memory {
-    const struct python_layout *layout;
-    uint64_t code_type;
-    pid_t tid;
-    const struct stack_areas *areas;
-};
-
-/* The text of a string object as UTF-8; "" if it can't be read. */
-void python_text_read(const struct python_memory *memory, uint64_t address,
-                      char ret_text[PYTHON_TEXT_BYTES]);
 
 /* Returns false if there is no code object at `address`, or it can't be read. */
 bool python_code_read_head(const struct python_memory *memory, uint64_t address,

@@ -42,29 +42,12 @@ static const struct python_version_of_tasks versions[] = {
 #define WORD sizeof(uint64_t)
 #define TASK_BYTES_MAX 512u
 
-static bool read_at(const struct python_memory *memory, uint64_t address, void *value, size_t bytes)
-{
-    return address && memory_read(memory->tid, memory->areas, address, value, bytes) == bytes;
-}
-
-static uint64_t word_of(const unsigned char *bytes, size_t at)
-{
-    uint64_t word;
-    memcpy(&word, bytes + at, sizeof word);
-    return word;
-}
-
 static uint64_t untagged(uint64_t word)
 {
     return word & ~PYTHON_TAG_BITS;
 }
 
 /* ---- Where they are ---- */
-
-/* In 3.13 the interpreter tells where it has sys.modules: this word of _Py_DebugOffsets. */
-#define MODULES_WORD 11
-#define MODULES_OF_3_11 888
-#define MODULES_OF_3_12 944
 
 void python_tasks_take_version(struct python_tasks_place *place, uint32_t version)
 {
@@ -75,9 +58,6 @@ void python_tasks_take_version(struct python_tasks_place *place, uint32_t versio
     }
     if (!place->version)
         return;
-    place->modules = version >> 16 == 0x030b   ? MODULES_OF_3_11
-                     : version >> 16 == 0x030c ? MODULES_OF_3_12
-                                               : 0;
     place->task_coroutine = place->version->task_coroutine;
     place->task_name = place->version->task_name;
     place->task_waiter = place->version->task_waiter;
@@ -213,8 +193,9 @@ static bool find_all(struct space *space, const struct python *python, pid_t tid
         return false;
     if (!place->version->set)
         return read_offsets(space, python, tid, areas, place);
-    return place->modules ||
-           memory_read_word(tid, areas, python->runtime + MODULES_WORD * WORD, &place->modules);
+    const struct python_memory memory = {.layout = &python->layout, .tid = tid, .areas = areas};
+    place->modules = python_modules_of(&memory, python->runtime, python->version);
+    return place->modules.offset;
 }
 
 int python_tasks_find(struct space *space, const struct python *python, pid_t tid,
@@ -226,88 +207,6 @@ int python_tasks_find(struct space *space, const struct python *python, pid_t ti
         return has_module(space) ? -ENOTSUP : -ENOENT;
     *ret_place = place;
     return 0;
-}
-
-/* ---- Dictionaries and sets ---- */
-
-/* PyDictObject and PyDictKeysObject, the same from 3.11 to 3.13 (pycore_dict.h). */
-#define DICT_KEYS 32u
-#define KEYS_HEAD_BYTES 32u
-#define KEYS_LOG2_INDEX_BYTES 9u
-#define KEYS_KIND 10u
-#define KEYS_COUNT 24u
-#define KEYS_ARE_GENERAL 0
-#define DICT_ENTRIES_MAX 65536u
-
-/* The value of a name in a dictionary; 0: it has none. */
-static uint64_t dict_find(const struct python_memory *memory, uint64_t dict, const char *name)
-{
-    unsigned char head[KEYS_HEAD_BYTES], entry[3 * WORD];
-    uint64_t keys;
-    char text[PYTHON_TEXT_BYTES];
-    if (!dict || !read_at(memory, dict + DICT_KEYS, &keys, sizeof keys) ||
-        !read_at(memory, keys, head, sizeof head) || head[KEYS_LOG2_INDEX_BYTES] > 32)
-        return 0;
-    bool is_general = head[KEYS_KIND] == KEYS_ARE_GENERAL;
-    size_t each = is_general ? 3 * WORD : 2 * WORD, key_at = is_general ? WORD : 0;
-    uint64_t count = word_of(head, KEYS_COUNT);
-    uint64_t entries = keys + sizeof head + ((uint64_t)1 << head[KEYS_LOG2_INDEX_BYTES]);
-    if (count > DICT_ENTRIES_MAX)
-        return 0;
-    for (uint64_t i = 0; i < count && read_at(memory, entries + i * each, entry, each); i++) {
-        uint64_t value = word_of(entry, key_at + WORD);
-        if (!value || !word_of(entry, key_at))
-            continue;
-        python_text_read(memory, word_of(entry, key_at), text);
-        if (strcmp(text, name) == 0)
-            return value;
-    }
-    return 0;
-}
-
-/* PySetObject, the same in all versions: `used`, `mask` and `table` follow each other. */
-#define SET_MASK 32u
-#define SET_TABLE 40u
-#define SET_ENTRIES_MAX (1u << 22)
-
-/* A walk through a set's table. */
-struct set_walk {
-    uint64_t table, next, end;
-    size_t at, count;
-    uint64_t keys[64][2]; /* each with its hash */
-};
-
-static bool set_begin(const struct python_memory *memory, const struct python_task_types *types,
-                      uint64_t set, struct set_walk *ret_walk)
-{
-    unsigned char object[SET_TABLE + WORD];
-    *ret_walk = (struct set_walk){0};
-    if (!read_at(memory, set, object, sizeof object) || word_of(object, OBJECT_TYPE) != types->set)
-        return false;
-    ret_walk->table = word_of(object, SET_TABLE);
-    ret_walk->end = word_of(object, SET_MASK) + 1;
-    return ret_walk->end <= SET_ENTRIES_MAX;
-}
-
-#define REMOVED_HASH UINT64_MAX /* of an entry that was removed */
-
-/* 0: that were all. */
-static uint64_t set_next(const struct python_memory *memory, struct set_walk *walk)
-{
-    for (;;) {
-        while (walk->at < walk->count) {
-            const uint64_t *entry = walk->keys[walk->at++];
-            if (entry[0] && entry[1] != REMOVED_HASH)
-                return entry[0];
-        }
-        uint64_t left = walk->end - walk->next, most = sizeof walk->keys / sizeof *walk->keys;
-        walk->at = 0;
-        walk->count = left < most ? left : most;
-        if (!walk->count || !read_at(memory, walk->table + walk->next * sizeof *walk->keys,
-                                     walk->keys, walk->count * sizeof *walk->keys))
-            return 0;
-        walk->next += walk->count;
-    }
 }
 
 /* ---- The list ---- */
@@ -327,10 +226,11 @@ static void parse_task(const struct python_tasks_place *place, uint64_t address,
 {
     *ret_task = (struct python_task){
         .address = address,
-        .coroutine = untagged(word_of(bytes, place->task_coroutine)),
-        .name = untagged(word_of(bytes, place->task_name)),
-        .waiter = untagged(word_of(bytes, place->task_waiter)),
-        .awaited_by = place->task_awaited_by ? untagged(word_of(bytes, place->task_awaited_by)) : 0,
+        .coroutine = untagged(python_word(bytes, place->task_coroutine)),
+        .name = untagged(python_word(bytes, place->task_name)),
+        .waiter = untagged(python_word(bytes, place->task_waiter)),
+        .awaited_by =
+            place->task_awaited_by ? untagged(python_word(bytes, place->task_awaited_by)) : 0,
         .is_task = !place->task_is_task || bytes[place->task_is_task],
         .awaited_by_is_set = place->task_awaited_by_is_set && bytes[place->task_awaited_by_is_set],
     };
@@ -341,10 +241,10 @@ static bool read_task(const struct python_tasks_place *place, const struct pytho
                       uint64_t address, struct python_task *ret_task, uint64_t *ret_next)
 {
     unsigned char bytes[TASK_BYTES_MAX] = {0}; /* a flag may be behind what is read */
-    if (!read_at(memory, address, bytes, task_bytes(place)))
+    if (!python_read(memory, address, bytes, task_bytes(place)))
         return false;
     parse_task(place, address, bytes, ret_task);
-    *ret_next = word_of(bytes, place->task_node);
+    *ret_next = python_word(bytes, place->task_node);
     return true;
 }
 
@@ -363,7 +263,7 @@ static int read_list(struct python_tasks *tasks, const struct python_tasks_place
     uint64_t node;
     struct python_task task;
     int err = 0;
-    if (!read_at(memory, head, &node, sizeof node))
+    if (!python_read(memory, head, &node, sizeof node))
         return 0;
     while (node && node != head && !err) {
         if (tasks->count >= PYTHON_TASKS_MAX ||
@@ -387,12 +287,12 @@ static int read_lists(struct python_tasks *tasks, const struct python_tasks_plac
     for (size_t i = 0; i < threads.count && !err; i++)
         err = read_list(tasks, place, memory, threads.items[i].state + place->thread_tasks);
     /* Those of threads that have ended. */
-    read_at(memory, place->runtime + layout->runtime_interpreters, &interpreter,
-            sizeof interpreter);
+    python_read(memory, place->runtime + layout->runtime_interpreters, &interpreter,
+                sizeof interpreter);
     for (size_t i = 0; interpreter && i < PYTHON_INTERPRETERS_MAX && !err; i++) {
         err = read_list(tasks, place, memory, interpreter + place->interpreter_tasks);
-        if (!read_at(memory, interpreter + layout->interpreter_next, &interpreter,
-                     sizeof interpreter))
+        if (!python_read(memory, interpreter + layout->interpreter_next, &interpreter,
+                         sizeof interpreter))
             break;
     }
     python_threads_free(&threads);
@@ -401,57 +301,33 @@ static int read_lists(struct python_tasks *tasks, const struct python_tasks_plac
 
 /* ---- Before 3.14 ---- */
 
-#define MODULE_DICT 16u
 #define REFERENCE_OBJECT 16u
 
-/* A WeakSet has its set as its first attribute (Objects/object_layout.md): in 3.13 the first of the
- * values in the object; in 3.12 that of an array whose address, less one, is three words before the
- * object; in 3.11 of one whose address is four words before it. If somebody has asked for the
- * object's dictionary, that is three words before it. */
-static uint64_t set_of_weak_set(const struct python_memory *memory,
-                                const struct python_task_types *types, uint64_t weak_set)
-{
-    uint64_t words[8], value; /* from four before the object on */
-    struct set_walk walk;
-    if (!weak_set || !read_at(memory, weak_set - 4 * WORD, words, sizeof words))
-        return 0;
-    if (set_begin(memory, types, words[7], &walk))
-        return words[7];
-    if (read_at(memory, words[1] & 1 ? words[1] + 1 : words[0], &value, sizeof value) &&
-        set_begin(memory, types, value, &walk))
-        return value;
-    value = dict_find(memory, words[1], "data");
-    return set_begin(memory, types, value, &walk) ? value : 0;
-}
-
+/* What a WeakSet has its references in. */
 static uint64_t find_set(const struct python_tasks_place *place, const struct python_memory *memory)
 {
-    uint64_t interpreter, modules, dict = 0;
-    uint64_t main_at = place->runtime + place->layout.runtime_interpreters + WORD;
-    if (!read_at(memory, main_at, &interpreter, sizeof interpreter) ||
-        !read_at(memory, interpreter + place->modules, &modules, sizeof modules))
-        return 0;
-    uint64_t module = dict_find(memory, modules, "asyncio.tasks");
-    if (!module || !read_at(memory, module + MODULE_DICT, &dict, sizeof dict))
-        return 0;
-    return set_of_weak_set(memory, &place->types, dict_find(memory, dict, place->version->set));
+    struct python_set_walk walk;
+    uint64_t weak_set =
+        python_global(memory, &place->modules, "asyncio.tasks", place->version->set);
+    uint64_t set = python_attribute(memory, place->version->minor_version << 16, weak_set, "data");
+    return python_set_begin(memory, place->types.set, set, &walk) ? set : 0;
 }
 
 static int read_set(struct python_tasks *tasks, const struct python_tasks_place *place,
                     const struct python_memory *memory)
 {
-    struct set_walk walk;
+    struct python_set_walk walk;
     struct python_task task;
     uint64_t reference, object, next;
     int err = 0;
     if (!tasks->set)
         tasks->set = find_set(place, memory);
-    if (!tasks->set || !set_begin(memory, &place->types, tasks->set, &walk)) {
+    if (!tasks->set || !python_set_begin(memory, place->types.set, tasks->set, &walk)) {
         tasks->set = 0;
         return 0;
     }
-    while (!err && (reference = set_next(memory, &walk))) {
-        if (!read_at(memory, reference + REFERENCE_OBJECT, &object, sizeof object) ||
+    while (!err && (reference = python_set_next(memory, &walk))) {
+        if (!python_read(memory, reference + REFERENCE_OBJECT, &object, sizeof object) ||
             !read_task(place, memory, object, &task, &next))
             continue;
         if (tasks->count >= PYTHON_TASKS_MAX) {
@@ -518,7 +394,7 @@ static uint64_t awaited(const struct python_tasks_place *place, const struct pyt
 {
     const struct python_version_of_tasks *version = place->version;
     const unsigned char *frame = generator->memory + version->gen_frame;
-    uint64_t at = word_of(frame, version->frame_stack), object;
+    uint64_t at = python_word(frame, version->frame_stack), object;
     if (state_of(place, generator) != version->awaiting)
         return 0;
     if (version->frame_locals) {
@@ -529,8 +405,8 @@ static uint64_t awaited(const struct python_tasks_place *place, const struct pyt
     }
     at -= at ? version->awaited * WORD : 0;
     if (at >= generator->address && at - generator->address <= generator->bytes - WORD)
-        object = word_of(generator->memory, at - generator->address);
-    else if (!read_at(memory, at, &object, sizeof object))
+        object = python_word(generator->memory, at - generator->address);
+    else if (!python_read(memory, at, &object, sizeof object))
         return 0;
     return untagged(object);
 }
@@ -545,13 +421,13 @@ static bool next_generator(const struct python_tasks_place *place,
     for (int i = 0; i < 3; i++) {
         if (!read_generator(place, memory, address, ret_generator))
             return false;
-        uint64_t type = word_of(ret_generator->memory, OBJECT_TYPE);
+        uint64_t type = python_word(ret_generator->memory, OBJECT_TYPE);
         if (is_generator(types, type))
             return true;
         if (!type || (type != types->wrappers[0] && type != types->wrappers[1] &&
                       type != types->wrappers[2]))
             return false;
-        address = word_of(ret_generator->memory, OBJECT_BODY);
+        address = python_word(ret_generator->memory, OBJECT_BODY);
     }
     return false;
 }
@@ -570,8 +446,8 @@ static void add_frame(const struct python_tasks_place *place, const struct gener
     rest->address = generator->address + place->version->gen_frame;
     memcpy(rest->memory, frame, sizeof rest->memory);
     frames->items[frames->count++] = (struct python_frame){
-        .code = untagged(word_of(frame, place->layout.frame_code)),
-        .instruction = word_of(frame, place->layout.frame_instruction),
+        .code = untagged(python_word(frame, place->layout.frame_code)),
+        .instruction = python_word(frame, place->layout.frame_instruction),
     };
 }
 
@@ -682,7 +558,7 @@ void python_task_name(const struct python_tasks_place *place, const struct pytho
     uint64_t words[3]; /* the type, and a number's tag and digits */
     *ret_name = '\0';
     *ret_is_made_up = false;
-    if (!read_at(memory, task->name + OBJECT_TYPE, words, sizeof words))
+    if (!python_read(memory, task->name + OBJECT_TYPE, words, sizeof words))
         return;
     /* From 3.13 on asyncio keeps the number only, until somebody asks for the name. */
     if (words[0] && words[0] == place->types.integer) {
@@ -742,14 +618,14 @@ void python_task_awaited_by(const struct python_tasks_place *place,
     *ret_names = '\0';
     while (awaiting.next < awaiting.count) {
         const struct python_task *awaited_task = &awaiting.queue[awaiting.next++];
-        struct set_walk walk;
+        struct python_set_walk walk;
         uint64_t awaiter;
         if (!awaited_task->awaited_by)
             continue;
         if (!awaited_task->awaited_by_is_set) {
             add_awaiter(&awaiting, awaited_task->awaited_by);
-        } else if (set_begin(memory, &place->types, awaited_task->awaited_by, &walk)) {
-            for (int i = 0; i < AWAITED_BY_MAX && (awaiter = set_next(memory, &walk)); i++)
+        } else if (python_set_begin(memory, place->types.set, awaited_task->awaited_by, &walk)) {
+            for (int i = 0; i < AWAITED_BY_MAX && (awaiter = python_set_next(memory, &walk)); i++)
                 add_awaiter(&awaiting, awaiter);
         }
     }

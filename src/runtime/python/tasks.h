@@ -30,7 +30,7 @@ struct python_tasks_place {
     uint64_t runtime;                              /* the address of _PyRuntime */
     struct python_layout layout;
     struct python_task_types types;
-    uint64_t modules; /* before 3.14: where PyInterpreterState has sys.modules, in bytes */
+    struct python_modules modules; /* before 3.14 */
     /* From 3.14 on as _asyncio tells, in bytes; before, as in the table: */
     uint64_t task_coroutine, task_name, task_waiter;
     /* From 3.14 on: */

@@ -10,7 +10,7 @@ static uint64_t coroutine_type[2], wrapper_type[2], integer_type[2], set_type[2]
 static uint64_t runtime[32], interpreter[64], thread[64], tasks_memory[4][WORDS];
 static uint64_t coroutines[4][WORDS], wrapper[4], future[WORDS], names[4][16];
 static uint64_t set[8], table[8][2], dicts[3][8], keys[3][16], module[4], weak_set[8],
-    references[2][4];
+    references[2][4], weak_set_type[112], type_keys[16], data_name[16];
 static struct python_layout layout;
 static struct python_tasks_place place;
 static struct python_memory memory;
@@ -309,13 +309,22 @@ static void set_dict(size_t i, const char *name, const void *value)
 static void make_weak_set(uint32_t version)
 {
     begin(version);
-    place.modules = 128;
+    place.modules =
+        (struct python_modules){ADDRESS(runtime) + layout.runtime_interpreters + 8, 128};
     make_tasks();
-    AT(interpreter, place.modules) = ADDRESS(dicts[0]);
+    AT(interpreter, place.modules.offset) = ADDRESS(dicts[0]);
     set_dict(0, "asyncio.tasks", module);
     set_dict(1, version >> 16 == 0x030b ? "_all_tasks" : "_scheduled_tasks", &weak_set[4]);
     module[2] = ADDRESS(dicts[1]);
     memset(weak_set, 0, sizeof weak_set);
+    set_text(data_name, "data");
+    ((unsigned char *)type_keys)[9] = 3;
+    ((unsigned char *)type_keys)[10] = 2; /* of strings, without values */
+    AT(type_keys, 24) = 1;
+    AT(type_keys, 40) = ADDRESS(data_name);
+    AT(weak_set_type, version >> 16 == 0x030b ? 872 : 880) = ADDRESS(type_keys);
+    AT(weak_set_type, 168) = version >> 16 == 0x030d ? 1u << 2 : 0;
+    weak_set[5] = ADDRESS(weak_set_type);
     memset(table, 0, sizeof table);
     set[1] = ADDRESS(set_type);
     set[4] = 7;
@@ -332,6 +341,7 @@ static void test_sets(void **state)
     (void)state;
     values[0] = ADDRESS(set);
     make_weak_set(0x030d00f0);
+    weak_set[6] = 1u << 24;
     weak_set[7] = ADDRESS(set);
     check_chain();
     assert_int_equal(tasks.count, 1);
@@ -341,7 +351,6 @@ static void test_sets(void **state)
     make_weak_set(0x030b02f0);
     place.version = NULL; /* generators are laid out otherwise: only the list is looked at */
     python_tasks_take_version(&place, 0x030b02f0);
-    place.modules = 128;
     weak_set[0] = ADDRESS(values);
     assert_int_equal(python_tasks_read(&tasks, &place, getpid(), NULL), 0);
     assert_int_equal(tasks.count, 1);
@@ -357,6 +366,7 @@ static void test_hostile_sets(void **state)
 {
     (void)state;
     make_weak_set(0x030d00f0);
+    weak_set[6] = 1u << 24;
     weak_set[7] = ADDRESS(set);
     table[5][0] = 3;
     table[6][0] = UINT64_MAX - 3;
