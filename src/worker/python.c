@@ -1,5 +1,6 @@
 #include "worker/python.h"
 #include "base/array.h"
+#include "base/clock.h"
 #include "fgprof.h"
 #include "runtime/python/merge.h"
 #include "unwind/moved_part.h"
@@ -146,6 +147,50 @@ int program_python_name(struct program_python *python, const struct python_memor
     return runtime_frames_add(&results->runtime_frames, &row, ret_address);
 }
 
+/* ---- Threads ---- */
+
+/* How often their names are read, at most; for a thread that has none, only the part counts. */
+#define NAMES_EACH_NS 1000000000u
+#define NAMES_PART_OF_TIME 100
+
+static int read_names(struct program_python *python, const struct program_maps *maps,
+                      const struct observation *observation)
+{
+    const struct python_place place = {python->python.runtime, python->python.layout};
+    struct stack_areas areas = maps->areas;
+    const struct python_memory memory = {
+        .layout = &place.layout, .tid = observation_live_tid(observation), .areas = &areas};
+    uint64_t begun_ns = monotonic_ns();
+    areas.mem_fd_plus_1 = observation->program->mem_fd + 1;
+    int err = python_thread_names_read(&python->names, &place, python->python.version, &memory);
+    python->naming = (struct throttle){begun_ns, monotonic_ns() - begun_ns};
+    return err;
+}
+
+int program_python_name_thread(struct program_python *python, const struct python_means *means,
+                               const struct program_maps *maps,
+                               const struct observation *observation, uint32_t *name)
+{
+    pid_t id = observation->inner_tid ? observation->inner_tid : observation->tid;
+    char text[PYTHON_THREAD_NAME_BYTES];
+    if (!python->is_told || !python_thread_names_are_read(python->python.version) ||
+        observation->tid == observation->process_id)
+        return 0;
+    const char *known = python_thread_names_find(&python->names, id);
+    if (throttle_allows(&python->naming, monotonic_ns(), known ? NAMES_EACH_NS : 0,
+                        NAMES_PART_OF_TIME)) {
+        int err = read_names(python, maps, observation);
+        if (err)
+            return err;
+        known = python_thread_names_find(&python->names, id);
+    }
+    if (known && !means->tells_threads_apart) {
+        python_thread_name_join(known, text);
+        known = text;
+    }
+    return known ? strings_intern(&means->results->strings, known, name) : 0;
+}
+
 /* ---- Stacks ---- */
 
 static enum native_kind kind_of(const struct program_python *python, struct unwinder *unwinder,
@@ -245,5 +290,6 @@ void program_python_free(struct program_python *python)
 {
     forget_codes(python);
     free(python->codes);
+    python_thread_names_free(&python->names);
     index_free(&python->code_index);
 }

@@ -3,8 +3,10 @@
 #ifndef FGPROF_WORKER_PYTHON_H
 #define FGPROF_WORKER_PYTHON_H
 
+#include "base/throttle.h"
 #include "runtime/python/code.h"
 #include "runtime/python/find.h"
+#include "runtime/python/thread_names.h"
 #include "sampler/channel.h"
 #include "unwind/unwind.h"
 #include "worker/program_maps.h"
@@ -29,6 +31,8 @@ struct program_python {
     size_t code_count, code_capacity;
     size_t line_bytes; /* of all their tables of lines */
     struct index code_index;
+    struct python_thread_names names;
+    struct throttle naming; /* when these were read */
 };
 
 /* Searches for an interpreter if something new is mapped, and tells the sampling thread of one; and
@@ -49,7 +53,14 @@ struct python_means {
     struct unwinder *unwinder;
     struct results *results;
     bool keeps_native_frames;
+    bool tells_threads_apart;
 };
+
+/* Sets *name to the one that Python has for the thread, if there is any; the main thread has its
+ * program's. Returns 0 or -ENOMEM. */
+int program_python_name_thread(struct program_python *python, const struct python_means *means,
+                               const struct program_maps *maps,
+                               const struct observation *observation, uint32_t *name);
 
 /* Puts the Python frames of the observation, if it has any, into its stack. Returns 0 or -ENOMEM.
  */

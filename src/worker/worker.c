@@ -86,7 +86,8 @@ int worker_new(const struct worker_options *options, struct channel *channel,
     }
     worker->python = (struct python_means){.unwinder = worker->means.unwinder,
                                            .results = results,
-                                           .keeps_native_frames = options->keeps_native_frames};
+                                           .keeps_native_frames = options->keeps_native_frames,
+                                           .tells_threads_apart = options->tells_threads_apart};
     worker->goroutines = (struct goroutine_means){.unwinder = worker->means.unwinder,
                                                   .results = results,
                                                   .period_ns = options->period_ns,
@@ -223,6 +224,15 @@ static int ask_for_python(struct worker *worker, const struct observation *obser
     return err ? err : count_later(&worker->counter, observation, thread, program, &worker->stack);
 }
 
+static void note_goroutine(const struct worker *worker, const struct observation *observation,
+                           struct counted_thread *thread, const struct program_tables *program)
+{
+    const struct program_goroutines *goroutines = &program->goroutines;
+    thread->has_no_task = program_goroutines_is_idle(goroutines, observation, &worker->stack);
+    if (worker->options.tells_goroutines)
+        thread->goroutine = program_goroutines_current(goroutines, &program->maps, observation);
+}
+
 static int count_copy(struct worker *worker, const struct observation *observation,
                       struct counted_thread *thread)
 {
@@ -243,6 +253,10 @@ static int count_copy(struct worker *worker, const struct observation *observati
         return err;
     if (!program || !program->maps.space)
         return count_without_stack(counter, observation, thread);
+    err = program_python_name_thread(&program->python, &worker->python, &program->maps, observation,
+                                     &thread->name);
+    if (err)
+        return err;
     err = unwind_observation(&worker->means, observation, program, &thread->unwinding,
                              &worker->stack, &result);
     if (!err &&
@@ -253,11 +267,7 @@ static int count_copy(struct worker *worker, const struct observation *observati
                                   &worker->stack);
     if (err)
         return err;
-    thread->has_no_task =
-        program_goroutines_is_idle(&program->goroutines, observation, &worker->stack);
-    if (worker->options.tells_goroutines)
-        thread->goroutine =
-            program_goroutines_current(&program->goroutines, &program->maps, observation);
+    note_goroutine(worker, observation, thread, program);
     switch (result) {
     case UNWIND_DONE:
         return count_stack(counter, observation, thread, program, &worker->stack);

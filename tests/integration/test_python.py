@@ -438,6 +438,28 @@ def test_tasks_3_15(world):
     check_tasks(world, "3.15")
 
 
+def check_names_of_threads(world, version):
+    with ready(interpreter(version), program(world, "named_threads")) as target:
+        dump = world.fgprof("dump", "-p", target.pid).stdout
+        text = world.attach(target, "-f", "text", duration="0.5s").stdout
+    names = {"indexer of größe", "of a class", "renamed", "with a dictionary"}
+    assert names | {"Thread-1 (work)"} <= set(re.findall(r'^thread \d+ "(.*?)" \[', dump, re.M)), dump
+    # Without its number, as threads that come and go would be so many rows.
+    assert names | {"Thread (work)"} <= set(re.findall('"thread":"(.*?)"', text)), text
+
+
+def test_names_of_threads_3_11(world):
+    check_names_of_threads(world, "3.11")
+
+
+def test_names_of_threads_3_12(world):
+    check_names_of_threads(world, "3.12")
+
+
+def test_names_of_threads_3_13(world):
+    check_names_of_threads(world, "3.13")
+
+
 def test_the_time_of_tasks(world):
     """By the tasks' own clock; chance alone is about half a point."""
     with ready(interpreter("3.11"), program(world, "task_waits"), stdin=subprocess.PIPE) as target:
