@@ -153,6 +153,23 @@ static int record_wakes(pid_t pid, struct recorder *recorder)
     return open_record(&options, pid, recorder);
 }
 
+static int watched(int err, const struct recorder *recorder)
+{
+    if (!err)
+        switch_record_watch_cpus(recorder->record, true);
+    return err;
+}
+
+static int watch_others(pid_t pid, struct recorder *recorder)
+{
+    return watched(record_others(pid, recorder), recorder);
+}
+
+static int watch_wakes(pid_t pid, struct recorder *recorder)
+{
+    return watched(record_wakes(pid, recorder), recorder);
+}
+
 static int record_events(pid_t pid, struct recorder *recorder)
 {
     (void)pid;
@@ -173,6 +190,8 @@ static const struct way {
     {"registers, 4 KiB of stack", record_4_kib},
     {"4 KiB in the last 5 ms before a tick", record_before_ticks},
     {"as used: also who ends waits", record_wakes},
+    {"other processes, while threads wait for CPUs", watch_others},
+    {"as used, while threads wait for CPUs", watch_wakes},
     {"perf events", record_events},
 };
 #define WAYS (sizeof ways / sizeof *ways)

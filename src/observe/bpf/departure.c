@@ -44,6 +44,7 @@ void departure_translate(const struct switch_departure *raw, const struct clock_
         .out_ns = raw->out_ns + ahead_ns,
         .runnable_ns = raw->runnable_ns ? raw->runnable_ns + ahead_ns : 0,
         .in_ns = raw->in_ns ? raw->in_ns + ahead_ns : 0,
+        .runnable_cpu = raw->runnable_cpu,
         .state = state_of(raw->state),
     };
     departure_registers(raw->words, &ret_departure->registers, &ret_departure->syscall_number);
@@ -60,6 +61,26 @@ enum thread_state departure_state_at(const struct departure *departure, uint64_t
     return departure->state;
 }
 
+static enum wake_thread kind_of(uint32_t kind)
+{
+    return kind == SWITCH_WAKER_THREAD          ? WAKE_BY_THREAD
+           : kind == SWITCH_WAKER_KERNEL_THREAD ? WAKE_BY_KERNEL_THREAD
+                                                : WAKE_BY_IDLE;
+}
+
+void cpu_user_read(const struct switch_stay *raw, struct cpu_user *ret_user)
+{
+    *ret_user = (struct cpu_user){
+        .is_known = true,
+        .kind = kind_of(raw->kind),
+        .process_id = (pid_t)raw->process_id,
+        .tid = (pid_t)raw->tid,
+    };
+    memcpy(ret_user->name, raw->name, sizeof raw->name - 1);
+    memcpy(ret_user->process_name, raw->process_name, sizeof raw->process_name - 1);
+}
+
+_Static_assert(sizeof((struct switch_stay){0}.name) == CPU_USER_NAME_BYTES, "names have room");
 _Static_assert(SWITCH_CHAIN_MAX == WAKE_CHAIN_MAX &&
                    sizeof(struct switch_wake) <= SWITCH_FUTEX_BYTES,
                "a wake takes the place of a futex");
@@ -77,9 +98,7 @@ static void read_wake(const struct switch_message *message, const struct clock_o
         .tid = past->departure.tid,
         .chain_depth = raw->chain_depth < WAKE_CHAIN_MAX ? raw->chain_depth : WAKE_CHAIN_MAX,
     };
-    wake->thread = raw->waker == SWITCH_WAKER_THREAD          ? WAKE_BY_THREAD
-                   : raw->waker == SWITCH_WAKER_KERNEL_THREAD ? WAKE_BY_KERNEL_THREAD
-                                                              : WAKE_BY_IDLE;
+    wake->thread = kind_of(raw->waker);
     memcpy(wake->name, raw->name, sizeof raw->name);
     wake->name[sizeof raw->name - 1] = '\0';
     for (unsigned i = 0; i < wake->chain_depth; i++)

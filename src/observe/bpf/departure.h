@@ -3,19 +3,20 @@
 #define FGPROF_OBSERVE_BPF_DEPARTURE_H
 
 #include "observe/bpf/switch_format.h"
+#include "observe/cpu_user.h"
 #include "observe/registers.h"
-#include "observe/wake.h"
 #include "proc/thread_state.h"
 
 /* Times are of CLOCK_MONOTONIC. */
 struct departure {
     pid_t tid, process_id;
-    uint64_t start_ns;    /* when the thread was made: CLOCK_BOOTTIME, as in /proc/PID/stat */
-    uint64_t number;      /* of the thread's departures since its first one was recorded, from 1 */
-    uint64_t out_ns;      /* when it left its CPU */
-    uint64_t runnable_ns; /* since when it waits for a CPU: it was woken, or never slept; 0: it
-                             still sleeps */
-    uint64_t in_ns;       /* when it was back on a CPU; 0: it is not */
+    uint64_t start_ns;     /* when the thread was made: CLOCK_BOOTTIME, as in /proc/PID/stat */
+    uint64_t number;       /* of the thread's departures since its first one was recorded, from 1 */
+    uint64_t out_ns;       /* when it left its CPU */
+    uint64_t runnable_ns;  /* since when it waits for a CPU: it was woken, or never slept; 0: it
+                              still sleeps */
+    uint64_t in_ns;        /* when it was back on a CPU; 0: it is not */
+    unsigned runnable_cpu; /* for which it waits since runnable_ns */
     enum thread_state state; /* from out_ns to runnable_ns; THREAD_RUNNABLE: it did not sleep */
     long syscall_number;     /* that it is in; -1: none */
     /* As they were when it entered the kernel. In a call, the register for the result is not known.
@@ -34,6 +35,9 @@ struct clock_offsets clock_offsets_parse(const char *text);
 
 void departure_translate(const struct switch_departure *raw, const struct clock_offsets *offsets,
                          struct departure *ret_departure);
+
+/* Reads which thread had a CPU. */
+void cpu_user_read(const struct switch_stay *raw, struct cpu_user *ret_user);
 
 /* What the thread was doing at a moment; THREAD_UNKNOWN: that was before it left its CPU. */
 enum thread_state departure_state_at(const struct departure *departure, uint64_t at_ns);

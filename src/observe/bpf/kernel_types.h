@@ -20,7 +20,13 @@ struct pid {
     struct upid numbers[1];
 } RELOCATED;
 
+struct thread_info {
+    __u32 cpu; /* 5.16 */
+} RELOCATED;
+
 struct task_struct {
+    struct thread_info thread_info;
+    unsigned int cpu; /* before */
     unsigned int __state;
     unsigned int flags;
     int pid, tgid; /* in the first PID namespace */

@@ -63,8 +63,8 @@ struct switch_departure {
     __u64 runnable_ns; /* since when it waits for a CPU; 0: it is not runnable yet */
     __u64 start_ns;    /* when the thread was made: since boot */
     __u32 tid, process_id;
-    __u32 state; /* of the task; 0: it stayed runnable */
-    __u32 unused;
+    __u32 state;        /* of the task; 0: it stayed runnable */
+    __u32 runnable_cpu; /* for which it waits since runnable_ns */
     __u64 words[SWITCH_WORDS];
 };
 
@@ -92,8 +92,8 @@ static inline __u32 switch_generation_after(__u32 generation)
     return generation + 1 ? generation + 1 : 1;
 }
 
-/* Which kind of thread ran when another was woken. It, or an interrupt: the kernel's functions
- * tell. */
+/* Which kind of thread had a CPU. If another was woken there, it did that, or an interrupt: the
+ * kernel's functions tell. */
 enum switch_waker {
     SWITCH_WAKER_THREAD,
     SWITCH_WAKER_KERNEL_THREAD, /* or one that only works for a process in the kernel */
@@ -148,11 +148,29 @@ struct switch_births {
     __u64 items[SWITCH_BIRTHS]; /* number n at n % SWITCH_BIRTHS: (n + 1) << 16 | slot */
 };
 
-/* CPUs whose counters are apart; those beyond share what others have. */
+/* A thread had a CPU for so long. */
+struct switch_stay {
+    __u64 since_ns, until_ns;
+    __u32 tid, process_id;
+    __u32 kind; /* enum switch_waker */
+    __u32 unused;
+    char name[16], process_name[16];
+};
+
+/* CPUs that are told apart; those beyond share counters, and their stays are not known. */
 #define SWITCH_CPUS 256u
+#define SWITCH_STAYS 16u /* a power of two */
 struct switch_cpu {
     __u64 switches; /* that followed threads left their CPU by */
-    __u64 unused[7];
+    /* While the CPUs are watched: */
+    __u64 since_ns; /* the thread that has the CPU has had it since then */
+    __u64 task;     /* that thread's, in the kernel; 0: not known */
+    __u64 tick_ns;  /* the first tick since then */
+    __u64 stay_count;
+    __u32 sequence; /* odd while a stay is written */
+    __u32 unused[5];
+    struct switch_stay stays[SWITCH_STAYS]; /* the last ones that a tick fell into: number n at
+                                               n % SWITCH_STAYS */
 };
 
 struct switch_failures {

@@ -49,6 +49,10 @@ __u32 slots_used; /* no slot beyond was ever given to a thread */
 /* The loader's PID namespace, in which all ids are. Level 0 is the first one. */
 __u32 namespace_level;
 __u64 namespace_address;
+__u64 watched_since_ns; /* which threads have CPUs is noted since then; 0: it is not */
+/* For find_current: of this CPU, its answer. */
+__u32 wanted_cpu;
+struct switch_stay current_stay;
 
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
@@ -468,6 +472,14 @@ static __always_inline struct switch_slot *slot_to_write(struct task_struct *tas
     return slot;
 }
 
+/* The CPU on whose queue it is, or was last. */
+static __always_inline __u32 cpu_of(const struct task_struct *task)
+{
+    if (bpf_core_field_exists(task->thread_info.cpu))
+        return task->thread_info.cpu;
+    return task->cpu;
+}
+
 static __always_inline void depart(struct task_struct *task, __u32 process_id, __u32 state,
                                    __u64 now_ns)
 {
@@ -490,6 +502,7 @@ static __always_inline void depart(struct task_struct *task, __u32 process_id, _
     departure->out_ns = now_ns;
     departure->in_ns = 0;
     departure->runnable_ns = state ? 0 : now_ns;
+    departure->runnable_cpu = cpu;
     departure->process_id = process_id;
     departure->state = state;
     read_words(departure->words, (const struct pt_regs *)bpf_task_pt_regs(task));
@@ -584,18 +597,56 @@ static __always_inline void come_back(struct task_struct *task, __u64 now_ns)
         send_alone(thread, slot, first, last);
 }
 
+/* ---- Which thread has a CPU ---- */
+
+static __always_inline __u32 kind_of(__u32 pid, __u32 flags)
+{
+    if (!pid)
+        return SWITCH_WAKER_IDLE;
+    return flags & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER) ? SWITCH_WAKER_KERNEL_THREAD
+                                                                : SWITCH_WAKER_THREAD;
+}
+
+/* The task may be any address. */
+static __always_inline void fill_stay(struct switch_stay *stay, const struct task_struct *task)
+{
+    const struct task_struct *leader = BPF_CORE_READ(task, group_leader);
+    bool is_first = namespace_level == 0;
+    __u32 pid = (__u32)BPF_CORE_READ(task, pid);
+    stay->tid = is_first ? pid : id_of(BPF_CORE_READ(task, thread_pid));
+    stay->process_id =
+        is_first ? (__u32)BPF_CORE_READ(task, tgid) : id_of(BPF_CORE_READ(leader, thread_pid));
+    stay->kind = kind_of(pid, BPF_CORE_READ(task, flags));
+    bpf_core_read(stay->name, sizeof stay->name, &task->comm);
+    bpf_core_read(stay->process_name, sizeof stay->process_name, &leader->comm);
+}
+
+/* A thread leaves this CPU to another one. That is noted if a tick came while it had it: only ticks
+ * are asked for, and so a switch mostly costs no more than to read the clock. */
+static __always_inline void note_stay(const struct task_struct *task,
+                                      const struct task_struct *next, __u64 now_ns)
+{
+    __u32 cpu = bpf_get_smp_processor_id();
+    if (cpu >= SWITCH_CPUS)
+        return;
+    struct switch_cpu *own = &cpus[cpu];
+    if (now_ns > own->tick_ns) {
+        struct switch_stay *stay = &own->stays[own->stay_count++ % SWITCH_STAYS];
+        step_sequence(&own->sequence, 1);
+        stay->since_ns = own->since_ns < watched_since_ns ? watched_since_ns : own->since_ns;
+        stay->until_ns = now_ns;
+        fill_stay(stay, task);
+        step_sequence(&own->sequence, 1);
+        own->tick_ns = ticks_due_ns(&ticks, ticks_before(now_ns));
+    }
+    *(volatile __u64 *)&own->since_ns = now_ns;
+    *(volatile __u64 *)&own->task = (__u64)next;
+}
+
 /* ---- Who wakes ---- */
 
 /* The innermost function is this program, whose code may be far from the kernel's. */
 #define CHAIN_SKIPPED 1
-
-static __always_inline __u32 kind_of(const struct task_struct *task)
-{
-    if (!task->pid)
-        return SWITCH_WAKER_IDLE;
-    return task->flags & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER) ? SWITCH_WAKER_KERNEL_THREAD
-                                                                      : SWITCH_WAKER_THREAD;
-}
 
 static __always_inline void read_chain(void *ctx, struct switch_wake *wake)
 {
@@ -648,7 +699,7 @@ static __always_inline void fill_wake(const struct wake_context *context,
     else
         __builtin_memset(departure->words, 0, sizeof departure->words);
     fill_woken(wake, context->woken, context->departure);
-    wake->waker = kind_of(waker);
+    wake->waker = kind_of((__u32)waker->pid, waker->flags);
     bpf_probe_read_kernel(wake->name, sizeof wake->name, waker->comm);
     read_chain(context->ctx, wake);
 }
@@ -727,9 +778,11 @@ int on_switch(__u64 *ctx)
     bool comes = is_followed(process_id_of(next));
     if (is_dead)
         release_slot(prev);
-    if (!departs && !comes)
+    if (!departs && !comes && !watched_since_ns)
         return 0;
     __u64 now_ns = bpf_ktime_get_ns();
+    if (watched_since_ns)
+        note_stay(prev, next, now_ns);
     if (departs)
         depart(prev, process_id, is_preempted ? 0 : state, now_ns);
     if (comes)
@@ -769,8 +822,10 @@ int BPF_PROG(on_wakeup, struct task_struct *task)
         return 0;
     struct thread *thread = thread_of(task, 0);
     struct switch_slot *slot = thread ? slot_of(thread) : NULL;
-    if (slot && !slot->departure.in_ns && !slot->departure.runnable_ns)
+    if (slot && !slot->departure.in_ns && !slot->departure.runnable_ns) {
+        slot->departure.runnable_cpu = cpu_of(task);
         slot->departure.runnable_ns = bpf_ktime_get_ns();
+    }
     return 0;
 }
 
@@ -803,6 +858,19 @@ int on_fork(__u64 *ctx)
     struct task_struct *made = (struct task_struct *)ctx[1];
     if (is_followed(process_id_of(made)))
         thread_of(made, BPF_LOCAL_STORAGE_GET_F_CREATE);
+    return 0;
+}
+
+/* The loader runs it to learn which thread has a CPU. If that thread leaves it meanwhile, what is
+ * read may be of anything: the loader asks again then. */
+SEC("raw_tp")
+int find_current(void *ctx)
+{
+    __u64 task = *(volatile __u64 *)&cpus[wanted_cpu % SWITCH_CPUS].task;
+    (void)ctx;
+    if (!task)
+        return 1;
+    fill_stay(&current_stay, (const struct task_struct *)task);
     return 0;
 }
 

@@ -132,7 +132,7 @@ static int configure(struct switch_record *record, const struct switch_options *
     return err;
 }
 
-/* The program that finds the namespace is run once, and not attached. */
+/* Programs that answer a question are run, and not attached. */
 static int attach(struct switch_record_bpf *programs)
 {
     LIBBPF_OPTS(bpf_test_run_opts, once);
@@ -140,6 +140,7 @@ static int attach(struct switch_record_bpf *programs)
     if (err || once.retval)
         return err ? err : -ENOTSUP;
     bpf_program__set_autoattach(programs->progs.find_namespace, false);
+    bpf_program__set_autoattach(programs->progs.find_current, false);
     return switch_record_bpf__attach(programs);
 }
 
@@ -503,6 +504,69 @@ int switch_record_sample_program(const struct switch_record *record)
 _Static_assert(SWITCH_NO_FIELD == PYTHON_NOWHERE &&
                    SWITCH_FRAMES_MAX * sizeof(struct switch_frame) <= SWITCH_OTHER_BYTES,
                "what the program on switches takes over");
+
+/* ---- CPUs ---- */
+
+void switch_record_watch_cpus(struct switch_record *record, bool is_wanted)
+{
+    uint64_t since_ns = is_wanted ? monotonic_ns() - record->offsets.monotonic_ns : 0;
+    __atomic_store_n(&record->programs->bss->watched_since_ns, since_ns, __ATOMIC_RELEASE);
+}
+
+/* Reads what is noted of a CPU. Returns false if it switches so often that this fails. */
+static bool read_cpu(const struct switch_cpu *cpu, struct switch_cpu *ret_cpu)
+{
+    for (unsigned i = 0; i < READS_MAX; i++) {
+        uint32_t sequence = __atomic_load_n(&cpu->sequence, __ATOMIC_ACQUIRE);
+        memcpy(ret_cpu, (const void *)cpu, sizeof *ret_cpu);
+        __atomic_thread_fence(__ATOMIC_ACQUIRE);
+        if (sequence % 2 == 0 && sequence == __atomic_load_n(&cpu->sequence, __ATOMIC_RELAXED))
+            return true;
+    }
+    return false;
+}
+
+static const struct switch_stay *find_stay(const struct switch_cpu *cpu, uint64_t at_ns)
+{
+    for (unsigned i = 0; i < SWITCH_STAYS; i++) {
+        if (cpu->stays[i].since_ns <= at_ns && at_ns < cpu->stays[i].until_ns)
+            return &cpu->stays[i];
+    }
+    return NULL;
+}
+
+static bool find_current(const struct switch_record *record, unsigned cpu)
+{
+    LIBBPF_OPTS(bpf_test_run_opts, once);
+    record->programs->bss->wanted_cpu = cpu;
+    return !bpf_prog_test_run_opts(bpf_program__fd(record->programs->progs.find_current), &once) &&
+           !once.retval;
+}
+
+/* The CPU may switch at any time: then the thread that has left it is among those noted. */
+bool switch_record_find_cpu_user(struct switch_record *record, unsigned cpu, uint64_t tick_ns,
+                                 struct cpu_user *ret_user)
+{
+    struct switch_record_bpf__bss *shared = record->programs->bss;
+    uint64_t at_ns = tick_ns - record->offsets.monotonic_ns, watched_ns = shared->watched_since_ns;
+    struct switch_cpu seen;
+    if (cpu >= SWITCH_CPUS || !watched_ns || at_ns < watched_ns)
+        return false;
+    const struct switch_cpu *own = &shared->cpus[cpu];
+    for (unsigned i = 0; i < SWITCH_STAYS && read_cpu(own, &seen); i++) {
+        const struct switch_stay *stay = find_stay(&seen, at_ns);
+        bool is_current = !stay && seen.since_ns >= watched_ns && seen.since_ns <= at_ns &&
+                          find_current(record, cpu) &&
+                          seen.since_ns == __atomic_load_n(&own->since_ns, __ATOMIC_ACQUIRE);
+        if (stay || is_current) {
+            cpu_user_read(stay ? stay : &shared->current_stay, ret_user);
+            return true;
+        }
+        if (seen.since_ns > at_ns)
+            return false;
+    }
+    return false;
+}
 
 /* ---- Messages ---- */
 

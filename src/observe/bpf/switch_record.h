@@ -13,6 +13,8 @@
  *   - A thread that was on a CPU at the tick has no departure that spans it.
  *   - If tells_wakes is set, a message tells what ended a wait that a tick found, with the stack of
  *     the thread that did.
+ *   - While the CPUs are watched, it is known which thread had a CPU at a tick, of whatever
+ * process.
  *
  * Needs a kernel with BTF: 5.15 or later, and 5.18 on aarch64; CAP_BPF and CAP_PERFMON
  * (capabilities(7)). The kernel does not check whether the caller may read the processes as
@@ -116,6 +118,15 @@ int switch_record_sample_program(const struct switch_record *record);
  * there were, or a negative errno. */
 typedef int switch_take_fn(void *argument, const struct past_departure *past);
 int switch_record_drain(struct switch_record *record, switch_take_fn *take, void *argument);
+
+/* Watches the CPUs from now on, or no longer. That makes each switch dearer, also those of
+ * processes that are not followed. */
+void switch_record_watch_cpus(struct switch_record *record, bool is_wanted);
+
+/* Finds the thread that had this CPU at a tick that was published. Returns false if it is not
+ * known: the CPU was not watched, the tick is too long ago, or there are too many CPUs. */
+bool switch_record_find_cpu_user(struct switch_record *record, unsigned cpu, uint64_t tick_ns,
+                                 struct cpu_user *ret_user);
 
 struct switch_counters {
     uint64_t switches;       /* by which threads of followed processes left their CPUs */

@@ -29,6 +29,7 @@ struct switch_record_bpf {
 		struct bpf_program *on_wakeup;
 		struct bpf_program *on_waking;
 		struct bpf_program *on_fork;
+		struct bpf_program *find_current;
 		struct bpf_program *find_namespace;
 	} progs;
 	struct {
@@ -37,6 +38,7 @@ struct switch_record_bpf {
 		struct bpf_link *on_wakeup;
 		struct bpf_link *on_waking;
 		struct bpf_link *on_fork;
+		struct bpf_link *find_current;
 		struct bpf_link *find_namespace;
 	} links;
 	struct switch_record_bpf__rodata {
@@ -50,14 +52,18 @@ struct switch_record_bpf {
 		__u64 stack_pause_ns;
 	} *rodata;
 	struct switch_record_bpf__bss {
+		__u64 watched_since_ns;
 		struct switch_failures failures;
+		struct switch_cpu cpus[256];
+		__u32 wanted_cpu;
+		char __pad0[4];
+		struct switch_stay current_stay;
 		__u64 namespace_address;
 		__u32 namespace_level;
-		char __pad0[4];
+		char __pad1[4];
 		struct process_set followed;
 		struct ticks ticks;
 		struct switch_births births;
-		struct switch_cpu cpus[256];
 		__u32 slots_used;
 	} *bss;
 
@@ -211,7 +217,7 @@ switch_record_bpf__create_skeleton(struct switch_record_bpf *obj)
 	s->maps[8].mmaped = (void **)&obj->bss;
 
 	/* programs */
-	s->prog_cnt = 6;
+	s->prog_cnt = 7;
 	s->prog_skel_sz = sizeof(*s->progs);
 	s->progs = (struct bpf_prog_skeleton *)calloc(s->prog_cnt, s->prog_skel_sz);
 	if (!s->progs) {
@@ -239,9 +245,13 @@ switch_record_bpf__create_skeleton(struct switch_record_bpf *obj)
 	s->progs[4].prog = &obj->progs.on_fork;
 	s->progs[4].link = &obj->links.on_fork;
 
-	s->progs[5].name = "find_namespace";
-	s->progs[5].prog = &obj->progs.find_namespace;
-	s->progs[5].link = &obj->links.find_namespace;
+	s->progs[5].name = "find_current";
+	s->progs[5].prog = &obj->progs.find_current;
+	s->progs[5].link = &obj->links.find_current;
+
+	s->progs[6].name = "find_namespace";
+	s->progs[6].prog = &obj->progs.find_namespace;
+	s->progs[6].link = &obj->links.find_namespace;
 
 	s->data = (void *)switch_record_bpf__elf_bytes(&s->data_sz);
 
@@ -285,13 +295,16 @@ switch_record_bpf__assert(struct switch_record_bpf *s __attribute__((unused)))
 	_Static_assert(sizeof(s->rodata->allocates_at_switch) == 1, "unexpected size of 'allocates_at_switch'");
 	_Static_assert(sizeof(s->rodata->stack_window_ns) == 8, "unexpected size of 'stack_window_ns'");
 	_Static_assert(sizeof(s->rodata->stack_pause_ns) == 8, "unexpected size of 'stack_pause_ns'");
+	_Static_assert(sizeof(s->bss->watched_since_ns) == 8, "unexpected size of 'watched_since_ns'");
 	_Static_assert(sizeof(s->bss->failures) == 32, "unexpected size of 'failures'");
+	_Static_assert(sizeof(s->bss->cpus) == 278528, "unexpected size of 'cpus'");
+	_Static_assert(sizeof(s->bss->wanted_cpu) == 4, "unexpected size of 'wanted_cpu'");
+	_Static_assert(sizeof(s->bss->current_stay) == 64, "unexpected size of 'current_stay'");
 	_Static_assert(sizeof(s->bss->namespace_address) == 8, "unexpected size of 'namespace_address'");
 	_Static_assert(sizeof(s->bss->namespace_level) == 4, "unexpected size of 'namespace_level'");
 	_Static_assert(sizeof(s->bss->followed) == 524288, "unexpected size of 'followed'");
 	_Static_assert(sizeof(s->bss->ticks) == 24, "unexpected size of 'ticks'");
 	_Static_assert(sizeof(s->bss->births) == 32776, "unexpected size of 'births'");
-	_Static_assert(sizeof(s->bss->cpus) == 16384, "unexpected size of 'cpus'");
 	_Static_assert(sizeof(s->bss->slots_used) == 4, "unexpected size of 'slots_used'");
 #ifdef __cplusplus
 #undef _Static_assert

@@ -192,6 +192,25 @@ static void test_messages(void **state)
     assert_false(past_departure_read(&sent, sizeof sent, &none, &past));
 }
 
+static void test_which_thread_had_a_cpu(void **state)
+{
+    (void)state;
+    struct switch_stay sent = {.tid = 77, .process_id = 70, .kind = SWITCH_WAKER_KERNEL_THREAD};
+    struct cpu_user user;
+    memset(sent.name, 'x', sizeof sent.name); /* without an end */
+    memset(sent.process_name, 'y', sizeof sent.process_name);
+    cpu_user_read(&sent, &user);
+    assert_true(user.is_known && !user.is_sampled);
+    assert_int_equal(user.tid, 77);
+    assert_int_equal(user.process_id, 70);
+    assert_int_equal(user.kind, WAKE_BY_KERNEL_THREAD);
+    assert_string_equal(user.name, "xxxxxxxxxxxxxxx");
+    assert_string_equal(user.process_name, "yyyyyyyyyyyyyyy");
+    sent.kind = SWITCH_WAKER_IDLE;
+    cpu_user_read(&sent, &user);
+    assert_int_equal(user.kind, WAKE_BY_IDLE);
+}
+
 static void test_wakes(void **state)
 {
     (void)state;
@@ -275,6 +294,7 @@ int main(void)
         cmocka_unit_test(test_32_bit_code_has_no_registers),
         cmocka_unit_test(test_messages),
         cmocka_unit_test(test_wakes),
+        cmocka_unit_test(test_which_thread_had_a_cpu),
         cmocka_unit_test(test_frames_of_python),
         cmocka_unit_test(test_generations),
     };

@@ -1089,6 +1089,92 @@ static void test_a_running_thread_is_not_told(void **state)
     teardown(&world);
 }
 
+static unsigned last_cpu(void)
+{
+    cpu_set_t cpus;
+    unsigned last = 0;
+    assert_int_equal(sched_getaffinity(0, sizeof cpus, &cpus), 0);
+    for (unsigned i = 0; i < CPU_SETSIZE; i++)
+        last = CPU_ISSET(i, &cpus) ? i : last;
+    return last;
+}
+
+static void pin(pid_t pid, unsigned cpu)
+{
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    assert_int_equal(sched_setaffinity(pid, sizeof one, &one), 0);
+}
+
+/* Two processes compute on one CPU, of which one is followed: its departures say when it had the
+ * CPU. */
+static void test_which_thread_has_a_cpu_at_a_tick(void **state)
+{
+    (void)state;
+    const struct switch_options options = {.stack_bytes = 0};
+    struct world world = setup(&options, compute);
+    int to_other;
+    pid_t other = start_child(compute, &to_other);
+    const unsigned cpu = last_cpu();
+    const struct ticks ticks = {monotonic_ns(), 3 * MS, 17};
+    struct cpu_user user;
+    unsigned own = 0, others = 0;
+    pin(world.pid, cpu);
+    pin(other, cpu);
+    switch_record_set_ticks(world.record, &ticks);
+    assert_int_equal(switch_record_follow(world.record, world.pid), 0);
+    assert_false(switch_record_find_cpu_user(world.record, cpu, monotonic_ns(), &user));
+    switch_record_watch_cpus(world.record, true);
+    assert_false(switch_record_find_cpu_user(world.record, cpu, ticks.start_ns, &user));
+    assert_false(switch_record_find_cpu_user(world.record, SWITCH_CPUS, monotonic_ns(), &user));
+    assert_int_equal(write(to_other, "", 1), 1);
+    let_child(&world, 1);
+    await_count(&shared->ready, 1);
+    uint64_t first = ticks_until(&ticks, monotonic_ns());
+    for (uint64_t period = first; own < 10 || others < 10; period++) {
+        uint64_t at_ns = ticks_due_ns(&ticks, period);
+        struct slot_view view;
+        assert_true(at_ns < ticks.start_ns + HANGS_NS);
+        await_time(at_ns);
+        assert_true(switch_record_find_cpu_user(world.record, cpu, at_ns, &user));
+        const struct departure *departure = &view.departure;
+        if (switch_record_read(world.record, world.pid, &view) || departure->out_ns > at_ns)
+            continue;
+        bool had_it = departure->in_ns && departure->in_ns <= at_ns;
+        assert_int_equal(user.process_id == world.pid, had_it);
+        own += had_it;
+        others += user.process_id == other;
+        if (user.process_id != other)
+            continue;
+        assert_int_equal(user.tid, other);
+        assert_int_equal(user.kind, WAKE_BY_THREAD);
+        assert_int_equal(departure->runnable_cpu, cpu);
+    }
+    switch_record_watch_cpus(world.record, false);
+    assert_false(switch_record_find_cpu_user(world.record, cpu, monotonic_ns(), &user));
+    end_child(other, to_other);
+    teardown(&world);
+}
+
+/* The thread is woken on a CPU where another one computes. */
+static void test_which_cpu_a_woken_thread_waits_for(void **state)
+{
+    (void)state;
+    const struct switch_options options = {.stack_bytes = 0};
+    struct world world = setup(&options, sleep_often);
+    const unsigned cpu = last_cpu();
+    struct slot_view view;
+    pin(world.pid, cpu);
+    assert_int_equal(switch_record_follow(world.record, world.pid), 0);
+    let_child(&world, 1);
+    await_sleep(&world, world.pid, SYS_read, 1, &view);
+    let_child(&world, 1);
+    await_sleep(&world, world.pid, SYS_read, 2, &view);
+    assert_int_equal(view.departure.runnable_cpu, cpu);
+    teardown(&world);
+}
+
 static void test_messages_that_do_not_fit_are_counted(void **state)
 {
     (void)state;
@@ -1420,6 +1506,8 @@ int main(void)
         cmocka_unit_test(test_a_waker_is_told_with_its_stack),
         cmocka_unit_test(test_an_acknowledged_tick_is_not_told),
         cmocka_unit_test(test_a_running_thread_is_not_told),
+        cmocka_unit_test(test_which_thread_has_a_cpu_at_a_tick),
+        cmocka_unit_test(test_which_cpu_a_woken_thread_waits_for),
         cmocka_unit_test(test_messages_that_do_not_fit_are_counted),
         cmocka_unit_test(test_whoever_takes_messages_may_stop),
         cmocka_unit_test(test_threads_without_a_slot_are_counted),
