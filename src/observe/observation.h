@@ -6,6 +6,7 @@
 #define FGPROF_OBSERVE_OBSERVATION_H
 
 #include "observe/call.h"
+#include "observe/cpu_user.h"
 #include "observe/snapshot.h"
 #include "proc/activity.h"
 #include "proc/procfs.h"
@@ -104,9 +105,11 @@ struct thread_end {
 /* Where the thread was off its CPU, by the kernel's record of switches. CLOCK_MONOTONIC; all 0: the
  * record does not have it. */
 struct record_seen {
-    uint64_t departed_ns; /* when it left its CPU, where it was found */
-    uint64_t woken_ns;    /* since when it waits for a CPU again; 0: it does not */
-    uint64_t returned_ns; /* when it was back on a CPU; 0: it is not */
+    uint64_t departed_ns;     /* when it left its CPU, where it was found */
+    uint64_t woken_ns;        /* since when it waits for a CPU again; 0: it does not */
+    uint64_t returned_ns;     /* when it was back on a CPU; 0: it is not */
+    unsigned woken_cpu;       /* the CPU that it waits for since then, */
+    struct cpu_user cpu_user; /* and which thread had that at a tick */
 };
 
 struct observation {

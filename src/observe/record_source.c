@@ -138,6 +138,7 @@ static enum outcome observe(struct source *source, const struct subject *subject
         bool is_same = !subject->wants_copy && watch->departed_ns == departure->out_ns;
         observation->record.departed_ns = departure->out_ns;
         observation->record.woken_ns = departure->runnable_ns;
+        observation->record.woken_cpu = departure->runnable_cpu;
         if (is_same)
             return stay(own, subject, watch, &view, observation);
     }

@@ -136,6 +136,7 @@ static int name_peer(struct fgprof_profile *profile, const struct counted_wait *
                      const char *name, const char *owner, uint32_t *ret_name)
 {
     const char *link = !*owner                               ? ""
+                       : counted->kind == RESOURCE_CPU       ? " used by "
                        : counted->kind == RESOURCE_PROCESS   ? " "
                        : counted->kind == RESOURCE_FILE_LOCK ? " of "
                                                              : " to ";

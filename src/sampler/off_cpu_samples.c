@@ -1,5 +1,6 @@
 #include "sampler/off_cpu_samples.h"
 #include "base/background_thread.h"
+#include "base/random.h"
 #include "observe/record_source.h"
 #include "proc/procfs.h"
 #include "sampler/listing.h"
@@ -27,6 +28,8 @@
 #define PAST_STACK_BYTES (32u << 10)
 /* How many wakers' stacks are read for each tick: thousands of waits may end at once. */
 #define WAKER_STACKS_MAX 128
+/* CPUs are watched so long after a wait for one was found. */
+#define WATCH_NS 1000000000u
 
 /* ---- Begin and end ---- */
 
@@ -132,6 +135,7 @@ void off_cpu_samples_end(struct sampler *sampler)
     switch_record_free(samples->record);
     samples->source = NULL;
     samples->record = NULL;
+    samples->wait_ns = 0;
 }
 
 /* The file shows registers, so only those that may trace the thread may read it (proc(5)). */
@@ -162,11 +166,20 @@ void off_cpu_samples_unfollow(struct sampler *sampler, const struct sampled_proc
         switch_record_unfollow(sampler->off_cpu.record, process->process.pid);
 }
 
+static void watch_cpus(struct off_cpu_samples *samples, uint64_t wait_ns)
+{
+    if (!samples->wait_ns != !wait_ns)
+        switch_record_watch_cpus(samples->record, wait_ns != 0);
+    samples->wait_ns = wait_ns;
+}
+
 int off_cpu_samples_continue(struct sampler *sampler)
 {
     struct off_cpu_samples *samples = &sampler->off_cpu;
     bool is_opened = samples->opening && atomic_load(&samples->opening->is_done);
     samples->waker_stacks = 0;
+    if (samples->wait_ns && clock_now_ns(&sampler->clock) >= samples->wait_ns + WATCH_NS)
+        watch_cpus(samples, 0);
     return is_opened ? end_opening(sampler) : 0;
 }
 
@@ -194,6 +207,33 @@ struct off_cpu_ticks off_cpu_ticks_since(const struct clock *clock, uint64_t kno
     if (observation->record.woken_ns)
         woken_tick = within(since_tick, ticks_before(clock, observation->record.woken_ns), tick);
     return (struct off_cpu_ticks){woken_tick - since_tick, tick - woken_tick};
+}
+
+/* ---- Which thread had the CPU ---- */
+
+/* Several ticks may each find another thread. One of them stands for all, at random: a wait always
+ * ends when the last of these threads leaves the CPU. */
+void off_cpu_samples_find_cpu_user(struct sampler *sampler, struct observation *observation,
+                                   uint64_t last_tick, uint64_t ticks)
+{
+    struct off_cpu_samples *samples = &sampler->off_cpu;
+    const struct clock *clock = &sampler->clock;
+    struct cpu_user *user = &observation->record.cpu_user;
+    if (!ticks || !samples->record)
+        return;
+    uint64_t tick = last_tick - random_below((uint32_t)ticks, clock->seed, last_tick);
+    watch_cpus(samples, clock_now_ns(clock));
+    if (!switch_record_find_cpu_user(samples->record, observation->record.woken_cpu,
+                                     clock_tick_ns(clock, tick - 1), user) ||
+        user->kind != WAKE_BY_THREAD)
+        return;
+    struct sampled_process *process = sampler_process(sampler, user->process_id);
+    struct thread *thread = process ? threads_find(&process->threads, user->tid) : NULL;
+    if (!thread || !thread_is_counted(thread))
+        return;
+    user->is_sampled = true;
+    user->thread = thread->number;
+    user->process = process->number;
 }
 
 /* ---- What the record reports ---- */
@@ -449,6 +489,7 @@ static int take(void *argument, const struct past_departure *past)
     struct observation observation = {
         .record.departed_ns = departure->out_ns,
         .record.woken_ns = departure->runnable_ns,
+        .record.woken_cpu = departure->runnable_cpu,
         .record.returned_ns = departure->in_ns,
         .asleep.is_over = true,
     };
@@ -463,6 +504,7 @@ static int take(void *argument, const struct past_departure *past)
         return 0;
     struct watch *watch = watches_get(&sampler->watches, thread->number);
     bool is_same = watch && watch->departed_ns == departure->out_ns && !thread->wants.copy;
+    off_cpu_samples_find_cpu_user(sampler, &observation, past->last_tick, ticks.runnable);
     listing_read_begin(sampler, process, thread);
     schedule->looked_tick = schedule->asleep_since_tick = past->last_tick;
     movement_note_departure(&thread->movement, departure);

@@ -40,6 +40,11 @@ struct off_cpu_ticks {
 struct off_cpu_ticks off_cpu_ticks_since(const struct clock *clock, uint64_t known_tick,
                                          uint64_t tick, const struct observation *observation);
 
+/* The thread was found waiting for a CPU at the last of these ticks: finds out which thread had the
+ * CPU then. */
+void off_cpu_samples_find_cpu_user(struct sampler *sampler, struct observation *observation,
+                                   uint64_t last_tick, uint64_t ticks);
+
 /* Sends an observation by the record, which has a copy, for these ticks. */
 int off_cpu_samples_tell(struct sampler *sampler, struct sampled_process *process,
                          struct thread *thread, struct observation *observation,

@@ -58,6 +58,8 @@ struct off_cpu_samples {
     uint64_t without_stack; /* ticks that were recorded without a usable stack */
     unsigned waker_stacks;  /* of threads that ended waits, since the last tick */
 };
+    uint64_t wait_ns; /* when a wait for a CPU was last found; 0: so long ago that CPUs are not
+                         watched */
 
 struct sampler {
     const struct sampler_options *options;

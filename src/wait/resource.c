@@ -32,6 +32,7 @@ static const char *const kind_names[RESOURCE_KIND_COUNT] = {
     [RESOURCE_SIGNAL] = "signal",
     [RESOURCE_SEMAPHORES] = "System V semaphores",
     [RESOURCE_MESSAGES] = "System V message queue",
+    [RESOURCE_CPU] = "CPU",
 };
 
 const char *resource_kind_name(enum resource_kind kind)

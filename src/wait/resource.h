@@ -33,6 +33,7 @@ enum resource_kind {
     RESOURCE_SIGNAL,
     RESOURCE_SEMAPHORES, /* of System V */
     RESOURCE_MESSAGES,   /* a message queue of System V */
+    RESOURCE_CPU,        /* a CPU, by a thread that may run */
     RESOURCE_KIND_COUNT,
 };
 
@@ -44,6 +45,10 @@ struct resource {
 
 bool resource_equal(const struct resource *a, const struct resource *b);
 uint64_t resource_hash(const struct resource *resource);
+
+/* How a CPU is named: with the thread or process that had it, or if none did. */
+#define CPU_USED_BY "CPU used by "
+#define CPU_IDLE "idle CPU"
 
 /* "mutex", "read-write lock", "pipe" ... Static. */
 const char *resource_kind_name(enum resource_kind kind);

@@ -1,5 +1,6 @@
 #include "worker/count.h"
 #include "base/array.h"
+#include "worker/cpu_users.h"
 #include "worker/deadlock_detect.h"
 #include "worker/elapsed_ticks.h"
 
@@ -493,6 +494,9 @@ int count_stack(const struct counter *counter, const struct observation *observa
         err = stack_table_add(stacks, program->maps.space->id, stack, &labels, 0, 0, &sample);
     if (!err && stacks->stack_count > stacks_before)
         err = note_addresses(observation, program, stack);
+    if (!err && kind == ACCOUNT_RUNNABLE && !counter->waits)
+        err = cpu_user_place(counter->results, counter->owners, observation, counter->period_ns,
+                             &sample);
     if (!err && counter->waits)
         err = note_wait(counter, observation);
     if (!err && counter->waits)
@@ -554,6 +558,9 @@ int count_woken(const struct counter *counter, const struct observation *observa
     if (!err)
         err = stack_table_in_state(&counter->results->stacks, account->last_sample, THREAD_RUNNABLE,
                                    &sample);
+    if (!err)
+        err = cpu_user_place(counter->results, counter->owners, observation, counter->period_ns,
+                             &sample);
     if (err)
         return err;
     note_seen(observation, account, ACCOUNT_RUNNABLE, sample);

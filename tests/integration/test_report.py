@@ -15,7 +15,7 @@ PATH_KEYS = {"self_ns", "total_ns", "threads", "threads_never_moved", "pid", "ti
              "frames_omitted"}
 TIME_KEYS = {"running_ns", "runnable_ns", "waiting_ns", "idle_ns", "stopped_ns", "unknown_ns"}
 FINDING_KEYS = {"kind", "time_ns", "function", "text", "detail"}
-KEYS = {"version", "recording", "findings", "held_ns", "holders", "woken_ns", "wakers", "elapsed",
+KEYS = {"version", "recording", "findings", "held_ns", "holders", "woken_ns", "wakers", "cpu_use_known_ns", "cpu_users", "elapsed",
         "running_at_once_ns", "on_cpu", "waiting", "idle", "processes", "threads_idle", "threads", "symbols_wanted", "next"}
 RECORDING_KEYS = {
     "command", "start_time_ns", "elapsed_ns", "period_ns", "seed", "ticks_planned", "ticks_taken",

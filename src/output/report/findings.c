@@ -424,8 +424,14 @@ static int find_cpu_shortage(struct report *report)
     if (!paths->count || report_percent(waited_ns, elapsed_ns) < CPU_SHORTAGE_PERCENT ||
         report_percent(waited_ns, wanted_cpu_ns(&report->times)) < CPU_SHORTAGE_PERCENT)
         return 0;
-    buffer_print(&finding.text, "CPU contention: %.2f s waiting for a CPU, %.2f s running",
-                 report_seconds(waited_ns),
+    buffer_print(&finding.text, "CPU contention: %.2f s waiting for a CPU, ",
+                 report_seconds(waited_ns));
+    if (report->cpus.count) {
+        buffer_print(&finding.text, "%.2f s of it ", report_seconds(report->cpus.rows[0].time_ns));
+        report_append_cpu_user(&finding.text, report, &report->cpus.rows[0]);
+        buffer_puts(&finding.text, ", ");
+    }
+    buffer_print(&finding.text, "%.2f s running",
                  report_seconds(report->times.state_ns[FGPROF_STATE_RUNNING]));
     buffer_puts(&finding.detail, "most of that wait: ");
     report_append_path(&finding.detail, report, REPORT_RUNNABLE, paths->rows[0].node);

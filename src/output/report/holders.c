@@ -25,7 +25,7 @@ struct place {
 struct search {
     struct report *report;
     struct report_holds
-        *holds; /* what is looked for: those of the report that are held, or woken */
+        *holds; /* what is looked for: those of the report that are held, or woken, or CPUs */
     struct labelled_stack labelled;
     struct call_tree trees[2]; /* of the waiters and of the owners */
     struct holder *holders;
@@ -44,7 +44,8 @@ static int count_holder(struct search *search, const struct profile_wait *wait, 
         .resource = wait->resource,
         .process = is_waker ? wait->waker_process_plus_1 - 1 : wait->owner_process,
         .name = is_waker ? wait->waker : wait->owner_name,
-        .is_for_threads = is_waker || profile_wait_is_for_threads(search->report->profile, wait),
+        .is_for_threads = is_waker || profile_wait_is_for_threads(search->report->profile, wait) ||
+                          (search->holds == &search->report->cpus && wait->owner_name),
     };
     int err =
         INDEX_INTERN(&search->holder_index, offsetof(struct holder, is_for_threads), &holder,
@@ -77,11 +78,10 @@ static int count_place(struct search *search, uint32_t holder, bool is_owners, u
     return err;
 }
 
-/* A thread that others join holds nothing up. */
-static bool is_for_end(const struct fgprof_profile *profile, const struct profile_wait *wait)
+static bool is_for(const struct fgprof_profile *profile, const struct profile_wait *wait,
+                   enum resource_kind kind)
 {
-    return strcmp(strings_get(&profile->strings, wait->kind),
-                  resource_kind_name(RESOURCE_THREAD)) == 0;
+    return strcmp(strings_get(&profile->strings, wait->kind), resource_kind_name(kind)) == 0;
 }
 
 /* Where the thread was that held the resource, or ended the wait; PROFILE_NO_STACK: not known.
@@ -89,10 +89,15 @@ static bool is_for_end(const struct fgprof_profile *profile, const struct profil
 static bool find_stack(const struct search *search, const struct profile_wait *wait,
                        uint32_t *ret_stack)
 {
+    const struct fgprof_profile *profile = search->report->profile;
     bool has_owner = wait->owner_process != PROFILE_NO_OWNER;
+    bool is_for_cpu = is_for(profile, wait, RESOURCE_CPU);
     *ret_stack = wait->owner_stack;
+    if (is_for_cpu || search->holds == &search->report->cpus)
+        return is_for_cpu && search->holds == &search->report->cpus;
+    /* A thread that others join holds nothing up. */
     if (search->holds == &search->report->held)
-        return has_owner && !is_for_end(search->report->profile, wait);
+        return has_owner && !is_for(profile, wait, RESOURCE_THREAD);
     *ret_stack = wait->waker_stack_plus_1 ? wait->waker_stack_plus_1 - 1 : PROFILE_NO_STACK;
     return !has_owner && wait->waker_process_plus_1;
 }
@@ -188,8 +193,30 @@ static int find(struct report *report, struct report_holds *holds)
     return err;
 }
 
+void report_append_cpu_user(struct buffer *buffer, const struct report *report,
+                            const struct report_hold *hold)
+{
+    const struct fgprof_profile *profile = report->profile;
+    const char *resource = strings_get(&profile->strings, hold->resource);
+    size_t prefix =
+        strncmp(resource, CPU_USED_BY, sizeof CPU_USED_BY - 1) ? 0 : sizeof CPU_USED_BY - 1;
+    if (strcmp(resource, CPU_IDLE) == 0) {
+        buffer_puts(buffer, "while the CPU was idle");
+        return;
+    }
+    buffer_puts(buffer, "behind ");
+    if (hold->owner_name && hold->owner_name != profile->processes[hold->process].name) {
+        name_append_short(buffer, strings_get(&profile->strings, hold->owner_name),
+                          REPORT_NAME_COLUMNS);
+        buffer_puts(buffer, " in ");
+    }
+    name_append_short(buffer, resource + prefix, REPORT_FILE_COLUMNS);
+}
+
 int report_find_holders(struct report *report)
 {
     int err = find(report, &report->held);
-    return err ? err : find(report, &report->woken);
+    if (!err)
+        err = find(report, &report->woken);
+    return err ? err : find(report, &report->cpus);
 }

@@ -189,6 +189,26 @@ static void put_holds(struct json *json, const struct report *report,
 /* By the number of running threads, from 0. */
 static void put_parallelism(struct json *json, const struct fgprof_profile *profile)
 {
+/* Which threads had CPUs that others waited for. */
+static void put_cpus(struct json *json, const struct report *report)
+{
+    const struct report_holds *cpus = &report->cpus;
+    const struct strings *strings = &report->profile->strings;
+    json_number(json, "cpu_use_known_ns", cpus->time_ns);
+    json_begin(json, "cpu_users", '[');
+    for (size_t i = 0; i < cpus->count; i++) {
+        const struct report_hold *hold = &cpus->rows[i];
+        json_begin(json, NULL, '{');
+        report_json_string(json, "resource", strings_get(strings, hold->resource), NAME_COLUMNS);
+        report_json_string(json, "owner", strings_get(strings, hold->owner_name), NAME_COLUMNS);
+        json_number(json, "time_ns", hold->time_ns);
+        json_string(json, "owner_path", hold->owner_path);
+        json_string(json, "waiter_path", hold->waiter_path);
+        json_end(json, '}');
+    }
+    json_end(json, ']');
+}
+
     json_begin(json, "running_at_once_ns", '[');
     for (size_t i = 0; i < profile->parallel_count; i++)
         json_number(json, NULL, profile->parallel_ns[i]);
@@ -287,6 +307,7 @@ void report_json(const struct report *report, struct sink *sink)
     put_paths(&json, report, REPORT_ELAPSED, "elapsed", REPORT_PATHS_MAX);
     put_parallelism(&json, report->profile);
     put_paths(&json, report, REPORT_RUNNING, "on_cpu", REPORT_PATHS_MAX);
+    put_cpus(&json, report);
     put_paths(&json, report, REPORT_WAITING, "waiting", REPORT_PATHS_MAX);
     put_paths(&json, report, REPORT_IDLE, "idle", REPORT_IDLE_MAX);
     put_processes(&json, report);

@@ -324,6 +324,14 @@ int report_make(struct report *report)
     return err ? err : report_choose_next(report);
 }
 
+static void free_holds(struct report_holds *holds)
+{
+    for (size_t i = 0; i < holds->count; i++) {
+        free(holds->rows[i].owner_path);
+        free(holds->rows[i].waiter_path);
+    }
+}
+
 void report_free(struct report *report)
 {
     labels_free(&report->labels);
@@ -333,14 +341,9 @@ void report_free(struct report *report)
         free(report->findings[i].text);
         free(report->findings[i].detail);
     }
-    for (size_t i = 0; i < report->held.count; i++) {
-        free(report->held.rows[i].owner_path);
-        free(report->held.rows[i].waiter_path);
-    }
-    for (size_t i = 0; i < report->woken.count; i++) {
-        free(report->woken.rows[i].owner_path);
-        free(report->woken.rows[i].waiter_path);
-    }
+    free_holds(&report->held);
+    free_holds(&report->woken);
+    free_holds(&report->cpus);
     free(report->uses);
     index_free(&report->use_index);
     free(report->threads);

@@ -3,7 +3,7 @@
  *
  *   report.c    threads, processes and their times; the call trees; which waits are idle
  *   symbols.c   modules whose symbols would help, and why stacks are cut
- *   holders.c   resources, owners and waiters
+ *   holders.c   resources, owners and waiters; which threads had CPUs that others waited for
  *   findings.c  what is worth a look, the largest first
  *   next.c      the command to run next
  *
@@ -137,6 +137,8 @@ struct report {
     struct report_finding findings[REPORT_FINDINGS_MAX];
     size_t finding_count;
     struct report_holds held, woken;
+    struct report_holds cpus; /* that threads waited for; a row with no thread: an idle one, or that
+                                 of a thread that is not sampled */
     struct report_module modules[REPORT_MODULES_MAX];
     size_t module_count, modules_left_out;
     uint32_t cut_note;    /* of most cut stacks: a string of the profile; "": none is cut */
@@ -181,6 +183,10 @@ void report_append_thread(struct buffer *buffer, const struct report *report,
                           const struct report_thread *thread);
 /* "thread" or "goroutine". */
 const char *report_thread_word(const struct report_thread *thread);
+
+/* Appends which thread had a CPU that others waited for: "behind compress in backup/991". */
+void report_append_cpu_user(struct buffer *buffer, const struct report *report,
+                            const struct report_hold *hold);
 
 /* See call_tree_append_path. */
 void report_append_path(struct buffer *buffer, const struct report *report,

@@ -158,6 +158,26 @@ static void append_paths(struct buffer *buffer, const struct report *report,
     const struct call_tree *tree = &report->trees[activity];
     size_t shown = paths->count < max ? paths->count : max;
     size_t left_out = paths->count + paths->left_out - shown;
+static void append_cpus(struct buffer *buffer, const struct report *report)
+{
+    const struct report_holds *cpus = &report->cpus;
+    if (!cpus->count)
+        return;
+    buffer_print(buffer, "\nWaiting for a CPU: %.2f s, the use of the CPU is known for %.2f s\n",
+                 report_seconds(report->times.state_ns[FGPROF_STATE_RUNNABLE]),
+                 report_seconds(cpus->time_ns));
+    for (size_t i = 0; i < cpus->count; i++) {
+        const struct report_hold *hold = &cpus->rows[i];
+        buffer_print(buffer, "%8.2f s  ", report_seconds(hold->time_ns));
+        report_append_cpu_user(buffer, report, hold);
+        if (*hold->owner_path)
+            buffer_print(buffer, "\n     that was in: %s", hold->owner_path);
+        buffer_print(buffer, "\n     waiters are in: %s\n", hold->waiter_path);
+    }
+    if (cpus->left_out)
+        buffer_print(buffer, "  and %zu more\n", cpus->left_out);
+}
+
     bool has_calls = activity != REPORT_RUNNING;
     if (!shown)
         return;
@@ -313,6 +333,7 @@ static void append_all(struct buffer *buffer, const struct report *report, size_
     append_threads(buffer, report);
     append_modules(buffer, report);
     buffer_puts(buffer, "\nNext, ");
+    append_cpus(buffer, report);
     buffer_puts(buffer, report->next_why);
     buffer_puts(buffer, ":\n  ");
     name_append(buffer, report->next);

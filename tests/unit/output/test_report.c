@@ -327,6 +327,7 @@ static void test_nothing_sampled(void **state)
     assert_lacks(*state, "Idle");
     assert_has(*state, FGPROF_REPORT_JSON,
                "\"findings\":[],\"held_ns\":0,\"holders\":[],\"woken_ns\":0,\"wakers\":[],"
+               "\"cpu_use_known_ns\":0,\"cpu_users\":[],"
                "\"elapsed\":{\"total_ns\":0,\"idle_ns\":0,\"paths_left_out\":0,\"paths\":[]},"
                "\"running_at_once_ns\":[],\"on_cpu\":");
 }

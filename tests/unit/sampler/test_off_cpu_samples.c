@@ -270,6 +270,67 @@ static void test_a_wait_for_a_cpu_that_is_over(void **state)
     assert_null(next_off(TID));
 }
 
+/* ---- Which thread had the CPU ---- */
+
+static const struct cpu_user hog = {.is_known = true, .process_id = 55, .tid = 56, .name = "hog"};
+
+static void test_which_thread_had_the_cpu(void **state)
+{
+    (void)state;
+    struct fake_thread *thread = begin_with_runner();
+    assert_false(fake->are_cpus_watched);
+    fake->cpu_user = hog;
+    fake_departs(thread, THREAD_RUNNABLE, tick_ns(3) - 1000, 0, tick_ns(3) + 200)->runnable_cpu = 7;
+    take_tick(3, LATE_NS);
+    const struct observation *told = next_off(TID);
+    assert_int_equal(fake->asked_cpu, 7);
+    assert_int_equal(fake->asked_tick_ns, tick_ns(3));
+    assert_true(told->record.cpu_user.is_known && !told->record.cpu_user.is_sampled);
+    assert_int_equal(told->record.cpu_user.tid, 56);
+    /* It still waits at the look. The other thread is sampled, too. */
+    fake->cpu_user.process_id = fake->cpu_user.tid = PID;
+    fake_departs(thread, THREAD_SLEEPING, tick_ns(4) - 1000, tick_ns(4) - 500, 0)->runnable_cpu = 8;
+    take_tick(4, LATE_NS);
+    told = next_off(TID);
+    assert_int_equal(told->state, THREAD_RUNNABLE);
+    assert_int_equal(fake->asked_cpu, 8);
+    assert_int_equal(fake->asked_tick_ns, tick_ns(4));
+    assert_true(told->record.cpu_user.is_sampled);
+    assert_int_equal(told->record.cpu_user.process, told->process);
+    assert_int_not_equal(told->record.cpu_user.thread, told->thread);
+}
+
+/* One of several ticks stands for all. */
+static void test_which_thread_had_the_cpu_at_several_ticks(void **state)
+{
+    (void)state;
+    struct fake_thread *thread = begin_with_runner();
+    bool is_one = false;
+    fake->cpu_user = hog;
+    fake_departs(thread, THREAD_RUNNABLE, tick_ns(3) - 1000, 0, tick_ns(6) + 200);
+    take_tick(6, LATE_NS);
+    const struct observation *told = next_off(TID);
+    assert_int_equal(told->ticks, 4);
+    for (uint64_t tick = 3; tick <= 6; tick++)
+        is_one |= fake->asked_tick_ns == tick_ns(tick);
+    assert_true(is_one && told->record.cpu_user.is_known);
+}
+
+static void test_cpus_are_watched_while_threads_wait_for_them(void **state)
+{
+    (void)state;
+    struct fake_thread *thread = begin_with_runner();
+    fake_departs(thread, THREAD_SLEEPING, tick_ns(3) - 1000, tick_ns(3) + 100, tick_ns(3) + 200);
+    take_tick(3, LATE_NS);
+    assert_false(fake->are_cpus_watched); /* it slept */
+    fake_departs(thread, THREAD_RUNNABLE, tick_ns(4) - 1000, 0, tick_ns(4) + 200);
+    take_tick(4, LATE_NS);
+    assert_true(fake->are_cpus_watched);
+    while (fake->now_ns < tick_ns(4) + 1100000000u)
+        fake_ticks(1);
+    assert_false(fake->are_cpus_watched);
+}
+
 /* ---- Still there ---- */
 
 static void test_a_sleeper_is_looked_at(void **state)
@@ -936,6 +997,9 @@ int main(void)
         TEST(test_a_sleep_and_the_wait_after_it),
         TEST(test_two_departures_between_looks),
         TEST(test_a_wait_for_a_cpu_that_is_over),
+        TEST(test_which_thread_had_the_cpu),
+        TEST(test_which_thread_had_the_cpu_at_several_ticks),
+        TEST(test_cpus_are_watched_while_threads_wait_for_them),
         TEST(test_a_sleeper_is_looked_at),
         TEST(test_one_that_waits_for_a_cpu_is_looked_at),
         TEST(test_running_at_the_tick_and_asleep_at_the_look),

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "observe/registers.h"
 #include "proc/stack_areas.h"
+#include "wait/resource.h"
 #include "worker/idle.h"
 #include "worker/worker.h"
 #include "own_stack.h"
@@ -1164,6 +1165,69 @@ static void test_an_owner_that_waits_for_a_cpu(void **state)
     end(world);
 }
 
+/* A thread waits for a CPU at a tick, at which another thread had it. */
+static struct observation behind(const struct world *world, uint64_t at_ns,
+                                 const struct cpu_user *user)
+{
+    struct observation waiter = first(world, 1, at(at_ns, 0));
+    waiter.before.begins = at_ns == 10 * MS;
+    waiter.evidence = EVIDENCE_WAITING;
+    waiter.state = THREAD_RUNNABLE;
+    waiter.wait.syscall_number = -1;
+    waiter.record.cpu_user = *user;
+    return waiter;
+}
+
+static void test_which_thread_had_the_cpu(void **state)
+{
+    struct world *world = *state;
+    static const char *const names[] = {"CPU", "CPU used by compress in backup/991",
+                                        "CPU used by backup/991",
+                                        "CPU used by kernel thread kswapd", "idle CPU"};
+    struct observation owner = first(world, 0, at(10 * MS, 2 * MS));
+    struct cpu_user user = {.is_known = true, .is_sampled = true, .tid = getpid()};
+    start(world);
+    owner.evidence = EVIDENCE_STOPPED;
+    owner.state = THREAD_RUNNING;
+    owner.wait.syscall_number = -1;
+    tell_whole(world, owner);
+    tell_whole(world, behind(world, 10 * MS, &user));
+    user = (struct cpu_user){.is_known = true,
+                             .process_id = 991,
+                             .tid = 992,
+                             .name = "compress",
+                             .process_name = "backup"};
+    tell_whole(world, behind(world, 20 * MS, &user));
+    strcpy(user.name, "backup");
+    tell_whole(world, behind(world, 30 * MS, &user));
+    user.kind = WAKE_BY_KERNEL_THREAD;
+    strcpy(user.name, "kswapd");
+    tell_whole(world, behind(world, 40 * MS, &user));
+    user.kind = WAKE_BY_IDLE;
+    tell_whole(world, behind(world, 50 * MS, &user));
+    /* Not known. */
+    user.is_known = false;
+    tell_whole(world, behind(world, 60 * MS, &user));
+    settle_copy(world);
+    const struct results *results = &world->results;
+    const struct stack_table *stacks = &results->stacks;
+    assert_int_equal(results->waits.count, 5);
+    for (unsigned i = 0; i < 5; i++) {
+        const struct counted_wait *wait = &results->waits.rows[i];
+        assert_int_equal(wait->kind, RESOURCE_CPU);
+        assert_string_equal(strings_get(&results->strings, (uint32_t)wait->key), names[i]);
+        assert_int_equal(wait->owner_process, i ? WAIT_NO_OWNER : 0);
+    }
+    assert_int_equal(results->waits.rows[0].owner_stack, stacks->samples[0].stack);
+    size_t found = 0;
+    for (size_t i = 0; i < stacks->sample_count; i++) {
+        const struct counted_sample *sample = &stacks->samples[i];
+        found += sample->labels.wait_plus_1 && sample->labels.state == THREAD_RUNNABLE;
+    }
+    assert_int_equal(found, 5);
+    end(world);
+}
+
 static void test_snapshots_come_back(void **state)
 {
     struct world *world = *state;
@@ -1229,6 +1293,7 @@ int main(void)
         TEST(test_kernel_functions_of_running_threads),
         TEST(test_a_dump_has_a_sampled_thread_once),
         TEST(test_an_owner_that_waits_for_a_cpu),
+        TEST(test_which_thread_had_the_cpu),
         TEST(test_snapshots_come_back),
         TEST(test_a_closed_channel_is_the_end),
     };

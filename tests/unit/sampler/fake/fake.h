@@ -142,6 +142,10 @@ struct fake {
     struct ticks recorded_ticks; /* as the record knows them */
     uint64_t messages_lost;
     bool holds_messages; /* they come later */
+    bool are_cpus_watched;
+    struct cpu_user cpu_user; /* as the record says of this CPU, whenever it is asked */
+    unsigned asked_cpu;
+    uint64_t asked_tick_ns; /* of the last question */
 
     /* Stops. */
     struct fake_stop {

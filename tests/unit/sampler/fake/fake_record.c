@@ -30,6 +30,10 @@ bool __wrap_switch_record_read_futex(const struct switch_record *record,
                                      unsigned char ret_futex[SWITCH_FUTEX_BYTES],
                                      bool *ret_has_before);
 
+void __wrap_switch_record_watch_cpus(struct switch_record *record, bool is_wanted);
+bool __wrap_switch_record_find_cpu_user(struct switch_record *record, unsigned cpu,
+                                        uint64_t tick_ns, struct cpu_user *ret_user);
+
 struct departure *fake_departs(struct fake_thread *thread, enum thread_state state, uint64_t out_ns,
                                uint64_t runnable_ns, uint64_t in_ns)
 {
@@ -49,6 +53,24 @@ struct departure *fake_departs(struct fake_thread *thread, enum thread_state sta
     registers_set(&departure->registers, architecture.pc, thread->pc);
     registers_set(&departure->registers, architecture.sp, thread->sp);
     return departure;
+}
+
+void __wrap_switch_record_watch_cpus(struct switch_record *record, bool is_wanted)
+{
+    (void)record;
+    assert_true(fake->are_cpus_watched != is_wanted);
+    fake->are_cpus_watched = is_wanted;
+}
+
+bool __wrap_switch_record_find_cpu_user(struct switch_record *record, unsigned cpu,
+                                        uint64_t tick_ns, struct cpu_user *ret_user)
+{
+    (void)record;
+    assert_true(fake->are_cpus_watched);
+    fake->asked_cpu = cpu;
+    fake->asked_tick_ns = tick_ns;
+    *ret_user = fake->cpu_user;
+    return fake->cpu_user.is_known;
 }
 
 int __wrap_switch_record_open(const struct switch_options *options,
