@@ -561,6 +561,11 @@ struct fgprof_summary {
     uint64_t critical_inferred_ns; /* what was seen shortly before or after, */
     uint64_t critical_unknown_ns;  /* and what could not be followed to its end */
     uint64_t critical_lost_ns;     /* time of all threads that is in no path: there was too much */
+    /* What kept CPUs from threads that could run, besides other threads: the quota of the
+     * processes' control groups and those above them, and the hypervisor. */
+    uint64_t throttled_ns;   /* summed over CPUs, as the kernel counts */
+    uint64_t quota_millicpu; /* in thousandths of a CPU; 0: there is none */
+    uint64_t steal_ns;       /* that other machines took, summed over all CPUs */
 };
 
 /* Fills the caller's struct. `bytes` is its size, sizeof *ret_summary: see "Compatibility". */

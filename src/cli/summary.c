@@ -50,6 +50,23 @@ static void summarize_states(const struct fgprof_summary *summary)
     fputc('\n', stderr);
 }
 
+/* What kept CPUs from threads, besides others. */
+static void summarize_cpu_losses(const struct fgprof_summary *summary)
+{
+    char throttled[32], steal[32];
+    if (summary->throttled_ns && summary->quota_millicpu)
+        fprintf(stderr, "  throttled %s by its control group's quota of %g %s\n",
+                readable(summary->throttled_ns, throttled, sizeof throttled),
+                (double)summary->quota_millicpu / 1e3,
+                summary->quota_millicpu == 1000 ? "CPU" : "CPUs");
+    else if (summary->throttled_ns)
+        fprintf(stderr, "  throttled %s by its control group's quota\n",
+                readable(summary->throttled_ns, throttled, sizeof throttled));
+    if (summary->steal_ns)
+        fprintf(stderr, "  steal: the hypervisor took %s of the machine's CPUs\n",
+                readable(summary->steal_ns, steal, sizeof steal));
+}
+
 /* The sum of the rows from `first` to `last`. */
 static uint64_t parallel_ns(const fgprof_profile *profile, size_t first, size_t last)
 {
@@ -648,6 +665,7 @@ static void summarize(const struct cli_options *options, const fgprof_profile *p
     summarize_processes(summary);
     summarize_choice(options, summary);
     summarize_states(summary);
+    summarize_cpu_losses(summary);
     summarize_parallelism(profile);
     summarize_exceptions(profile, summary);
     summarize_sources(summary);

@@ -171,6 +171,8 @@ static void subtract_sampling(const struct checkpoint *checkpoint, struct sampli
     counts->kernel_samples -= before->kernel_samples;
     counts->kernel_samples_lost -= before->kernel_samples_lost;
     counts->kernel_samples_dropped -= before->kernel_samples_dropped;
+    counts->cpu_losses.throttled_ns -= before->cpu_losses.throttled_ns;
+    counts->cpu_losses.steal_ns -= before->cpu_losses.steal_ns;
     histogram_subtract(&counts->pauses, &before->pauses);
 }
 

@@ -73,6 +73,9 @@ static void summarize_sampling(const struct clock *clock, const struct recorded 
     if (recorded->results->counts.running_ns)
         summary->pause_share =
             (double)pauses->sum_ns / (double)recorded->results->counts.running_ns;
+    summary->throttled_ns = counts->cpu_losses.throttled_ns;
+    summary->quota_millicpu = counts->cpu_losses.quota_millicpu;
+    summary->steal_ns = counts->cpu_losses.steal_ns;
     summary->error = recorded->error;
 }
 

@@ -17,6 +17,7 @@
 #include "observe/observation.h"
 #include "observe/snapshots.h"
 #include "observe/wake.h"
+#include "proc/cpu_limits.h"
 
 /* Bytes of a thread's stack that are copied before the worker has said how much it needs: this
  * holds almost every whole stack. Both threads begin with it. */
@@ -48,8 +49,9 @@ struct sampling_counts {
     uint64_t threads_without_event, threads_unsampled; /* stopped while they ran, instead */
     uint64_t threads_waits_unseen;                     /* for a CPU */
     int event_refusal, waits_refusal;                  /* errnos: why */
-    bool lacks_files;        /* too few descriptors: some files are reopened for each look */
-    struct histogram pauses; /* of threads that were running */
+    bool lacks_files;             /* too few descriptors: some files are reopened for each look */
+    struct histogram pauses;      /* of threads that were running */
+    struct cpu_losses cpu_losses; /* as of when this was sent */
 };
 
 /* How many ticks there should have been by now, if `ticks` were due: at least those up to the last

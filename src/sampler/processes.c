@@ -47,6 +47,8 @@ static int add(struct sampler *sampler, pid_t pid, struct sampled_process **ret_
     err = tell_process(sampler, process);
     if (!err)
         err = kernel_samples_follow(sampler, pid);
+    if (!err && !sampler->options->is_dump)
+        err = cpu_limits_add(&sampler->cpu_limits, process->process.proc_fd);
     if (!err)
         off_cpu_samples_follow(sampler, process);
     if (err) {

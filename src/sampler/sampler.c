@@ -116,6 +116,7 @@ void sampler_free(struct sampler *sampler)
     if (sampler->switches)
         sampler->switches->free(sampler->switches);
     watches_free(&sampler->watches);
+    cpu_limits_free(&sampler->cpu_limits);
 }
 
 void sampler_stop(struct sampler *sampler)
@@ -216,6 +217,7 @@ static int send_state(struct sampler *sampler, enum message_kind kind, uint64_t 
         free(message.state);
         return err;
     }
+    sampler->counts.cpu_losses = cpu_limits_read(&sampler->cpu_limits);
     message.state->counts = sampler->counts;
     message.state->now_ns = clock_now_ns(&sampler->clock);
     err = channel_send(sampler->channel, &message);
@@ -387,6 +389,7 @@ int sampler_run(struct sampler *sampler)
     if (loop.signal_fd >= 0)
         close(loop.signal_fd);
     sampler->clock.end_ns = monotonic_ns();
+    sampler->counts.cpu_losses = cpu_limits_read(&sampler->cpu_limits);
     int finish_err = err ? 0 : rounds_finish(sampler);
     kernel_samples_end(sampler);
     off_cpu_samples_end(sampler);

@@ -8,6 +8,7 @@
 #include "observe/ptrace_source.h"
 #include "observe/switches.h"
 #include "observe/watch.h"
+#include "proc/cpu_limits.h"
 #include "proc/descendants.h"
 #include "sampler/channel.h"
 #include "sampler/clock.h"
@@ -57,9 +58,9 @@ struct off_cpu_samples {
     bool was_begun;         /* the record was opened, or refused */
     uint64_t without_stack; /* ticks that were recorded without a usable stack */
     unsigned waker_stacks;  /* of threads that ended waits, since the last tick */
-};
     uint64_t wait_ns; /* when a wait for a CPU was last found; 0: so long ago that CPUs are not
                          watched */
+};
 
 struct sampler {
     const struct sampler_options *options;
@@ -76,6 +77,7 @@ struct sampler {
     uint32_t processes_begun, programs_begun; /* how many were given numbers */
     struct descendants descendants;           /* the processes whose descendants are followed */
     struct command command;
+    struct cpu_limits cpu_limits; /* of the processes, also of those that have ended */
     struct sampling_counts counts;
     struct sampler_progress progress;
     struct thread_context context; /* room to read one into */

@@ -17,12 +17,12 @@
 
 #define DEADLOCK_COLUMNS 400
 
-/* The most findings of each kind. There is one each of the seven other kinds. */
+/* The most findings of each kind. There is one each of the eight other kinds. */
 #define SATURATED_MAX 2
 #define LOCKS_MAX 2
 #define RUNNING_MAX 1
 #define WAITING_MAX 2
-_Static_assert(SATURATED_MAX + LOCKS_MAX + RUNNING_MAX + WAITING_MAX + 7 <= REPORT_FINDINGS_MAX,
+_Static_assert(SATURATED_MAX + LOCKS_MAX + RUNNING_MAX + WAITING_MAX + 8 <= REPORT_FINDINGS_MAX,
                "all findings have room");
 
 struct finding {
@@ -438,6 +438,26 @@ static int find_cpu_shortage(struct report *report)
     return add(report, &finding);
 }
 
+void report_append_throttled(struct buffer *buffer, const struct fgprof_summary *summary)
+{
+    buffer_print(buffer, "throttled %.2f s by its control group's quota",
+                 report_seconds(summary->throttled_ns));
+    if (summary->quota_millicpu)
+        buffer_print(buffer, " of %g %s", (double)summary->quota_millicpu / 1e3,
+                     summary->quota_millicpu == 1000 ? "CPU" : "CPUs");
+}
+
+static int find_throttling(struct report *report)
+{
+    const struct fgprof_summary *summary = &report->profile->summary;
+    struct finding finding = {.kind = "throttled", .is_of_machine = true};
+    if (!is_worth_it(report, summary->throttled_ns))
+        return 0;
+    report_append_throttled(&finding.text, summary);
+    buffer_puts(&finding.detail, "its threads then wait for a CPU, though CPUs may be idle");
+    return add(report, &finding);
+}
+
 static int find_cut_stacks(struct report *report)
 {
     const struct fgprof_summary *summary = &report->profile->summary;
@@ -540,6 +560,8 @@ int report_find(struct report *report)
         err = find_paths(report, REPORT_WAITING, WAITING_MAX);
     if (!err)
         err = find_cpu_shortage(report);
+    if (!err)
+        err = find_throttling(report);
     if (!err)
         err = find_early_end(report);
     if (!err)

@@ -67,6 +67,9 @@ static void put_recording(struct json *json, const struct report *report)
         {"recorded_samples", summary->recorded_samples},
         {"recorded_lost", summary->recorded_lost},
         {"record_refusal", summary->record_refusal > 0 ? (uint64_t)summary->record_refusal : 0},
+        {"throttled_ns", summary->throttled_ns},
+        {"quota_millicpu", summary->quota_millicpu},
+        {"steal_ns", summary->steal_ns},
         {"kernel_refusal", summary->kernel_refusal > 0 ? (uint64_t)summary->kernel_refusal : 0},
 
         {"error", summary->error < 0 ? (uint64_t) - (int64_t)summary->error : 0},
@@ -186,9 +189,6 @@ static void put_holds(struct json *json, const struct report *report,
     json_end(json, ']');
 }
 
-/* By the number of running threads, from 0. */
-static void put_parallelism(struct json *json, const struct fgprof_profile *profile)
-{
 /* Which threads had CPUs that others waited for. */
 static void put_cpus(struct json *json, const struct report *report)
 {
@@ -209,6 +209,9 @@ static void put_cpus(struct json *json, const struct report *report)
     json_end(json, ']');
 }
 
+/* By the number of running threads, from 0. */
+static void put_parallelism(struct json *json, const struct fgprof_profile *profile)
+{
     json_begin(json, "running_at_once_ns", '[');
     for (size_t i = 0; i < profile->parallel_count; i++)
         json_number(json, NULL, profile->parallel_ns[i]);
@@ -304,10 +307,10 @@ void report_json(const struct report *report, struct sink *sink)
     put_findings(&json, report);
     put_holds(&json, report, &report->held, false);
     put_holds(&json, report, &report->woken, true);
+    put_cpus(&json, report);
     put_paths(&json, report, REPORT_ELAPSED, "elapsed", REPORT_PATHS_MAX);
     put_parallelism(&json, report->profile);
     put_paths(&json, report, REPORT_RUNNING, "on_cpu", REPORT_PATHS_MAX);
-    put_cpus(&json, report);
     put_paths(&json, report, REPORT_WAITING, "waiting", REPORT_PATHS_MAX);
     put_paths(&json, report, REPORT_IDLE, "idle", REPORT_IDLE_MAX);
     put_processes(&json, report);

@@ -27,7 +27,7 @@ enum report_activity {
 
 /* The most lines in a report, and of each kind. */
 #define REPORT_LINES_MAX 100
-#define REPORT_FINDINGS_MAX 14
+#define REPORT_FINDINGS_MAX 15
 #define REPORT_HOLDS_MAX 3
 #define REPORT_PATHS_MAX 10
 #define REPORT_PATHS_MIN 3 /* shown of each of two kinds, if elapsed time is shown too */
@@ -183,6 +183,9 @@ void report_append_thread(struct buffer *buffer, const struct report *report,
                           const struct report_thread *thread);
 /* "thread" or "goroutine". */
 const char *report_thread_word(const struct report_thread *thread);
+
+/* Appends "throttled 1.20 s by its control group's quota of 2 CPUs". */
+void report_append_throttled(struct buffer *buffer, const struct fgprof_summary *summary);
 
 /* Appends which thread had a CPU that others waited for: "behind compress in backup/991". */
 void report_append_cpu_user(struct buffer *buffer, const struct report *report,

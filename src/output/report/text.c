@@ -76,6 +76,14 @@ static void append_head(struct buffer *buffer, const struct report *report)
                  report_percent(summary->samples_unnamed, summary->samples),
                  report_percent(summary->samples_assumed, summary->samples));
     append_capture(buffer, summary);
+    if (summary->throttled_ns) {
+        buffer_puts(buffer, "  ");
+        report_append_throttled(buffer, summary);
+        buffer_puts(buffer, "\n");
+    }
+    if (summary->steal_ns)
+        buffer_print(buffer, "  steal: the hypervisor took %.2f s of the machine's CPUs\n",
+                     report_seconds(summary->steal_ns));
 }
 
 static void append_findings(struct buffer *buffer, const struct report *report)
@@ -150,14 +158,6 @@ static void append_holds(struct buffer *buffer, const struct report *report,
         buffer_print(buffer, "  and %zu more\n", holds->left_out);
 }
 
-/* The columns and a line for each path, and how many more there are. */
-static void append_paths(struct buffer *buffer, const struct report *report,
-                         enum report_activity activity, size_t max)
-{
-    const struct report_paths *paths = &report->paths[activity];
-    const struct call_tree *tree = &report->trees[activity];
-    size_t shown = paths->count < max ? paths->count : max;
-    size_t left_out = paths->count + paths->left_out - shown;
 static void append_cpus(struct buffer *buffer, const struct report *report)
 {
     const struct report_holds *cpus = &report->cpus;
@@ -178,6 +178,14 @@ static void append_cpus(struct buffer *buffer, const struct report *report)
         buffer_print(buffer, "  and %zu more\n", cpus->left_out);
 }
 
+/* The columns and a line for each path, and how many more there are. */
+static void append_paths(struct buffer *buffer, const struct report *report,
+                         enum report_activity activity, size_t max)
+{
+    const struct report_paths *paths = &report->paths[activity];
+    const struct call_tree *tree = &report->trees[activity];
+    size_t shown = paths->count < max ? paths->count : max;
+    size_t left_out = paths->count + paths->left_out - shown;
     bool has_calls = activity != REPORT_RUNNING;
     if (!shown)
         return;
@@ -325,6 +333,7 @@ static void append_all(struct buffer *buffer, const struct report *report, size_
     append_findings(buffer, report);
     append_holds(buffer, report, &report->held);
     append_holds(buffer, report, &report->woken);
+    append_cpus(buffer, report);
     append_elapsed(buffer, report);
     append_thread_time(buffer, report, REPORT_RUNNING, "On a CPU", max);
     append_thread_time(buffer, report, REPORT_WAITING, "Waiting", max);
@@ -333,7 +342,6 @@ static void append_all(struct buffer *buffer, const struct report *report, size_
     append_threads(buffer, report);
     append_modules(buffer, report);
     buffer_puts(buffer, "\nNext, ");
-    append_cpus(buffer, report);
     buffer_puts(buffer, report->next_why);
     buffer_puts(buffer, ":\n  ");
     name_append(buffer, report->next);
