@@ -2,6 +2,7 @@
  * which may hold the same group. */
 #include "cli/cgroup.h"
 #include "cli/options/values.h"
+#include "cli/say.h"
 
 #include <errno.h>
 #include <fts.h>
@@ -20,15 +21,6 @@ struct search {
     bool was_found;
 };
 
-static bool is_there(const struct search *search, pid_t pid)
-{
-    for (size_t i = 0; i < *search->count; i++) {
-        if ((*search->pids)[i] == pid)
-            return true;
-    }
-    return false;
-}
-
 /* Processes that are not visible in our PID namespace are 0. Returns false if memory is short. */
 static bool read_processes(const struct search *search, const char *directory)
 {
@@ -40,7 +32,7 @@ static bool read_processes(const struct search *search, const char *directory)
     FILE *file = fopen(path, "re");
     free(path);
     while (file && ok && fscanf(file, "%d", &pid) == 1) {
-        if (pid > 0 && !is_there(search, pid))
+        if (pid > 0 && !id_is_there(*search->pids, *search->count, pid))
             ok = id_add(search->pids, search->count, pid);
     }
     if (file)
@@ -126,11 +118,9 @@ static bool complain_of(const struct search *search)
     static const char *const what[] = {[CGROUP_BY_PATH] = "control group",
                                        [CGROUP_BY_UNIT] = "unit",
                                        [CGROUP_BY_CONTAINER] = "container"};
-    fprintf(stderr,
-            search->was_found ? "fgprof-c: %s %s has no process here\n"
-                              : "fgprof-c: there is no %s %s below " CGROUP_ROOT "\n",
-            what[search->by], search->name);
-    return false;
+    return say(search->was_found ? "%s %s has no process here"
+                                 : "there is no %s %s below " CGROUP_ROOT,
+               what[search->by], search->name);
 }
 
 bool find_cgroup_processes(enum cgroup_by by, const char *name, pid_t **ret_pids, size_t *ret_count)
@@ -138,14 +128,10 @@ bool find_cgroup_processes(enum cgroup_by by, const char *name, pid_t **ret_pids
     struct search search = {.by = by, .name = name, .pids = ret_pids, .count = ret_count};
     *ret_pids = NULL;
     *ret_count = 0;
-    if (by == CGROUP_BY_CONTAINER && strlen(name) < CONTAINER_ID_MIN) {
-        fprintf(stderr, "fgprof-c: container id %s is too short: give %d characters or more\n",
-                name, CONTAINER_ID_MIN);
-        return false;
-    }
-    if (!(by == CGROUP_BY_PATH ? walk_path(&search) : walk(&search, CGROUP_ROOT))) {
-        fprintf(stderr, "fgprof-c: can't read " CGROUP_ROOT ": %s\n", strerror(errno));
-        return false;
-    }
+    if (by == CGROUP_BY_CONTAINER && strlen(name) < CONTAINER_ID_MIN)
+        return say("container id %s is too short: give %d characters or more", name,
+                   CONTAINER_ID_MIN);
+    if (!(by == CGROUP_BY_PATH ? walk_path(&search) : walk(&search, CGROUP_ROOT)))
+        return say("can't read " CGROUP_ROOT ": %s", strerror(errno));
     return *ret_count || complain_of(&search);
 }

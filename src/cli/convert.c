@@ -4,9 +4,9 @@
 #include "cli/options/formats.h"
 #include "cli/output_file.h"
 #include "cli/sandboxed.h"
+#include "cli/say.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -26,14 +26,6 @@ static const char *why_unread(int error)
     default:
         return strerror(-error);
     }
-}
-
-static void complain_of_version(const char *path, unsigned version)
-{
-    fprintf(stderr,
-            "fgprof-c: %s can't be read: its format is version %u, and this program knows version "
-            "%u: use a newer fgprof-c\n",
-            path, version, FGPROF_RECORDING_VERSION);
 }
 
 static bool is_of_objects(const fgprof_profile *profile)
@@ -59,10 +51,8 @@ static const char *why_unfit(const struct cli_options *options, const fgprof_pro
 static bool set_up(const struct cli_options *options, const char *path, fgprof_profile *profile)
 {
     const char *unfit = why_unfit(options, profile);
-    if (unfit) {
-        fprintf(stderr, "fgprof-c: %s is a profile of objects, not of time: %s\n", path, unfit);
-        return false;
-    }
+    if (unfit)
+        return say("%s is a profile of objects, not of time: %s", path, unfit);
     int err = critical_make(options, profile);
     if (err) {
         critical_complain(options, path, err);
@@ -74,11 +64,9 @@ static bool set_up(const struct cli_options *options, const char *path, fgprof_p
     if (!err)
         err = fgprof_profile_set_command(profile, options->command_line);
     if (err == -EINVAL)
-        fprintf(stderr, "fgprof-c: %s is a profile of %s, which can't be shown as --kind %s\n",
-                path, is_of_objects(profile) ? "objects" : "time", kind_names[options->kind]);
-    else if (err)
-        fprintf(stderr, "fgprof-c: %s can't be read: %s\n", path, strerror(-err));
-    return !err;
+        return say("%s is a profile of %s, which can't be shown as --kind %s", path,
+                   is_of_objects(profile) ? "objects" : "time", kind_names[options->kind]);
+    return !err || say("%s can't be read: %s", path, strerror(-err));
 }
 
 fgprof_profile *convert_read(const struct cli_options *options, const char *path, int fd)
@@ -88,9 +76,11 @@ fgprof_profile *convert_read(const struct cli_options *options, const char *path
     int err = fd < 0 ? fd : fgprof_profile_read_fd(fd, path, &version, &profile);
     if (err) {
         if (err == -EPROTONOSUPPORT)
-            complain_of_version(path, version);
+            say("%s can't be read: its format is version %u, and this program knows version %u: "
+                "use a newer fgprof-c",
+                path, version, FGPROF_RECORDING_VERSION);
         else
-            fprintf(stderr, "fgprof-c: %s can't be read: %s\n", path, why_unread(err));
+            say("%s can't be read: %s", path, why_unread(err));
         return NULL;
     }
     if (!set_up(options, path, profile)) {
@@ -103,21 +93,16 @@ fgprof_profile *convert_read(const struct cli_options *options, const char *path
 static void complain_of_write(const struct cli_options *options, int err)
 {
     if (err == -ENODATA && options->shows_elapsed)
-        fprintf(stderr, "fgprof-c: %s has no elapsed time: it was recorded by an older fgprof-c\n",
-                options->command == COMMAND_DIFF ? "one of them" : options->inputs[0]);
+        say("%s has no elapsed time: it was recorded by an older fgprof-c",
+            options->command == COMMAND_DIFF ? "one of them" : options->inputs[0]);
     else if (err == -ENODATA)
-        fprintf(stderr,
-                "fgprof-c: %s has no timeline, which this format needs: record again with "
-                "-o FILE.fgprof\n",
-                options->inputs[0]);
+        say("%s has no timeline, which this format needs: record again with -o FILE.fgprof",
+            options->inputs[0]);
     else if (err == -EINVAL && options->command == COMMAND_DIFF)
-        fprintf(stderr,
-                "fgprof-c: %s and %s can't be compared: they are of two kinds, or were sampled "
-                "at two rates\n",
-                options->inputs[0], options->inputs[1]);
+        say("%s and %s can't be compared: they are of two kinds, or were sampled at two rates",
+            options->inputs[0], options->inputs[1]);
     else
-        fprintf(stderr, "fgprof-c: %s can't be written: %s\n", output_file_name(options->output),
-                strerror(-err));
+        say("%s can't be written: %s", output_file_name(options->output), strerror(-err));
 }
 
 int convert_written(const struct cli_options *options, int err)

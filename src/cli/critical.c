@@ -1,8 +1,7 @@
 #include "cli/critical.h"
-#include "cli/escape.h"
+#include "cli/say.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 int critical_make(const struct cli_options *options, fgprof_profile *profile)
@@ -16,21 +15,17 @@ int critical_make(const struct cli_options *options, fgprof_profile *profile)
 
 void critical_complain(const struct cli_options *options, const char *path, int err)
 {
-    if (err == -ENODATA && path) {
-        fprintf(stderr,
-                "fgprof-c: %s does not tell what ended waits, as --critical needs: record again "
-                "with --capture=record -o FILE.fgprof\n",
-                path);
-    } else if (err == -ENODATA) {
-        fputs("fgprof-c: --critical: no wait that a tick found has ended\n", stderr);
-    } else if (err == -ENOENT) {
-        fprintf(stderr, "fgprof-c: --critical: there was no %s '",
-                strchr(options->critical, '=') ? "label" : "thread");
-        print_escaped(options->critical);
-        fputs("'\n", stderr);
-    } else if (err == -EINVAL) {
-        fputs("fgprof-c: --critical is for recordings of time\n", stderr);
-    } else {
-        fprintf(stderr, "fgprof-c: --critical: %s\n", strerror(-err));
-    }
+    if (err == -ENODATA && path)
+        say("%s does not tell what ended waits, as --critical needs: record again with "
+            "--capture=record -o FILE.fgprof",
+            path);
+    else if (err == -ENODATA)
+        say("--critical: no wait that a tick found has ended");
+    else if (err == -ENOENT)
+        say("--critical: there was no %s '%s'", strchr(options->critical, '=') ? "label" : "thread",
+            options->critical);
+    else if (err == -EINVAL)
+        say("--critical is for recordings of time");
+    else
+        say("--critical: %s", strerror(-err));
 }

@@ -1,8 +1,8 @@
 #include "cli/commands.h"
 #include "cli/convert.h"
 #include "cli/sandboxed.h"
+#include "cli/say.h"
 
-#include <stdio.h>
 #include <unistd.h>
 
 #define ALIKE 0.02 /* of durations */
@@ -21,13 +21,9 @@ static bool fit(const struct cli_options *options, const struct two_profiles *pr
 {
     const char *const *names = (const char *const *)options->inputs;
     bool has_objects = is_of_objects(profiles->before);
-    if (has_objects != is_of_objects(profiles->after)) {
-        fprintf(stderr,
-                "fgprof-c: %s and %s can't be compared: one is a profile of objects, the other of "
-                "time\n",
-                names[0], names[1]);
-        return false;
-    }
+    if (has_objects != is_of_objects(profiles->after))
+        return say("%s and %s can't be compared: one is a profile of objects, the other of time",
+                   names[0], names[1]);
     /* Both kinds of heap profiles have the same values. */
     if (has_objects)
         fgprof_profile_set_kind(profiles->after, fgprof_profile_kind(profiles->before));
@@ -45,10 +41,9 @@ static bool is_normalized(const struct cli_options *options, const struct two_pr
     double ratio = after.elapsed_ns ? (double)before.elapsed_ns / (double)after.elapsed_ns : 1;
     if (ratio > 1 - ALIKE && ratio < 1 + ALIKE)
         return false;
-    fprintf(stderr,
-            "fgprof-c: %.1f s are compared with %.1f s: normalized, with as many samples before as "
-            "after (--no-normalize: as they are)\n",
-            (double)before.elapsed_ns / 1e9, (double)after.elapsed_ns / 1e9);
+    say("%.1f s are compared with %.1f s: normalized, with as many samples before as after "
+        "(--no-normalize: as they are)",
+        (double)before.elapsed_ns / 1e9, (double)after.elapsed_ns / 1e9);
     return true;
 }
 

@@ -2,8 +2,8 @@
 #include "cli/output_file.h"
 #include "cli/select_pids.h"
 #include "cli/run_recorder.h"
+#include "cli/say.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static bool write_dump(const struct cli_options *options, const fgprof_dump *dump,
@@ -14,10 +14,9 @@ static bool write_dump(const struct cli_options *options, const fgprof_dump *dum
     if (!err && has_threads)
         err = output_file_commit(file);
     if (!has_threads)
-        fprintf(stderr, "fgprof-c: no thread to dump: the process has exited\n");
+        say("no thread to dump: the process has exited");
     if (err)
-        fprintf(stderr, "fgprof-c: %s can't be written: %s\n", output_file_name(options->output),
-                strerror(-err));
+        say("%s can't be written: %s", output_file_name(options->output), strerror(-err));
     return !err && has_threads;
 }
 
@@ -29,7 +28,7 @@ static int dump(const struct cli_options *options, fgprof_recorder *recorder,
         return EXIT_NOT_WRITTEN;
     int err = fgprof_recorder_dump(recorder, &dump);
     if (err) {
-        fprintf(stderr, "fgprof-c: the dump failed: %s\n", strerror(-err));
+        say("the dump failed: %s", strerror(-err));
         return EXIT_NOT_WRITTEN;
     }
     bool written = write_dump(options, dump, file);

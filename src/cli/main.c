@@ -1,12 +1,12 @@
 /* fgprof-c: samples the stacks of all threads of running processes, on and off the CPU. */
 #include "cli/commands.h"
-#include "cli/escape.h"
+#include "cli/say.h"
 #include "cli/options/formats.h"
 #include "cli/options/table.h"
 #include "cli/options/options.h"
 #include "cli/privileges.h"
+#include "cli/select_pids.h"
 #include "cli/suggest.h"
-#include "cli/targets.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -266,12 +266,10 @@ static int complain_of_command(const char *word)
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         names[i] = commands[i].name;
     const char *near = suggest(word, names, COMMAND_COUNT);
-    fputs("fgprof-c: no command or process is called '", stderr);
-    print_escaped(word);
     if (near)
-        fprintf(stderr, "': did you mean %s?\n", near);
+        say("no command or process is called '%s': did you mean %s?", word, near);
     else
-        fputs("': see fgprof-c --help\n", stderr);
+        say("no command or process is called '%s': see fgprof-c --help", word);
     return EXIT_USAGE;
 }
 

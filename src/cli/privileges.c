@@ -1,10 +1,10 @@
 #include "cli/privileges.h"
 #include "cli/record/trigger.h"
+#include "cli/say.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -136,9 +136,7 @@ static bool all_writable(const struct cli_options *options)
 
 static bool complain(int err)
 {
-    if (err)
-        fprintf(stderr, "fgprof-c: can't give up privileges: %s\n", strerror(-err));
-    return !err;
+    return !err || say("can't give up privileges: %s", strerror(-err));
 }
 
 static uint64_t needed(const struct cli_options *options)

@@ -1,6 +1,6 @@
 #include "cli/progress.h"
 #include "base/clock.h"
-#include "cli/escape.h"
+#include "cli/say.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -116,7 +116,7 @@ static void show_fetch(const char *path, double share, void *context)
 {
     (void)context;
     fprintf(stderr, CLEAR_LINE "fetching debug information for ");
-    print_escaped(basename(path));
+    put_escaped(stderr, basename(path));
     fprintf(stderr, ": %.0f %%", 100 * share);
     fflush(stderr);
 }
@@ -125,10 +125,7 @@ bool progress_enable_fetch(const struct cli_options *options, fgprof_options *li
 {
     int err = fgprof_options_set_debuginfod(library, options->debuginfod_limit_ns,
                                             is_shown(options) ? show_fetch : NULL, NULL);
-    if (err)
-        fprintf(stderr, "fgprof-c: --debuginfod needs libdebuginfod: install it (Debian: "
-                        "libdebuginfod1)\n");
-    return !err;
+    return !err || say("--debuginfod needs libdebuginfod: install it (Debian: libdebuginfod1)");
 }
 
 void progress_enable(struct progress *progress, fgprof_options *library)

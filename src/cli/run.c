@@ -2,10 +2,10 @@
 #include "cli/options/options.h"
 #include "cli/run_recorder.h"
 #include "cli/summary.h"
+#include "cli/say.h"
 
 #include <errno.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -34,8 +34,8 @@ static int record_started(const struct cli_options *options, fgprof_recorder *re
     bool written = profile && write_and_summarize(options, recorder, profile, file);
     fgprof_profile_free(profile);
     if (!options->is_quiet && goes_on(child))
-        fprintf(stderr, "fgprof-c: %s is still running: waiting for process %d to exit\n",
-                options->command_argv[0], (int)child);
+        say("%s is still running: waiting for process %d to exit", options->command_argv[0],
+            (int)child);
     int err = fgprof_recorder_wait(recorder, &wait_status);
     return written && !err ? status_of(wait_status) : EXIT_SAMPLER_FAILED;
 }
@@ -44,7 +44,7 @@ static void complain_of_child(pid_t child, int err)
 {
     char why[256];
     fgprof_explain(child, err, why, sizeof why);
-    fprintf(stderr, "fgprof-c: %s\n", why);
+    say("%s", why);
 }
 
 static int start_and_record(const struct cli_options *options, fgprof_recorder *recorder,
@@ -73,7 +73,7 @@ static int start_and_record(const struct cli_options *options, fgprof_recorder *
         complain_of_spawn(options, err);
         return EXIT_SAMPLER_FAILED;
     }
-    fprintf(stderr, "fgprof-c: %s: %s\n", options->command_argv[0], strerror(-err));
+    say("%s: %s", options->command_argv[0], strerror(-err));
     return err == -ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
 }
 

@@ -1,5 +1,5 @@
 #include "cli/run_recorder.h"
-#include "cli/escape.h"
+#include "cli/say.h"
 #include "cli/progress.h"
 #include "cli/output_file.h"
 #include "base/perf_permission.h"
@@ -23,7 +23,7 @@ static void complain_of_objects(const struct cli_options *options, pid_t pid, in
 {
     char why[WHY_BYTES];
     fgprof_explain_objects(pid, options->kind, err, why, sizeof why);
-    fprintf(stderr, "fgprof-c: %s\n", why);
+    say("%s", why);
 }
 
 void complain_of_spawn(const struct cli_options *options, int err)
@@ -66,13 +66,13 @@ static void look_at(const char *name, uint64_t values, void *context)
 
 static void complain_of_name(const struct cli_options *options, const char *others)
 {
-    fputs("fgprof-c: bad kind of profile '", stderr);
-    print_escaped(options->custom);
     if (*others)
-        fprintf(stderr, "': give " KINDS ", or one that the program keeps itself: %s\n",
-                others + 2);
+        say("bad kind of profile '%s': give " KINDS ", or one that the program keeps itself: %s",
+            options->custom, others + 2);
     else
-        fputs("': give " KINDS "; the program keeps none itself (fgprof_profiles.h)\n", stderr);
+        say("bad kind of profile '%s': give " KINDS
+            "; the program keeps none itself (fgprof_profiles.h)",
+            options->custom);
 }
 
 bool check_custom(const struct cli_options *options, const struct selected_pids *targets)
@@ -90,7 +90,7 @@ bool check_custom(const struct cli_options *options, const struct selected_pids 
     if (search.others)
         fclose(search.others);
     else
-        fprintf(stderr, "fgprof-c: out of memory\n");
+        say("out of memory");
     if (!err && options->custom && !search.is_found)
         complain_of_name(options, others);
     free(others);
@@ -102,7 +102,7 @@ fgprof_profile *run_recorder(const struct cli_options *options, fgprof_recorder 
     fgprof_profile *profile, *objects = NULL;
     int err = fgprof_recorder_run(recorder, &profile);
     if (err) {
-        fprintf(stderr, "fgprof-c: sampling failed: %s\n", strerror(-err));
+        say("sampling failed: %s", strerror(-err));
         return NULL;
     }
     if (!options_are_of_objects(options))
@@ -178,23 +178,20 @@ fgprof_recorder *new_recorder(const struct cli_options *options, const fgprof_op
     if (!err)
         return recorder;
     if (options->has_kernel_stacks && (err == -EACCES || err == -EPERM))
-        fprintf(stderr, "fgprof-c: not permitted to read the kernel's stacks: run as root with "
-                        "CAP_SYS_ADMIN, or without --kernel\n");
+        say("not permitted to read the kernel's stacks: run as root with CAP_SYS_ADMIN, or without "
+            "--kernel");
     else if (options->has_kernel_stacks && err == -ENOENT)
-        fprintf(stderr, "fgprof-c: this kernel does not show its stacks (CONFIG_STACKTRACE): run "
-                        "without --kernel\n");
+        say("this kernel does not show its stacks (CONFIG_STACKTRACE): run without --kernel");
     else if (options->capture == FGPROF_CAPTURE_KERNEL && (err == -EACCES || err == -EPERM))
-        fprintf(stderr,
-                "fgprof-c: the kernel does not permit sampling running threads: run with %s, or "
-                "first sudo sysctl kernel.perf_event_paranoid=1, or without --capture=kernel\n",
-                perf_permission_needed());
+        say("the kernel does not permit sampling running threads: run with %s, or first sudo "
+            "sysctl kernel.perf_event_paranoid=1, or without --capture=kernel",
+            perf_permission_needed());
     else if (options->capture == FGPROF_CAPTURE_RECORD)
-        fprintf(stderr,
-                "fgprof-c: the kernel may not record switches (%s): run with CAP_BPF and "
-                "CAP_PERFMON on Linux 5.15 or later, or without %s\n",
-                strerror(-err), options->critical ? "--critical" : "--capture=record");
+        say("the kernel may not record switches (%s): run with CAP_BPF and CAP_PERFMON on Linux "
+            "5.15 or later, or without %s",
+            strerror(-err), options->critical ? "--critical" : "--capture=record");
     else
-        fprintf(stderr, "fgprof-c: can't start sampling: %s\n", strerror(-err));
+        say("can't start sampling: %s", strerror(-err));
     return NULL;
 }
 
@@ -232,19 +229,16 @@ bool name_page(const struct cli_options *options, pid_t pid, struct output_file 
     make_harmless(process);
     make_page_name(process, pid, page);
     int err = output_file_rename(file, page);
-    if (err)
-        fprintf(stderr, "fgprof-c: the page can't be named: %s\n", strerror(-err));
-    return !err;
+    return !err || say("the page can't be named: %s", strerror(-err));
 }
 
 static int open_output(const struct cli_options *options, struct output_file *file)
 {
     int err = output_file_open(file, options->writes_page ? PAGE_PLACEHOLDER : options->output);
     if (err && options->writes_page)
-        fprintf(stderr, "fgprof-c: no page can be written here: %s: give -o FILE\n",
-                strerror(-err));
+        say("no page can be written here: %s: give -o FILE", strerror(-err));
     else if (err)
-        fprintf(stderr, "fgprof-c: %s can't be written: %s\n", options->output, strerror(-err));
+        say("%s can't be written: %s", options->output, strerror(-err));
     return err;
 }
 
@@ -257,7 +251,7 @@ int record_to_output(const struct cli_options *options, record_fn *record_to, in
     fgprof_options *library = options_for_library(options);
     int err = open_output(options, &file);
     if (!err && !library) {
-        fprintf(stderr, "fgprof-c: out of memory\n");
+        say("out of memory");
     } else if (!err) {
         if (options->command != COMMAND_DUMP) /* a dump is one round */
             progress_enable(&progress, library);

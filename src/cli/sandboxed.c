@@ -4,7 +4,7 @@
 #include "base/sandbox.h"
 #include "base/sink.h"
 #include "cli/commands.h"
-#include "cli/escape.h"
+#include "cli/say.h"
 #include "cli/output_file.h"
 
 #include <errno.h>
@@ -75,7 +75,7 @@ static int run_child(const struct cli_options *options, const int *inputs, size_
         err = sandbox_enter(MEMORY_BYTES_MAX, CPU_SECONDS_MAX);
     if (!err)
         return work(options, kept);
-    fprintf(stderr, "fgprof-c: %s can't be read: %s\n", options->inputs[0], strerror(-err));
+    say("%s can't be read: %s", options->inputs[0], strerror(-err));
     return EXIT_NOT_WRITTEN;
 }
 
@@ -196,7 +196,7 @@ static void show_messages(const struct buffer *messages)
 {
     char *rest = messages->length ? messages->bytes : NULL;
     for (char *line; (line = strsep(&rest, "\n"));) {
-        print_escaped(line);
+        put_escaped(stderr, line);
         if (rest)
             fputc('\n', stderr);
     }
@@ -229,8 +229,7 @@ static int finish(struct result *result, const struct cli_options *options, size
     if (result->is_open)
         output_file_abandon(&result->file);
     if (result->err) {
-        fprintf(stderr, "fgprof-c: %s can't be written: %s\n", output_file_name(options->output),
-                strerror(-result->err));
+        say("%s can't be written: %s", output_file_name(options->output), strerror(-result->err));
         return EXIT_NOT_WRITTEN;
     }
     show_messages(&result->messages);
@@ -252,7 +251,7 @@ int sandboxed_run(const struct cli_options *options, size_t input_count, sandbox
             close(inputs[i]);
     }
     if (err) {
-        fprintf(stderr, "fgprof-c: %s can't be read: %s\n", options->inputs[0], strerror(-err));
+        say("%s can't be read: %s", options->inputs[0], strerror(-err));
         return EXIT_NOT_WRITTEN;
     }
     take_all(&result, options, &child);

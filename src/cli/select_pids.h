@@ -1,10 +1,20 @@
-/* The processes and threads of -p, --pgrep and --tid. */
+/* The processes and threads that the command line names: by id, by name, in a control group. */
 #ifndef FGPROF_CLI_SELECT_PIDS_H
 #define FGPROF_CLI_SELECT_PIDS_H
 
 #include "cli/options/options.h"
 
-/* Adds them to `recorder`. On failure, prints the reason on stderr and returns false. */
+/* Whether the word can name a process: it is a number, or the name of one that runs. */
+bool is_target(const char *word);
+
+/* Adds the processes that options->targets name to options->pids. A number is an id; a word is the
+ * name of one process, as --pgrep takes it. If several match, it must be the whole name of one of
+ * them. With --wait, a word is for processes that come later, too. On failure, prints the reason on
+ * stderr, or a list of those that match, and returns false. */
+bool find_targets(struct cli_options *options);
+
+/* Adds the processes and threads to `recorder`. On failure, prints the reason on stderr and returns
+ * false. */
 bool select_pids(const struct cli_options *options, fgprof_recorder *recorder);
 
 /* Those that were added. */

@@ -1,6 +1,6 @@
 #include "cli/summary.h"
 #include "cli/critical.h"
-#include "cli/escape.h"
+#include "cli/say.h"
 #include "cli/output_file.h"
 #include "cli/progress.h"
 #include "base/buffer.h"
@@ -34,6 +34,13 @@ static const char *readable(uint64_t ns, char *buffer, size_t buffer_bytes)
 static double percent(uint64_t part, uint64_t whole)
 {
     return whole ? 100.0 * (double)part / (double)whole : 0;
+}
+
+/* Prints how many there were, if there were any, with what is true of one or of many. */
+static void say_count(uint64_t count, const char *one, const char *many, const char *rest)
+{
+    if (count)
+        say_more("%" PRIu64 " %s%s", count, count == 1 ? one : many, rest);
 }
 
 static void summarize_states(const struct fgprof_summary *summary)
@@ -114,30 +121,24 @@ static void summarize_parallelism(const fgprof_profile *profile)
 static void summarize_choice(const struct cli_options *options,
                              const struct fgprof_summary *summary)
 {
-    if (options->thread_regex || options->tid_count) {
-        fprintf(stderr, "  %" PRIu64 " of %" PRIu64 " threads were chosen\n",
-                summary->threads_chosen, summary->threads_seen);
-    }
-    if (options->drops_idle) {
-        bool is_one = summary->threads_idle == 1;
-        fprintf(stderr, "  %" PRIu64 " %s left out (%.1f s of thread time)\n",
-                summary->threads_idle,
-                is_one ? "thread never moved and was" : "threads never moved and were",
-                (double)summary->idle_ns / 1e9);
-    }
+    if (options->thread_regex || options->tid_count)
+        say_more("%" PRIu64 " of %" PRIu64 " threads were chosen", summary->threads_chosen,
+                 summary->threads_seen);
+    if (options->drops_idle)
+        say_more("%" PRIu64 " %s left out (%.1f s of thread time)", summary->threads_idle,
+                 summary->threads_idle == 1 ? "thread never moved and was"
+                                            : "threads never moved and were",
+                 (double)summary->idle_ns / 1e9);
 }
 
 static void summarize_jit(const struct fgprof_summary *summary)
 {
-    if (summary->jit_files_refused) {
-        fprintf(stderr,
-                "  a perf map or jitdump was not read: it must be a regular file that belongs "
-                "to the process's user or root and is no older than the process\n");
-    }
-    if (summary->jit_bytes_unread) {
-        fprintf(stderr, "  %.1f MB of perf maps or jitdumps were not read: too large or damaged\n",
-                (double)summary->jit_bytes_unread / 1e6);
-    }
+    if (summary->jit_files_refused)
+        say_more("a perf map or jitdump was not read: it must be a regular file that belongs to "
+                 "the process's user or root and is no older than the process");
+    if (summary->jit_bytes_unread)
+        say_more("%.1f MB of perf maps or jitdumps were not read: too large or damaged",
+                 (double)summary->jit_bytes_unread / 1e6);
 }
 
 static void summarize_unreadable(const fgprof_profile *profile, uint64_t count)
@@ -148,86 +149,67 @@ static void summarize_unreadable(const fgprof_profile *profile, uint64_t count)
             count == 1 ? "module" : "modules");
     for (size_t i = 0; i < count && i < MODULES_SHOWN; i++) {
         fputs(i ? ", " : "", stderr);
-        print_escaped(fgprof_profile_unreadable_module(profile, i));
+        put_escaped(stderr, fgprof_profile_unreadable_module(profile, i));
     }
     fputs(count > MODULES_SHOWN ? ", ...\n" : "\n", stderr);
 }
 
 static void summarize_processes(const struct fgprof_summary *summary)
 {
-    if (summary->processes_seen > 1 || summary->processes_refused)
-        fprintf(stderr, "  %" PRIu64 " processes seen", summary->processes_seen);
     if (summary->processes_refused)
-        fprintf(stderr, "; %" PRIu64 " more could not be sampled", summary->processes_refused);
-    if (summary->processes_seen > 1 || summary->processes_refused)
-        fputc('\n', stderr);
+        say_more("%" PRIu64 " processes seen; %" PRIu64 " more could not be sampled",
+                 summary->processes_seen, summary->processes_refused);
+    else if (summary->processes_seen > 1)
+        say_more("%" PRIu64 " processes seen", summary->processes_seen);
 }
 
 static void summarize_deadlocks(const fgprof_profile *profile)
 {
     const char *line;
-    for (size_t i = 0; (line = fgprof_profile_deadlock(profile, i)); i++) {
-        fputs("  ", stderr);
-        print_escaped(line);
-        fputc('\n', stderr);
-    }
+    for (size_t i = 0; (line = fgprof_profile_deadlock(profile, i)); i++)
+        say_more("%s", line);
 }
 
 static void summarize_critical(const struct fgprof_summary *summary)
 {
     if (summary->critical_ns)
-        fprintf(stderr,
-                "  critical path: %.2f s of %.2f s waiting; %.1f %% of the path inferred, %.1f %% "
-                "not followed to its end\n",
-                (double)summary->critical_waited_ns / 1e9, (double)summary->critical_ns / 1e9,
-                percent(summary->critical_inferred_ns, summary->critical_ns),
-                percent(summary->critical_unknown_ns, summary->critical_ns));
+        say_more("critical path: %.2f s of %.2f s waiting; %.1f %% of the path inferred, %.1f %% "
+                 "not followed to its end",
+                 (double)summary->critical_waited_ns / 1e9, (double)summary->critical_ns / 1e9,
+                 percent(summary->critical_inferred_ns, summary->critical_ns),
+                 percent(summary->critical_unknown_ns, summary->critical_ns));
     if (summary->critical_ns && summary->critical_lost_ns)
-        fprintf(stderr,
-                "  it lacks the end of the recording: %.1f s of thread time were too many\n",
-                (double)summary->critical_lost_ns / 1e9);
+        say_more("it lacks the end of the recording: %.1f s of thread time were too many",
+                 (double)summary->critical_lost_ns / 1e9);
 }
 
 /* What threads said of their work, if they said anything. */
 static void summarize_labels(const struct fgprof_summary *summary)
 {
-    if (summary->labels_read) {
-        fprintf(stderr, "  labels were read %" PRIu64 " %s", summary->labels_read,
-                summary->labels_read == 1 ? "time" : "times");
-        if (summary->labels_later)
-            fprintf(stderr,
-                    "; %" PRIu64 " of them up to a tick after the sample of a running thread, "
-                    "which may have had others",
-                    summary->labels_later);
-        fputc('\n', stderr);
-    }
+    char later[128] = "";
+    if (summary->labels_later)
+        snprintf(later, sizeof later,
+                 "; %" PRIu64 " of them up to a tick after the sample of a running thread, which "
+                 "may have had others",
+                 summary->labels_later);
+    if (summary->labels_read)
+        say_more("labels were read %" PRIu64 " %s%s", summary->labels_read,
+                 summary->labels_read == 1 ? "time" : "times", later);
     if (summary->spans_kept || summary->spans_dropped)
-        fprintf(stderr,
-                "  %" PRIu64 " slow %s kept, %" PRIu64 " shorter %s left out (%.1f s of thread "
-                "time)\n",
-                summary->spans_kept, summary->spans_kept == 1 ? "span was" : "spans were",
-                summary->spans_dropped, summary->spans_dropped == 1 ? "one was" : "ones were",
-                (double)summary->spans_dropped_ns / 1e9);
-    if (summary->labels_changed)
-        fprintf(stderr, "  %" PRIu64 " %s while they were read: those samples have none\n",
-                summary->labels_changed,
-                summary->labels_changed == 1 ? "time labels changed" : "times labels changed");
-    if (summary->labels_unreadable)
-        fprintf(stderr,
-                "  %" PRIu64 " %s could not be read: of threads that sleep, only glibc shows "
-                "where they are\n",
-                summary->labels_unreadable,
-                summary->labels_unreadable == 1 ? "time labels" : "times labels");
-    if (summary->labels_bad)
-        fprintf(stderr, "  %" PRIu64 " %s left out, as it was not UTF-8\n", summary->labels_bad,
-                summary->labels_bad == 1 ? "time a label was" : "times a label was");
-    if (summary->labels_limited)
-        fprintf(stderr,
-                "  %" PRIu64
-                " %s more different keys or values than are kept, and were left out or "
-                "shown as [other]\n",
-                summary->labels_limited,
-                summary->labels_limited == 1 ? "time labels had" : "times labels had");
+        say_more("%" PRIu64 " slow %s kept, %" PRIu64
+                 " shorter %s left out (%.1f s of thread time)",
+                 summary->spans_kept, summary->spans_kept == 1 ? "span was" : "spans were",
+                 summary->spans_dropped, summary->spans_dropped == 1 ? "one was" : "ones were",
+                 (double)summary->spans_dropped_ns / 1e9);
+    say_count(summary->labels_changed, "time labels", "times labels",
+              " changed while they were read: those samples have none");
+    say_count(summary->labels_unreadable, "time labels", "times labels",
+              " could not be read: of threads that sleep, only glibc shows where they are");
+    say_count(summary->labels_bad, "time a label", "times a label",
+              " was left out, as it was not UTF-8");
+    say_count(summary->labels_limited, "time labels", "times labels",
+              " had more different keys or values than are kept, and were left out or shown as "
+              "[other]");
 }
 
 /* Which functions of Python there are. */
@@ -239,78 +221,54 @@ static void summarize_python(const struct fgprof_summary *summary)
                       : version & FGPROF_PYTHON_BESIDE      ? " beside another one in its process"
                                                             : "";
     if (missing)
-        fprintf(stderr,
-                "  Python functions are not known in %" PRIu64 " of %" PRIu64
-                " stacks of Python threads: these have the interpreter's own\n",
-                missing, missing + summary->python_stacks);
+        say_more("Python functions are not known in %" PRIu64 " of %" PRIu64
+                 " stacks of Python threads: these have the interpreter's own",
+                 missing, missing + summary->python_stacks);
     if (number == 1)
-        fprintf(stderr,
-                "  Python before 3.9%s is not read: its stacks have the interpreter's own "
-                "functions\n",
-                why);
+        say_more("Python before 3.9%s is not read: its stacks have the interpreter's own functions",
+                 why);
     else if (version)
-        fprintf(stderr,
-                "  Python %" PRIu32 ".%" PRIu32
-                "%s is not read: its stacks have the interpreter's own functions\n",
-                number >> 24, number >> 16 & 0xff, why);
+        say_more("Python %" PRIu32 ".%" PRIu32
+                 "%s is not read: its stacks have the interpreter's own functions",
+                 number >> 24, number >> 16 & 0xff, why);
 }
 
 /* Which tasks of asyncio there are. */
 static void summarize_tasks(const struct fgprof_summary *summary)
 {
-    uint64_t moved = summary->tasks_moved, cut = summary->tasks_cut;
     if (summary->task_ns)
-        fprintf(stderr, "  asyncio tasks that were suspended: %.1f task-seconds\n",
-                (double)summary->task_ns / 1e9);
-    if (moved)
-        fprintf(stderr, "  %" PRIu64 " %s on while it was read, and was not counted then\n", moved,
-                moved == 1 ? "time a task went" : "times a task went");
-    if (cut)
-        fprintf(stderr, "  %" PRIu64 " %s: there were too many tasks, or they changed meanwhile\n",
-                cut,
-                cut == 1 ? "list of tasks was not read to its end"
-                         : "lists of tasks were not read to their ends");
+        say_more("asyncio tasks that were suspended: %.1f task-seconds",
+                 (double)summary->task_ns / 1e9);
+    say_count(summary->tasks_moved, "time a task", "times a task",
+              " went on while it was read, and was not counted then");
+    say_count(summary->tasks_cut, "list of tasks was not read to its end",
+              "lists of tasks were not read to their ends",
+              ": there were too many tasks, or they changed meanwhile");
     if (summary->tasks_version)
-        fprintf(stderr, "  asyncio tasks of Python %" PRIu64 ".%" PRIu64 " are not read\n",
-                summary->tasks_version >> 24, summary->tasks_version >> 16 & 0xff);
+        say_more("asyncio tasks of Python %" PRIu64 ".%" PRIu64 " are not read",
+                 summary->tasks_version >> 24, summary->tasks_version >> 16 & 0xff);
 }
 
 /* Which goroutines there are. */
 static void summarize_go(const struct fgprof_summary *summary)
 {
-    uint64_t moved = summary->goroutines_moved, left_out = summary->goroutines_left_out;
-    uint64_t unreadable = summary->goroutines_unreadable;
     uint64_t version = summary->go_version & ~(uint64_t)FGPROF_GO_WITHOUT_LIST;
     if (summary->goroutine_ns || summary->threads_without_goroutine_ns)
-        fprintf(
-            stderr,
-            "  goroutines that waited: %.1f goroutine-seconds; threads without a goroutine were "
-            "left out (%.1f s)\n",
-            (double)summary->goroutine_ns / 1e9,
-            (double)summary->threads_without_goroutine_ns / 1e9);
-    if (moved)
-        fprintf(stderr, "  %" PRIu64 " %s on while it was read, and was not counted then\n", moved,
-                moved == 1 ? "time a goroutine went" : "times a goroutine went");
-    if (left_out)
-        fprintf(stderr, "  %" PRIu64 " more %s not read: there were too many\n", left_out,
-                left_out == 1 ? "goroutine was" : "goroutines were");
-    if (unreadable)
-        fprintf(stderr, "  %" PRIu64 " %s not be read, or made no sense\n", unreadable,
-                unreadable == 1 ? "goroutine could" : "goroutines could");
+        say_more("goroutines that waited: %.1f goroutine-seconds; threads without a goroutine were "
+                 "left out (%.1f s)",
+                 (double)summary->goroutine_ns / 1e9,
+                 (double)summary->threads_without_goroutine_ns / 1e9);
+    say_count(summary->goroutines_moved, "time a goroutine", "times a goroutine",
+              " went on while it was read, and was not counted then");
+    say_count(summary->goroutines_left_out, "more goroutine was", "more goroutines were",
+              " not read: there were too many");
+    say_count(summary->goroutines_unreadable, "goroutine", "goroutines",
+              " could not be read, or made no sense");
     if (version == 1)
-        fputs("  goroutines of this version of Go are not read: its threads are shown\n", stderr);
+        say_more("goroutines of this version of Go are not read: its threads are shown");
     else if (version)
-        fprintf(stderr, "  goroutines of Go 1.%" PRIu64 " are not read%s: its threads are shown\n",
-                version, version != summary->go_version ? ", as no list of them makes sense" : "");
-}
-
-static void summarize_waits(const struct fgprof_summary *summary)
-{
-    if (summary->waits_limited)
-        fprintf(stderr,
-                "  %" PRIu64 " %s for more different locks, files and so on than are kept: these "
-                "are shown as [other]\n",
-                summary->waits_limited, summary->waits_limited == 1 ? "wait was" : "waits were");
+        say_more("goroutines of Go 1.%" PRIu64 " are not read%s: its threads are shown", version,
+                 version != summary->go_version ? ", as no list of them makes sense" : "");
 }
 
 /* Losses and limits that a recording usually does not meet: nothing is printed then. */
@@ -323,37 +281,26 @@ static void summarize_exceptions(const fgprof_profile *profile,
     summarize_tasks(summary);
     summarize_go(summary);
     summarize_unreadable(profile, summary->modules_unreadable);
-    if (summary->samples_not_captured) {
-        fprintf(stderr, "  %.2f %% of samples have no stack: their threads did not stop in time\n",
-                percent(summary->samples_not_captured, summary->samples));
-    }
-    if (summary->samples_assumed) {
-        fprintf(
-            stderr,
-            "  %.2f %% of samples are assumed: the thread woke between two observations after a "
-            "long sleep, or was first observed late\n",
-            percent(summary->samples_assumed, summary->samples));
-    }
-    if (summary->observations_put_off) {
-        fprintf(stderr,
-                "  %" PRIu64 " %s delayed, because unwinding fell behind: the next samples count "
-                "that time\n",
-                summary->observations_put_off,
-                summary->observations_put_off == 1 ? "sample was" : "samples were");
-    }
+    if (summary->samples_not_captured)
+        say_more("%.2f %% of samples have no stack: their threads did not stop in time",
+                 percent(summary->samples_not_captured, summary->samples));
+    if (summary->samples_assumed)
+        say_more("%.2f %% of samples are assumed: the thread woke between two observations after a "
+                 "long sleep, or was first observed late",
+                 percent(summary->samples_assumed, summary->samples));
+    say_count(summary->observations_put_off, "sample was", "samples were",
+              " delayed, because unwinding fell behind: the next samples count that time");
     summarize_jit(summary);
-    summarize_waits(summary);
-    if (summary->timeline_lost_ns) {
-        fprintf(stderr,
-                "  the timelines are full and end early: they lack %.1f s of thread time, which is "
-                "counted elsewhere\n",
-                (double)summary->timeline_lost_ns / 1e9);
-    }
-    if (summary->lacks_files) {
-        fprintf(stderr,
-                "  the limit on open files is too low for so many threads: raise it (ulimit "
-                "-n) to make sampling cheaper\n");
-    }
+    say_count(summary->waits_limited, "wait was", "waits were",
+              " for more different locks, files and so on than are kept: these are shown as "
+              "[other]");
+    if (summary->timeline_lost_ns)
+        say_more("the timelines are full and end early: they lack %.1f s of thread time, which is "
+                 "counted elsewhere",
+                 (double)summary->timeline_lost_ns / 1e9);
+    if (summary->lacks_files)
+        say_more("the limit on open files is too low for so many threads: raise it (ulimit -n) to "
+                 "make sampling cheaper");
 }
 
 /* The limit is each thread's. All threads together can exceed it too: a thread may be paused for a
@@ -362,31 +309,27 @@ static void summarize_pause_limit(const struct cli_options *options,
                                   const struct fgprof_summary *summary)
 {
     double limit = options->max_pause_percent;
-    if (100 * summary->pause_share > limit) {
-        fprintf(stderr, "  that is more than --max-pause allows (%g %%): %s\n", limit,
-                summary->pause_max_ns > PAUSE_LONG_NS
-                    ? "some pauses were long, as on a busy machine"
-                    : "the threads ran too briefly to make up for their first pauses");
-    }
-    if (summary->samples_thinned) {
-        fprintf(stderr,
-                "  %" PRIu64 " %s skipped, because the thread had spent the %g %% that --max-pause "
-                "allows\n",
-                summary->samples_thinned,
-                summary->samples_thinned == 1 ? "more pause was" : "more pauses were", limit);
-    }
+    if (100 * summary->pause_share > limit)
+        say_more("that is more than --max-pause allows (%g %%): %s", limit,
+                 summary->pause_max_ns > PAUSE_LONG_NS
+                     ? "some pauses were long, as on a busy machine"
+                     : "the threads ran too briefly to make up for their first pauses");
+    if (summary->samples_thinned)
+        say_more("%" PRIu64
+                 " %s skipped, because the thread had spent the %g %% that --max-pause allows",
+                 summary->samples_thinned,
+                 summary->samples_thinned == 1 ? "more pause was" : "more pauses were", limit);
 }
 
 static void summarize_pauses(const struct cli_options *options,
                              const struct fgprof_summary *summary)
 {
     char median[32], p99[32], max[32];
-    fprintf(stderr,
-            "  running threads were paused %" PRIu64
-            " times: %s median, %s p99, %s max; %.2f %% of their running time\n",
-            summary->pauses, readable(summary->pause_median_ns, median, sizeof median),
-            readable(summary->pause_p99_ns, p99, sizeof p99),
-            readable(summary->pause_max_ns, max, sizeof max), 100 * summary->pause_share);
+    say_more("running threads were paused %" PRIu64
+             " times: %s median, %s p99, %s max; %.2f %% of their running time",
+             summary->pauses, readable(summary->pause_median_ns, median, sizeof median),
+             readable(summary->pause_p99_ns, p99, sizeof p99),
+             readable(summary->pause_max_ns, max, sizeof max), 100 * summary->pause_share);
     summarize_pause_limit(options, summary);
 }
 
@@ -394,39 +337,35 @@ static void summarize_pauses(const struct cli_options *options,
 static void summarize_kernel_losses(const struct fgprof_summary *summary)
 {
     if (summary->kernel_samples_lost)
-        fprintf(stderr, "  the kernel dropped %" PRIu64 " %s, because too many came at once\n",
-                summary->kernel_samples_lost,
-                summary->kernel_samples_lost == 1 ? "record" : "records");
-    if (summary->kernel_samples_dropped)
-        fprintf(stderr, "  %" PRIu64 " %s of threads that ended before they were listed\n",
-                summary->kernel_samples_dropped,
-                summary->kernel_samples_dropped == 1 ? "sample was" : "samples were");
+        say_more("the kernel dropped %" PRIu64 " %s, because too many came at once",
+                 summary->kernel_samples_lost,
+                 summary->kernel_samples_lost == 1 ? "record" : "records");
+    say_count(summary->kernel_samples_dropped, "sample was", "samples were",
+              " of threads that ended before they were listed");
 }
 
-/* What would help where the kernel refused an event. */
-static void print_remedy(int error)
+/* What would help where the kernel refused an event: appended to a message. */
+static const char *remedy(int error)
 {
+    static char permission[160];
     switch (error) {
     case EACCES:
-        fprintf(stderr, "; %s would help, or: sudo sysctl kernel.perf_event_paranoid=1",
-                perf_permission_needed());
-        break;
+        snprintf(permission, sizeof permission,
+                 "; %s would help, or: sudo sysctl kernel.perf_event_paranoid=1",
+                 perf_permission_needed());
+        return permission;
     case EPERM: /* the kernel's own refusal is EACCES */
-        fputs("; a seccomp filter or security module refuses it: a container needs "
-              "CAP_PERFMON, or a seccomp profile that permits perf_event_open",
-              stderr);
-        break;
+        return "; a seccomp filter or security module refuses it: a container needs CAP_PERFMON, "
+               "or a seccomp profile that permits perf_event_open";
     case ENOBUFS:
-        fputs("; a higher limit on locked memory (ulimit -l) would help", stderr);
-        break;
+        return "; a higher limit on locked memory (ulimit -l) would help";
     case EMFILE:
-        fputs("; a higher limit on open files (ulimit -n) would help", stderr);
-        break;
+        return "; a higher limit on open files (ulimit -n) would help";
     case ENFILE:
-        fputs("; a higher system-wide limit on open files (fs.file-max) would help", stderr);
-        break;
+        return "; a higher system-wide limit on open files (fs.file-max) would help";
+    default:
+        return "";
     }
-    fputc('\n', stderr);
 }
 
 static const char *reason(int error)
@@ -437,9 +376,8 @@ static const char *reason(int error)
 static void summarize_lacking(uint64_t count, const char *one, const char *many, int error)
 {
     if (count)
-        fprintf(stderr, "  %" PRIu64 " %s (%s)", count, count == 1 ? one : many, reason(error));
-    if (count)
-        print_remedy(error);
+        say_more("%" PRIu64 " %s (%s)%s", count, count == 1 ? one : many, reason(error),
+                 remedy(error));
 }
 
 /* What should have had an event. */
@@ -449,13 +387,10 @@ static void summarize_events(const struct fgprof_summary *summary)
                       "thread was stopped while it ran, as there could be no event for it",
                       "threads were stopped while they ran, as there could be no events for them",
                       summary->event_refusal);
-    if (summary->threads_unsampled)
-        fprintf(stderr,
-                "  %" PRIu64
-                " %s for long without being sampled by the kernel, and %s stopped then\n",
-                summary->threads_unsampled,
-                summary->threads_unsampled == 1 ? "thread ran" : "threads ran",
-                summary->threads_unsampled == 1 ? "was" : "were");
+    say_count(summary->threads_unsampled,
+              "thread ran for long without being sampled by the kernel, and was",
+              "threads ran for long without being sampled by the kernel, and were",
+              " stopped then");
     summarize_lacking(
         summary->threads_waits_unseen,
         "thread's waits for a CPU are counted where it ran, as there could be no event for them",
@@ -466,24 +401,21 @@ static void summarize_events(const struct fgprof_summary *summary)
 /* What tells where threads were at the ticks. */
 static void summarize_sources(const struct fgprof_summary *summary)
 {
-    fprintf(stderr, "  captured by %s and %s\n",
-            summary->has_switch_record ? "switch record" : "looks at /proc",
-            summary->has_kernel_samples ? "kernel samples" : "stops");
-    if (summary->recorded_lost)
-        fprintf(stderr, "  %" PRIu64 " %s too fast to be counted where %s\n",
-                summary->recorded_lost, summary->recorded_lost == 1 ? "wait came" : "waits came",
-                summary->recorded_lost == 1 ? "it was" : "they were");
+    say_more("captured by %s and %s",
+             summary->has_switch_record ? "switch record" : "looks at /proc",
+             summary->has_kernel_samples ? "kernel samples" : "stops");
+    say_count(summary->recorded_lost, "wait came too fast to be counted where it was",
+              "waits came too fast to be counted where they were", "");
     if (summary->record_refusal)
-        fprintf(stderr,
-                "  the kernel may not record switches (%s), so threads were observed after the "
-                "tick: %s%s\n",
-                strerror(summary->record_refusal),
-                summary->has_kernel_samples
-                    ? "shares of waits below about 300 us may be up to 20 percentage points "
-                      "too small"
-                    : "shares of waits and work below about 300 us may be off by 5 to 10 "
-                      "percentage points",
-                summary->record_refusal == EPERM ? "; CAP_BPF and CAP_PERFMON would help" : "");
+        say_more("the kernel may not record switches (%s), so threads were observed after the "
+                 "tick: %s%s",
+                 strerror(summary->record_refusal),
+                 summary->has_kernel_samples
+                     ? "shares of waits below about 300 us may be up to 20 percentage points too "
+                       "small"
+                     : "shares of waits and work below about 300 us may be off by 5 to 10 "
+                       "percentage points",
+                 summary->record_refusal == EPERM ? "; CAP_BPF and CAP_PERFMON would help" : "");
 }
 
 /* Why --kernel shows no kernel frames of running threads. */
@@ -491,15 +423,13 @@ static void summarize_kernel_frames(const struct fgprof_summary *summary)
 {
     int error = (int)summary->kernel_names_refusal;
     if (!summary->kernel_samples)
-        fprintf(stderr, "  running threads have no kernel frames, because they were stopped\n");
+        say_more("running threads have no kernel frames, because they were stopped");
     else if (error == EACCES)
-        fprintf(stderr, "  running threads have no kernel frames, because /proc/kallsyms hides "
-                        "addresses; CAP_SYSLOG and kernel.kptr_restrict of at most 1 would help\n");
+        say_more("running threads have no kernel frames, because /proc/kallsyms hides addresses; "
+                 "CAP_SYSLOG and kernel.kptr_restrict of at most 1 would help");
     else if (error)
-        fprintf(stderr,
-                "  running threads have no kernel frames, because /proc/kallsyms can't be read "
-                "(%s)\n",
-                strerror(error));
+        say_more("running threads have no kernel frames, because /proc/kallsyms can't be read (%s)",
+                 strerror(error));
 }
 
 /* How running threads were observed, and what that cost them. */
@@ -507,32 +437,27 @@ static void summarize_capture(const struct cli_options *options,
                               const struct fgprof_summary *summary)
 {
     if (!summary->pauses && !summary->kernel_samples) {
-        fprintf(stderr, "  no thread was found running\n");
+        say_more("no thread was found running");
         return;
     }
     if (summary->kernel_samples)
-        fprintf(
-            stderr,
-            "  %" PRIu64 " %s sampled by the kernel while running: %" PRIu64
-            " %s, without a pause%s\n",
-            summary->threads_kernel_sampled,
-            summary->threads_kernel_sampled == 1 ? "thread was" : "threads were",
-            summary->kernel_samples, summary->kernel_samples == 1 ? "sample" : "samples",
-            summary->has_thread_events
-                ? "; each thread has its own event, which slows its context switches, as events "
-                  "for CPUs are not permitted"
-                : "");
+        say_more("%" PRIu64 " %s sampled by the kernel while running: %" PRIu64
+                 " %s, without a pause%s",
+                 summary->threads_kernel_sampled,
+                 summary->threads_kernel_sampled == 1 ? "thread was" : "threads were",
+                 summary->kernel_samples, summary->kernel_samples == 1 ? "sample" : "samples",
+                 summary->has_thread_events
+                     ? "; each thread has its own event, which slows its context switches, as "
+                       "events for CPUs are not permitted"
+                     : "");
     summarize_kernel_losses(summary);
     summarize_events(summary);
     if (summary->pauses)
         summarize_pauses(options, summary);
     if (summary->kernel_refusal)
-        fprintf(stderr,
-                "  the kernel may not sample running threads (%s), so they were stopped: shares of "
-                "bursts below about 100 us are not exact",
-                strerror(summary->kernel_refusal));
-    if (summary->kernel_refusal)
-        print_remedy(summary->kernel_refusal);
+        say_more("the kernel may not sample running threads (%s), so they were stopped: shares of "
+                 "bursts below about 100 us are not exact%s",
+                 strerror(summary->kernel_refusal), remedy(summary->kernel_refusal));
     if (options->has_kernel_stacks)
         summarize_kernel_frames(summary);
 }
@@ -554,39 +479,29 @@ static const char *readable_bytes(uint64_t bytes, char *buffer, size_t buffer_by
 
 static void summarize_object_losses(const struct fgprof_summary *summary)
 {
-    if (summary->objects_made_lost)
-        fprintf(stderr,
-                "  %" PRIu64 " more could not be recorded, as they came too fast: a larger "
-                "--heap-rate would help\n",
-                summary->objects_made_lost);
-    if (summary->objects_gone_lost)
-        fprintf(stderr,
-                "  %" PRIu64
-                " %s missed, as they came too fast: what was freed then is shown as in "
-                "use\n",
-                summary->objects_gone_lost,
-                summary->objects_gone_lost == 1 ? "free was" : "frees were");
+    say_count(summary->objects_made_lost, "more", "more",
+              " could not be recorded, as they came too fast: a larger --heap-rate would help");
+    say_count(summary->objects_gone_lost, "free was", "frees were",
+              " missed, as they came too fast: what was freed then is shown as in use");
     if (summary->allocator_is_own)
-        fprintf(stderr,
-                "  the program has an allocator of its own, whose allocations are not seen: "
-                "--kind growth shows where its memory grows\n");
+        say_more("the program has an allocator of its own, whose allocations are not seen: --kind "
+                 "growth shows where its memory grows");
 }
 
 /* The summary of a heap profile. */
 static void summarize_heap(const struct fgprof_summary *summary)
 {
     char rate[32], made[32], in_use[32];
-    fprintf(stderr, "fgprof-c: %.1f s: %" PRIu64 " %s sampled, one each %s on average\n",
-            (double)summary->elapsed_ns / 1e9, summary->objects_made,
-            summary->objects_made == 1 ? "allocation" : "allocations",
-            readable_bytes(summary->objects_rate, rate, sizeof rate));
-    fprintf(stderr, "  about %s allocated, about %s of it in use at the end\n",
-            readable_bytes(summary->objects_bytes, made, sizeof made),
-            readable_bytes(summary->objects_bytes_in_use, in_use, sizeof in_use));
-    fprintf(stderr, "  %" PRIu64 " distinct %s; %.2f %% cut, %.2f %% with an unnamed frame\n",
-            summary->stacks, summary->stacks == 1 ? "stack" : "stacks",
-            percent(summary->samples_cut, summary->samples),
-            percent(summary->samples_unnamed, summary->samples));
+    say("%.1f s: %" PRIu64 " %s sampled, one each %s on average", (double)summary->elapsed_ns / 1e9,
+        summary->objects_made, summary->objects_made == 1 ? "allocation" : "allocations",
+        readable_bytes(summary->objects_rate, rate, sizeof rate));
+    say_more("about %s allocated, about %s of it in use at the end",
+             readable_bytes(summary->objects_bytes, made, sizeof made),
+             readable_bytes(summary->objects_bytes_in_use, in_use, sizeof in_use));
+    say_more("%" PRIu64 " distinct %s; %.2f %% cut, %.2f %% with an unnamed frame", summary->stacks,
+             summary->stacks == 1 ? "stack" : "stacks",
+             percent(summary->samples_cut, summary->samples),
+             percent(summary->samples_unnamed, summary->samples));
     summarize_object_losses(summary);
 }
 
@@ -594,10 +509,9 @@ static void summarize_heap(const struct fgprof_summary *summary)
 static void summarize_custom(const struct fgprof_summary *summary)
 {
     uint64_t values = summary->objects_made - summary->objects_gone;
-    fprintf(stderr, "fgprof-c: %" PRIu64 " %s now\n", values, values == 1 ? "value" : "values");
-    if (summary->objects_made_lost)
-        fprintf(stderr, "  %" PRIu64 " more could not be read: their memory is damaged\n",
-                summary->objects_made_lost);
+    say("%" PRIu64 " %s now", values, values == 1 ? "value" : "values");
+    say_count(summary->objects_made_lost, "more", "more",
+              " could not be read: their memory is damaged");
 }
 
 /* The summary of memory that grew, or of threads that were made. */
@@ -605,12 +519,10 @@ static void summarize_seen(enum fgprof_kind kind, const struct fgprof_summary *s
 {
     bool is_growth = kind == FGPROF_KIND_GROWTH;
     bool is_one = summary->objects_made == 1;
-    fprintf(stderr, "fgprof-c: %.1f s: %" PRIu64 " %s\n", (double)summary->elapsed_ns / 1e9,
-            summary->objects_made,
-            is_growth ? (is_one ? "page fault" : "page faults") : (is_one ? "thread" : "threads"));
-    if (summary->objects_made_lost)
-        fprintf(stderr, "  %" PRIu64 " more could not be recorded, as they came too fast\n",
-                summary->objects_made_lost);
+    say("%.1f s: %" PRIu64 " %s", (double)summary->elapsed_ns / 1e9, summary->objects_made,
+        is_growth ? (is_one ? "page fault" : "page faults") : (is_one ? "thread" : "threads"));
+    say_count(summary->objects_made_lost, "more", "more",
+              " could not be recorded, as they came too fast");
 }
 
 static void summarize_objects(const fgprof_profile *profile, const struct fgprof_summary *summary)
@@ -632,8 +544,8 @@ static void summarize_nothing(const struct cli_options *options,
                               const struct fgprof_summary *summary)
 {
     bool is_short = summary->elapsed_ns < SHORT_TICKS * 1000000000u / options->rate_hz;
-    fprintf(stderr, "  no thread was seen at a tick%s\n",
-            is_short ? ": it ended too soon; try a higher --rate" : "");
+    say_more("no thread was seen at a tick%s",
+             is_short ? ": it ended too soon; try a higher --rate" : "");
     summarize_choice(options, summary);
 }
 
@@ -644,24 +556,22 @@ static void summarize(const struct cli_options *options, const fgprof_profile *p
         summarize_objects(profile, summary);
         return;
     }
-    fprintf(stderr,
-            "fgprof-c: %.1f s at %u Hz: %" PRIu64 " ticks planned, %" PRIu64 " taken, %" PRIu64
-            " late (seed %" PRIu64 ")\n",
-            (double)summary->elapsed_ns / 1e9, options->rate_hz, summary->ticks_planned,
-            summary->ticks_taken, summary->ticks_late, summary->seed);
+    say("%.1f s at %u Hz: %" PRIu64 " ticks planned, %" PRIu64 " taken, %" PRIu64
+        " late (seed %" PRIu64 ")",
+        (double)summary->elapsed_ns / 1e9, options->rate_hz, summary->ticks_planned,
+        summary->ticks_taken, summary->ticks_late, summary->seed);
     if (!summary->samples) {
         summarize_nothing(options, summary);
         return;
     }
     /* One static function of a stripped program can leave an unnamed frame in every stack. */
-    fprintf(stderr,
-            "  %" PRIu64 " %s seen, %" PRIu64 " %s, %" PRIu64
-            " distinct %s; %.2f %% cut, %.2f %% with an unnamed frame\n",
-            summary->threads_seen, summary->threads_seen == 1 ? "thread" : "threads",
-            summary->samples, summary->samples == 1 ? "sample" : "samples", summary->stacks,
-            summary->stacks == 1 ? "stack" : "stacks",
-            percent(summary->samples_cut, summary->samples),
-            percent(summary->samples_unnamed, summary->samples));
+    say_more("%" PRIu64 " %s seen, %" PRIu64 " %s, %" PRIu64
+             " distinct %s; %.2f %% cut, %.2f %% with an unnamed frame",
+             summary->threads_seen, summary->threads_seen == 1 ? "thread" : "threads",
+             summary->samples, summary->samples == 1 ? "sample" : "samples", summary->stacks,
+             summary->stacks == 1 ? "stack" : "stacks",
+             percent(summary->samples_cut, summary->samples),
+             percent(summary->samples_unnamed, summary->samples));
     summarize_processes(summary);
     summarize_choice(options, summary);
     summarize_states(summary);
@@ -676,21 +586,16 @@ static void summarize(const struct cli_options *options, const fgprof_profile *p
 /* What did not fit. */
 static void summarize_not_kept(const struct fgprof_summary *summary)
 {
-    if (summary->processes_joined)
-        fprintf(stderr,
-                "  %" PRIu64 " %s ended are shown together, by name, to save memory "
-                "(--keep-memory), and so are threads\n",
-                summary->processes_joined,
-                summary->processes_joined == 1 ? "process that has" : "processes that have");
-    else if (summary->ended_are_joined)
-        fputs("  threads that have ended are shown together, by name, to save memory "
-              "(--keep-memory)\n",
-              stderr);
+    say_count(summary->processes_joined, "process that has", "processes that have",
+              " ended are shown together, by name, to save memory (--keep-memory), and so are "
+              "threads");
+    if (!summary->processes_joined && summary->ended_are_joined)
+        say_more("threads that have ended are shown together, by name, to save memory "
+                 "(--keep-memory)");
     if (summary->samples_not_kept)
-        fprintf(stderr,
-                "  %.2f %% of samples have no stack, as there were more different ones than fit in "
-                "memory (--keep-memory)\n",
-                percent(summary->samples_not_kept, summary->samples));
+        say_more("%.2f %% of samples have no stack, as there were more different ones than fit in "
+                 "memory (--keep-memory)",
+                 percent(summary->samples_not_kept, summary->samples));
 }
 
 /* How much memory of what a recording keeps, if it is much or if some did not fit. */
@@ -757,15 +662,15 @@ static void say_written(enum fgprof_format format, const struct written *written
     char size[32];
     struct buffer path = {0};
     buffer_put_quoted(&path, written->path);
-    fprintf(stderr, "fgprof-c: wrote ");
-    print_escaped(written->path);
-    fprintf(stderr, ", %s", readable_bytes(written->bytes, size, sizeof size));
+    readable_bytes(written->bytes, size, sizeof size);
     if (format == FGPROF_HTML && getenv("SSH_CONNECTION"))
-        fprintf(stderr, ": copy it, or let your browser in by ssh -L 8000:127.0.0.1:8000 and run "
-                        "python3 -m http.server 8000 --bind 127.0.0.1");
+        say("wrote %s, %s: copy it, or let your browser in by ssh -L 8000:127.0.0.1:8000 and run "
+            "python3 -m http.server 8000 --bind 127.0.0.1",
+            written->path, size);
     else if (viewer && path.bytes)
-        fprintf(stderr, ": %s %s", viewer, path.bytes);
-    fputc('\n', stderr);
+        say("wrote %s, %s: %s %s", written->path, size, viewer, path.bytes);
+    else
+        say("wrote %s, %s", written->path, size);
     buffer_free(&path);
 }
 
@@ -783,8 +688,8 @@ bool write_and_summarize(const struct cli_options *options, const fgprof_recorde
     if (!err)
         err = commit(file, &written);
     if (err && !critical_err)
-        fprintf(stderr, "fgprof-c: the profile could not be written to %s: %s\n",
-                output_file_name(options->output), strerror(-err));
+        say("the profile could not be written to %s: %s", output_file_name(options->output),
+            strerror(-err));
     if (err)
         output_file_abandon(file);
     struct fgprof_summary summary;
@@ -794,7 +699,7 @@ bool write_and_summarize(const struct cli_options *options, const fgprof_recorde
         summarize_memory(recorder, &summary);
     }
     if (summary.error)
-        fprintf(stderr, "fgprof-c: sampling ended early: %s\n", strerror(-summary.error));
+        say("sampling ended early: %s", strerror(-summary.error));
     if (critical_err)
         critical_complain(options, NULL, critical_err);
     if (!options->is_quiet && !err && written.path)

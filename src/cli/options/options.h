@@ -38,7 +38,7 @@ struct cli_options {
     const char *cgroup; /* also all processes in it, and their descendants; NULL: not given */
     enum cgroup_by cgroup_by;
     const char *pgrep; /* also processes with a matching name; NULL: not given */
-    char **targets;    /* words that name processes: cli/targets.h adds these to `pids` */
+    char **targets;    /* words that name processes: cli/select_pids.h adds these to `pids` */
     size_t target_count;
     bool has_children;
     const char *thread_regex; /* NULL: threads of any name */

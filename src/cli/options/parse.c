@@ -5,11 +5,11 @@
 #include "cli/options/values.h"
 #include "cli/suggest.h"
 #include "cli/record/trigger.h"
+#include "cli/say.h"
 
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -112,10 +112,9 @@ static void complain_unknown(const struct cli_options *options, const struct get
     snprintf(typed, sizeof typed, "%.*s", (int)strcspn(word + 2, "="), word + 2);
     const char *near = suggest(typed, names, count);
     if (near)
-        fprintf(stderr, "fgprof-c: %s has no option '%s': did you mean --%s?\n", name, word, near);
+        say("%s has no option '%s': did you mean --%s?", name, word, near);
     else
-        fprintf(stderr, "fgprof-c: %s has no option '%s': see fgprof-c %s --help\n", name, word,
-                name);
+        say("%s has no option '%s': see fgprof-c %s --help", name, word, name);
 }
 
 /* Prints why getopt_long refused the word. */
@@ -125,17 +124,15 @@ static bool complain_option(const struct cli_options *options, const struct geto
     const struct cli_option *option = find(optopt, options->command);
     const char *name = options->command_name;
     if (option && code == ':')
-        fprintf(stderr, "fgprof-c: --%s needs a value: --%s %s\n", option->name, option->name,
-                option->value);
+        say("--%s needs a value: --%s %s", option->name, option->name, option->value);
     else if (option || optopt == 'h' || optopt == HELP_ALL)
-        fprintf(stderr, "fgprof-c: --%s takes no value: see fgprof-c %s --help\n",
-                option          ? option->name
-                : optopt == 'h' ? "help"
-                                : "help-all",
-                name);
+        say("--%s takes no value: see fgprof-c %s --help",
+            option          ? option->name
+            : optopt == 'h' ? "help"
+                            : "help-all",
+            name);
     else if (optopt)
-        fprintf(stderr, "fgprof-c: %s has no option '-%c': see fgprof-c %s --help\n", name, optopt,
-                name);
+        say("%s has no option '-%c': see fgprof-c %s --help", name, optopt, name);
     else if (!complain_ambiguous(tables, word))
         complain_unknown(options, tables, word);
     return false;
@@ -167,18 +164,12 @@ static enum parse_result parse_options(int argc, char **argv, struct cli_options
 
 static bool check_serving(const struct cli_options *options)
 {
-    if (strcmp(options->listen, "none") == 0 && !options->push.target_count) {
-        fprintf(stderr, "fgprof-c: --listen none serves nobody: give --push too\n");
-        return false;
-    }
-    if (options->allows_remote && !options->token_file) {
-        fprintf(stderr, "fgprof-c: --allow-remote needs a token: give --token-file FILE too\n");
-        return false;
-    }
-    if (options->command == COMMAND_SERVE && options->keep_bytes && !options->keep_ns) {
-        fprintf(stderr, "fgprof-c: --keep-memory needs a time to keep: give --keep TIME\n");
-        return false;
-    }
+    if (strcmp(options->listen, "none") == 0 && !options->push.target_count)
+        return say("--listen none serves nobody: give --push too");
+    if (options->allows_remote && !options->token_file)
+        return say("--allow-remote needs a token: give --token-file FILE too");
+    if (options->command == COMMAND_SERVE && options->keep_bytes && !options->keep_ns)
+        return say("--keep-memory needs a time to keep: give --keep TIME");
     return push_check(&options->push);
 }
 
@@ -190,19 +181,13 @@ static bool check_targets(struct cli_options *options)
         options->target_count = 0;
     }
     bool has_ids = options->pid_count || options->target_count;
-    if (!has_ids && !options->pgrep && !options->cgroup) {
-        fprintf(stderr, "fgprof-c: no process given: give its name or id, as in %s redis-server\n",
-                options->command_name);
-        return false;
-    }
-    if (options->waits_for_processes && !options->pgrep) {
-        fprintf(stderr, "fgprof-c: --wait has no name to wait for: give --pgrep NAME\n");
-        return false;
-    }
-    if (options->waits_for_processes && (has_ids || options->cgroup)) {
-        fprintf(stderr, "fgprof-c: --wait is for one name: leave out other processes\n");
-        return false;
-    }
+    if (!has_ids && !options->pgrep && !options->cgroup)
+        return say("no process given: give its name or id, as in %s redis-server",
+                   options->command_name);
+    if (options->waits_for_processes && !options->pgrep)
+        return say("--wait has no name to wait for: give --pgrep NAME");
+    if (options->waits_for_processes && (has_ids || options->cgroup))
+        return say("--wait is for one name: leave out other processes");
     return true;
 }
 
@@ -212,22 +197,15 @@ static bool check_arguments(struct cli_options *options, int count, char **argum
     switch (options->command) {
     case COMMAND_RUN:
         options->command_argv = arguments;
-        if (count == 0)
-            fprintf(stderr, "fgprof-c: no command given: use run -- CMD [ARG...]\n");
-        return count > 0;
+        return count > 0 || say("no command given: use run -- CMD [ARG...]");
     case COMMAND_CONVERT:
     case COMMAND_REPORT:
         options->inputs = arguments;
-        if (count != 1)
-            fprintf(stderr, "fgprof-c: %s takes one recording: use %s FILE.fgprof\n",
-                    options->command_name, options->command_name);
-        return count == 1;
+        return count == 1 || say("%s takes one recording: use %s FILE.fgprof",
+                                 options->command_name, options->command_name);
     case COMMAND_DIFF:
         options->inputs = arguments;
-        if (count != 2)
-            fprintf(stderr, "fgprof-c: diff takes two recordings: use diff BEFORE.fgprof "
-                            "AFTER.fgprof\n");
-        return count == 2;
+        return count == 2 || say("diff takes two recordings: use diff BEFORE.fgprof AFTER.fgprof");
     default:
         options->targets = arguments;
         options->target_count = (size_t)count;
@@ -248,16 +226,13 @@ static void choose_difference(struct cli_options *options)
 static bool check_elapsed(const struct cli_options *options)
 {
     if (options->shows_elapsed && options->kind != FGPROF_KIND_WALL &&
-        options->kind != FGPROF_KIND_CPU) {
-        fputs("fgprof-c: this kind has no elapsed time: use --elapsed with wall or cpu\n", stderr);
-        return false;
-    }
+        options->kind != FGPROF_KIND_CPU)
+        return say("this kind has no elapsed time: use --elapsed with wall or cpu");
     bool is_held = options->format != FGPROF_TEXT && !format_of_order(options->format) &&
                    options->format != FGPROF_OTLP;
-    if (options->shows_elapsed && !is_held)
-        fprintf(stderr, "fgprof-c: this format can't hold elapsed time: use --elapsed with folded "
-                        "or html; pprof always has it\n");
-    return is_held || !options->shows_elapsed;
+    return is_held || !options->shows_elapsed ||
+           say("this format can't hold elapsed time: use --elapsed with folded or html; pprof "
+               "always has it");
 }
 
 /* Follows wall-clock time through the kernel's record of switches, which must be there. */
@@ -277,10 +252,9 @@ static bool check_critical(struct cli_options *options)
     else if (options->capture == FGPROF_CAPTURE_KERNEL || options->capture == FGPROF_CAPTURE_PTRACE)
         wrong = "needs the kernel's record of switches: leave out --capture";
     if (wrong)
-        fprintf(stderr, "fgprof-c: --critical %s\n", wrong);
-    else
-        options->capture = FGPROF_CAPTURE_RECORD;
-    return !wrong;
+        return say("--critical %s", wrong);
+    options->capture = FGPROF_CAPTURE_RECORD;
+    return true;
 }
 
 /* What a trigger has seen must still be kept when its file is written. */
@@ -298,10 +272,8 @@ static bool check_keeping(struct cli_options *options)
 {
     bool has_directory = strcmp(options->output, "-") != 0;
     uint64_t kept_ns = options->keep_ns ? options->keep_ns : KEEP_DEFAULT_NS;
-    if (!has_directory && (options->command == COMMAND_RECORD || options->trigger_count)) {
-        fprintf(stderr, "fgprof-c: no directory given for the files: use -o DIR\n");
-        return false;
-    }
+    if (!has_directory && (options->command == COMMAND_RECORD || options->trigger_count))
+        return say("no directory given for the files: use -o DIR");
     for (size_t i = 0; i < options->trigger_count; i++) {
         const struct trigger *trigger = &options->triggers[i];
         uint64_t needed_ns = trigger_needs_ns(trigger);
@@ -321,19 +293,13 @@ static bool check_objects(const struct cli_options *options)
     bool chooses_threads = options->thread_regex || options->tid_count || options->drops_idle;
     if (!options_are_of_objects(options) || options->inputs)
         return true;
-    if (options->kind == FGPROF_KIND_CUSTOM && options->duration_ns) {
-        fprintf(stderr, "fgprof-c: --kind %s shows what is there now: leave out --duration\n",
-                options->custom);
-        return false;
-    }
-    if (options->kept != FGPROF_KEPT_ALL || options->slow_key || chooses_threads) {
-        fprintf(stderr, "fgprof-c: --kind %s records no time: leave out %s\n",
-                options_kind_name(options),
-                options->slow_key ? "--slow"
-                : chooses_threads ? "options that choose threads"
-                                  : "--on-cpu and --off-cpu");
-        return false;
-    }
+    if (options->kind == FGPROF_KIND_CUSTOM && options->duration_ns)
+        return say("--kind %s shows what is there now: leave out --duration", options->custom);
+    if (options->kept != FGPROF_KEPT_ALL || options->slow_key || chooses_threads)
+        return say("--kind %s records no time: leave out %s", options_kind_name(options),
+                   options->slow_key ? "--slow"
+                   : chooses_threads ? "options that choose threads"
+                                     : "--on-cpu and --off-cpu");
     return true;
 }
 
@@ -356,24 +322,15 @@ static bool check_format(struct cli_options *options)
         options->format = FGPROF_HTML;
     }
     const char *of_order = format_of_order(options->format);
-    if (of_order && options->kind != FGPROF_KIND_WALL) {
-        fprintf(
-            stderr,
-            "fgprof-c: %s shows wall-clock time alone: for another kind, give -f folded, pprof, "
-            "text or html\n",
+    if (of_order && options->kind != FGPROF_KIND_WALL)
+        return say(
+            "%s shows wall-clock time alone: for another kind, give -f folded, pprof, text or html",
             of_order);
-        return false;
-    }
-    if (of_order && options->slow_key) {
-        fprintf(stderr, "fgprof-c: %s shows all time in order: use --slow with other formats\n",
-                of_order);
-        return false;
-    }
+    if (of_order && options->slow_key)
+        return say("%s shows all time in order: use --slow with other formats", of_order);
     bool is_for_eyes = !format_is_binary(options->format) && options->format != FGPROF_HTML;
-    if (!is_for_eyes && to_stdout && !options->writes_page && isatty(STDOUT_FILENO)) {
-        fprintf(stderr, "fgprof-c: a terminal can't show this format: give -o FILE\n");
-        return false;
-    }
+    if (!is_for_eyes && to_stdout && !options->writes_page && isatty(STDOUT_FILENO))
+        return say("a terminal can't show this format: give -o FILE");
     return check_critical(options) && check_elapsed(options) && check_objects(options);
 }
 
@@ -423,7 +380,7 @@ enum parse_result options_parse(int argc, char **argv, enum cli_command command,
         (!check_arguments(&options, argc - optind, argv + optind) || !check_format(&options)))
         result = PARSE_WRONG;
     if (result == PARSE_NO_MEMORY)
-        fprintf(stderr, "fgprof-c: out of memory\n");
+        say("out of memory");
     if (result == PARSE_OK)
         *ret_options = options;
     else

@@ -1,5 +1,6 @@
 #include "cli/options/push.h"
 #include "cli/options/values.h"
+#include "cli/say.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -225,22 +226,16 @@ static bool check_credentials(const struct push_options *push)
 {
     bool has_token = push->token_file || is_in_environment("FGPROF_PUSH_TOKEN");
     bool has_user = push->user_file || is_in_environment("FGPROF_PUSH_USER");
-    if (has_token && has_user) {
-        fprintf(stderr, "fgprof-c: there is a token and a password to push with: give one of "
-                        "them\n");
-        return false;
-    }
+    if (has_token && has_user)
+        return say("there is a token and a password to push with: give one of them");
     bool has_any =
         has_token || has_user || push->header_file || is_in_environment("FGPROF_PUSH_HEADERS");
     for (size_t i = 1; i < push->target_count && has_any; i++) {
         if (strcmp(push->targets[i].shown, push->targets[0].shown) == 0)
             continue;
-        fprintf(
-            stderr,
-            "fgprof-c: %s and %s would both get the same token, password or headers: push to one "
-            "server only\n",
+        return say(
+            "%s and %s would both get the same token, password or headers: push to one server only",
             push->targets[0].shown, push->targets[i].shown);
-        return false;
     }
     return true;
 }
@@ -250,11 +245,8 @@ bool push_check(const struct push_options *push)
     bool is_used = push->tag_count || push->every_ns || push->kinds || push->service ||
                    push->spool || push->spool_bytes || push->token_file || push->user_file ||
                    push->header_file || push->ca_file;
-    if (!push->target_count && is_used) {
-        fprintf(stderr, "fgprof-c: there is no server to push to: give --push pyroscope=URL or "
-                        "--push otlp=URL\n");
-        return false;
-    }
+    if (!push->target_count && is_used)
+        return say("there is no server to push to: give --push pyroscope=URL or --push otlp=URL");
     return !push->target_count || check_credentials(push);
 }
 

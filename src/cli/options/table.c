@@ -3,6 +3,7 @@
 #include "cli/options/values.h"
 #include "cli/suggest.h"
 #include "cli/record/trigger.h"
+#include "cli/say.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -243,10 +244,8 @@ static bool set_no_demangle(struct cli_options *options, const char *value)
 static bool set_debuginfod(struct cli_options *options, const char *value)
 {
     const char *urls = getenv("DEBUGINFOD_URLS");
-    if (!urls || !*urls) {
-        fprintf(stderr, "fgprof-c: --debuginfod has no server to ask: set DEBUGINFOD_URLS\n");
-        return false;
-    }
+    if (!urls || !*urls)
+        return say("--debuginfod has no server to ask: set DEBUGINFOD_URLS");
     options->debuginfod_limit_ns = DEBUGINFOD_DEFAULT_NS;
     return !value || duration_parse(value, &options->debuginfod_limit_ns) ||
            complain("time limit", value, "give seconds, or a time such as 30s or 2m");

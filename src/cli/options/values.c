@@ -1,9 +1,9 @@
 #include "cli/options/values.h"
+#include "cli/say.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <regex.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -75,11 +75,8 @@ bool bytes_parse(const char *text, uint64_t max, uint64_t *ret_bytes)
 
 bool complain_near(const char *what, const char *value, const char *near, const char *wanted)
 {
-    fprintf(stderr, "fgprof-c: bad %s '%s': ", what, value);
-    if (near)
-        fprintf(stderr, "did you mean %s? ", near);
-    fprintf(stderr, "%s\n", wanted);
-    return false;
+    return near ? say("bad %s '%s': did you mean %s? %s", what, value, near, wanted)
+                : say("bad %s '%s': %s", what, value, wanted);
 }
 
 bool complain(const char *what, const char *value, const char *wanted)
@@ -95,6 +92,15 @@ bool id_add(pid_t **ids, size_t *id_count, pid_t id)
     *ids = grown;
     (*ids)[(*id_count)++] = id;
     return true;
+}
+
+bool id_is_there(const pid_t *ids, size_t count, pid_t id)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (ids[i] == id)
+            return true;
+    }
+    return false;
 }
 
 static bool ids_parse(const char *list, const char *what, pid_t **ids, size_t *id_count)
@@ -161,7 +167,6 @@ bool threads_parse(const char *value, enum fgprof_threads *threads)
 
 bool complain_both(const char *one, const char *other, const char *without)
 {
-    fprintf(stderr, "fgprof-c: %s and %s can't be combined: give one of them, or neither for %s\n",
-            one, other, without);
-    return false;
+    return say("%s and %s can't be combined: give one of them, or neither for %s", one, other,
+               without);
 }

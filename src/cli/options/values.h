@@ -32,6 +32,8 @@ bool complain_both(const char *one, const char *other, const char *without);
 /* Appends an id. Returns false, with errno ENOMEM, if memory is short. */
 bool id_add(pid_t **ids, size_t *id_count, pid_t id);
 
+bool id_is_there(const pid_t *ids, size_t count, pid_t id);
+
 /* Adds process ids such as "12,34" to *pids, which the caller frees. Prints errors, but for errno
  * ENOMEM. */
 bool pids_parse(const char *list, pid_t **pids, size_t *pid_count);

@@ -1,5 +1,6 @@
 #include "cli/push/spool.h"
 #include "cli/push/spool_file.h"
+#include "cli/say.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -22,8 +23,7 @@
 
 static bool complain(const char *path, const char *why)
 {
-    fprintf(stderr, "fgprof-c: can't keep a spool in %s: %s: give --push-spool DIR\n", path, why);
-    return false;
+    return say("can't keep a spool in %s: %s: give --push-spool DIR", path, why);
 }
 
 /* What programs of a user keep stands in XDG_STATE_HOME (XDG Base Directory Specification), and
@@ -41,10 +41,8 @@ static bool choose_path(const char *given, char *path, size_t path_bytes)
         length = snprintf(path, path_bytes, "%s/fgprof-c/push", state);
     else if (home && *home == '/')
         length = snprintf(path, path_bytes, "%s/.local/state/fgprof-c/push", home);
-    if (length < 0 || (size_t)length + 8 >= path_bytes) {
-        fprintf(stderr, "fgprof-c: there is no directory for the spool: give --push-spool DIR\n");
-        return false;
-    }
+    if (length < 0 || (size_t)length + 8 >= path_bytes)
+        return say("there is no directory for the spool: give --push-spool DIR");
     return true;
 }
 
@@ -330,26 +328,6 @@ void spool_close(struct spool *spool)
     pthread_mutex_destroy(&spool->lock);
 }
 
-static void say_full(struct spool *spool)
-{
-    if (!spool->has_said_full)
-        fprintf(stderr,
-                "fgprof-c: the spool in %s is full: the oldest profiles are dropped "
-                "(reported once)\n",
-                spool->path);
-    spool->has_said_full = true;
-}
-
-static void say_unwritable(struct spool *spool, int err)
-{
-    if (!spool->has_said_unwritable)
-        fprintf(stderr,
-                "fgprof-c: can't write to the spool in %s: %s: up to 8 MiB of profiles are kept in "
-                "memory (reported once)\n",
-                spool->path, strerror(-err));
-    spool->has_said_unwritable = true;
-}
-
 /* A name that comes after all that were given before. */
 static void make_name(struct spool *spool, char *name, size_t name_bytes)
 {
@@ -412,7 +390,9 @@ void spool_add(struct spool *spool, size_t target, struct body *body)
     err = spool_file_write(spool->directory_fd, entry->name, spool->targets[target], body,
                            &entry->bytes);
     if (err) {
-        say_unwritable(spool, err);
+        say_once(&spool->has_said_unwritable,
+                 "can't write to the spool in %s: %s: up to 8 MiB of profiles are kept in memory",
+                 spool->path, strerror(-err));
         entry->is_in_memory = true;
         entry->bytes = body->length;
     }
@@ -421,7 +401,8 @@ void spool_add(struct spool *spool, size_t target, struct body *body)
     bool was_full = crowded_of_all(spool) > 0;
     pthread_mutex_unlock(&spool->lock);
     if (was_full)
-        say_full(spool);
+        say_once(&spool->has_said_full, "the spool in %s is full: the oldest profiles are dropped",
+                 spool->path);
 }
 
 void spool_count_lost(struct spool *spool, size_t target)

@@ -1,5 +1,5 @@
 #include "cli/record/files.h"
-#include "cli/escape.h"
+#include "cli/say.h"
 #include "cli/options/formats.h"
 #include "cli/output_file.h"
 
@@ -42,12 +42,8 @@ bool files_check(const char *directory)
     int err = stat(directory, &status) ? errno : S_ISDIR(status.st_mode) ? 0 : ENOTDIR;
     if (!err && access(directory, W_OK | X_OK))
         err = errno;
-    if (err) {
-        fputs("fgprof-c: files can't be written to ", stderr);
-        print_escaped(directory);
-        fprintf(stderr, ": %s: give a directory with -o DIR\n", strerror(err));
-    }
-    return !err;
+    return !err || say("files can't be written to %s: %s: give a directory with -o DIR", directory,
+                       strerror(err));
 }
 
 /* The name of a process may have any character. */
@@ -245,36 +241,10 @@ static int write_in_any_case(const struct files *files, const fgprof_profile *pr
     int err = write_to(files, profile, path);
     int most = is_full(files->failure) ? 0 : FILES_FOR_ROOM;
     for (int i = 0; i < most && is_full(err) && make_room(files); i++) {
-        fputs("fgprof-c: the disk is full: the oldest file was removed\n", stderr);
+        say("the disk is full: the oldest file was removed");
         err = write_to(files, profile, path);
     }
     return err;
-}
-
-/* One line for each, as others print at the same time. */
-static void say_failure(struct files *files, int err)
-{
-    if (files->failure == err)
-        return;
-    files->failure = err;
-    flockfile(stderr);
-    fputs("fgprof-c: no file can be written to ", stderr);
-    print_escaped(files->directory);
-    fprintf(stderr, ": %s; recording continues\n", strerror(-err));
-    funlockfile(stderr);
-}
-
-static void say_written(struct files *files, const char *path, const char *reason)
-{
-    files->written++;
-    files->failure = 0;
-    flockfile(stderr);
-    fputs("fgprof-c: wrote ", stderr);
-    print_escaped(path);
-    fputs(": ", stderr);
-    print_escaped(reason ? reason : "");
-    fputc('\n', stderr);
-    funlockfile(stderr);
 }
 
 bool files_write(struct files *files, const fgprof_profile *profile, const char *process_name,
@@ -282,13 +252,17 @@ bool files_write(struct files *files, const fgprof_profile *profile, const char 
 {
     char *path = files_path(files, process_name, pid, time(NULL));
     int err = path ? write_in_any_case(files, profile, path) : -ENOMEM;
-    if (err)
-        say_failure(files, err);
-    else
-        say_written(files, path, fgprof_profile_reason(profile));
+    const char *reason = fgprof_profile_reason(profile);
+    if (!err)
+        say("wrote %s: %s", path, reason ? reason : "");
+    else if (files->failure != err)
+        say("no file can be written to %s: %s; recording continues", files->directory,
+            strerror(-err));
+    files->written += !err;
+    files->failure = err;
     int unremoved = err ? 0 : files_remove_oldest(files, basename(path));
     if (unremoved && !files->has_kept)
-        fprintf(stderr, "fgprof-c: old files can't be removed: %s\n", strerror(-unremoved));
+        say("old files can't be removed: %s", strerror(-unremoved));
     files->has_kept = unremoved;
     free(path);
     return !err;

@@ -1,5 +1,6 @@
 #include "cli/record/flight.h"
 #include "base/clock.h"
+#include "cli/say.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -174,8 +175,8 @@ static int write_kept(struct flight *flight, const char *reason)
 static void complain_of_kept(int err)
 {
     if (err && err != -EIO)
-        fprintf(stderr, "fgprof-c: no file was written: %s\n",
-                err == -ESRCH ? "no process is sampled now" : strerror(-err));
+        say("no file was written: %s",
+            err == -ESRCH ? "no process is sampled now" : strerror(-err));
 }
 
 static bool needs(const struct flight *flight, bool (*is_one)(enum condition_kind kind))

@@ -1,6 +1,7 @@
 #include "cli/serve/listen.h"
 #include "cli/options/values.h"
 #include "cli/serve/address.h"
+#include "cli/say.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -17,8 +18,7 @@
 
 static bool complain_of(const char *address, const char *why)
 {
-    fprintf(stderr, "fgprof-c: can't listen at %s: %s\n", address, why);
-    return false;
+    return say("can't listen at %s: %s", address, why);
 }
 
 /* Whether a server that has ended left the socket behind. */

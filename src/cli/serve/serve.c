@@ -1,5 +1,5 @@
 #include "cli/commands.h"
-#include "cli/escape.h"
+#include "cli/say.h"
 #include "cli/privileges.h"
 #include "cli/push/push.h"
 #include "cli/record/flight.h"
@@ -7,7 +7,6 @@
 #include "cli/serve/http.h"
 #include "cli/serve/signals.h"
 
-#include <stdio.h>
 #include <string.h>
 
 struct server {
@@ -22,11 +21,10 @@ static void say_what(const struct session *session, void *context)
     struct server *server = context;
     char what[SESSION_TEXT_BYTES];
     session_describe(session, what);
-    fprintf(stderr, "fgprof-c: %s profiles of ", server->listens ? "serving" : "taking");
-    print_escaped(what);
     if (server->listens)
-        fprintf(stderr, " at %s", server->listener.shown);
-    fputc('\n', stderr);
+        say("serving profiles of %s at %s", what, server->listener.shown);
+    else
+        say("taking profiles of %s", what);
     if (!server->pusher)
         return;
     if (!server->has_said_where_to)
@@ -51,7 +49,7 @@ static int serve(struct session *session, struct server *server)
     if (http || !server->listens)
         status = session_run(session);
     else
-        fprintf(stderr, "fgprof-c: can't serve: no HTTP server\n");
+        say("can't serve: no HTTP server");
     if (http)
         http_stop(http);
     if (server->pusher)
@@ -78,16 +76,14 @@ static int serve_and_record(struct session *session, struct server *server)
             signals_end(signals);
     }
     if (err)
-        fprintf(stderr, "fgprof-c: can't serve: %s\n", strerror(-err));
+        say("can't serve: %s", strerror(-err));
     return status;
 }
 
 static bool check_token_file(const char *path)
 {
     const char *problem = access_check_token_file(path);
-    if (problem)
-        fprintf(stderr, "fgprof-c: the token of --token-file can't be used: %s\n", problem);
-    return !problem;
+    return !problem || say("the token of --token-file can't be used: %s", problem);
 }
 
 static int serve_listening(const struct cli_options *options, struct server *server)
@@ -98,7 +94,7 @@ static int serve_listening(const struct cli_options *options, struct server *ser
         return EXIT_NOT_WRITTEN;
     int err = session_init(&session, options, say_what, server);
     if (err) {
-        fprintf(stderr, "fgprof-c: can't serve: %s\n", strerror(-err));
+        say("can't serve: %s", strerror(-err));
         return EXIT_NOT_WRITTEN;
     }
     signals_block();

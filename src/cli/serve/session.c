@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "cli/commands.h"
 #include "cli/run_recorder.h"
+#include "cli/say.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -261,7 +262,7 @@ static bool sample(struct session *session, const fgprof_options *library)
         begin(session, recorder);
         int err = run(session, recorder);
         if (err)
-            fprintf(stderr, "fgprof-c: sampling failed: %s\n", strerror(-err));
+            say("sampling failed: %s", strerror(-err));
         ok = !err;
     }
     withdraw(session);
@@ -274,7 +275,7 @@ int session_run(struct session *session)
     const struct cli_options *options = session->options;
     fgprof_options *library = options_for_library(options);
     if (!library) {
-        fprintf(stderr, "fgprof-c: out of memory\n");
+        say("out of memory");
         return EXIT_NOT_WRITTEN;
     }
     fgprof_options_set_progress(library, on_progress, session);

@@ -1,5 +1,5 @@
 /* The functions with the most time of their own in the last seconds, as text. */
-#include "cli/escape.h"
+#include "cli/say.h"
 #include "cli/serve/request.h"
 
 #include <errno.h>

@@ -8,9 +8,9 @@
 #include "cli/output_file.h"
 #include "base/utf8.h"
 #include "cli/top/screen.h"
+#include "cli/say.h"
 
 #include <curses.h>
-#include <errno.h>
 #include <locale.h>
 #include <poll.h>
 #include <signal.h>
@@ -283,10 +283,8 @@ static bool top_terminal_open(void)
 {
     static const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
     const char *name = getenv("TERM");
-    if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
-        fprintf(stderr, "fgprof-c: top needs a terminal: use fgprof-c attach to write a file\n");
-        return false;
-    }
+    if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
+        return say("top needs a terminal: use fgprof-c attach to write a file");
     setlocale(LC_ALL, "");
     SCREEN *screen = NULL;
     if (tcgetattr(STDIN_FILENO, &modes_before) == 0 && name && *name && strcmp(name, "dumb") != 0)
@@ -294,11 +292,8 @@ static bool top_terminal_open(void)
     if (!screen || !tigetstr("cup") || tigetstr("cup") == (const char *)-1) {
         if (screen)
             endwin();
-        fprintf(stderr,
-                "fgprof-c: top can't draw on this terminal (TERM=%s): set TERM, or use fgprof-c "
-                "attach\n",
-                name ? name : "");
-        return false;
+        return say("top can't draw on this terminal (TERM=%s): set TERM, or use fgprof-c attach",
+                   name ? name : "");
     }
     is_open = true;
     note_leave("sgr0");
@@ -434,9 +429,7 @@ static bool run(struct top *top, fgprof_recorder *recorder)
         top_source_stop(&top->source);
     free_views(&top->screen);
     err = err ? err : top->error;
-    if (err)
-        fprintf(stderr, "fgprof-c: sampling failed: %s\n", strerror(-err));
-    return !err;
+    return !err || say("sampling failed: %s", strerror(-err));
 }
 
 /* Names the chosen processes, for the header. */
@@ -465,7 +458,7 @@ int command_top(const struct cli_options *options)
         top_source_enable(&top.source, library);
         recorder = new_recorder(options, library);
     } else {
-        fprintf(stderr, "fgprof-c: out of memory\n");
+        say("out of memory");
     }
     if (recorder && select_pids(options, recorder))
         was_shown = run(&top, recorder);
