@@ -137,7 +137,7 @@ bool find_targets(struct cli_options *options)
     bool ok = true;
     for (size_t i = 0; i < options->target_count && ok; i++) {
         const char *word = options->targets[i];
-        ok = is_id(word) ? pids_parse(word, &options->pids, &options->pid_count)
+        ok = is_id(word) ? ids_parse(word, "process id", &options->pids, &options->pid_count)
                          : find_named(options, word);
     }
     return ok;

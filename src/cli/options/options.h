@@ -77,7 +77,7 @@ struct cli_options {
     bool has_no_goroutines;
     bool has_tasks;
     uint64_t debuginfod_limit_ns; /* 0: no server is asked */
-    size_t max_depth;
+    uint64_t max_depth;
     bool is_normalized, is_not_normalized; /* neither: if it is needed */
 
     enum fgprof_dump_format dump_format;

@@ -152,10 +152,8 @@ static enum parse_result parse_options(int argc, char **argv, struct cli_options
         errno = 0;
         if (!option)
             ok = complain_option(options, &tables, code, argv[optind - 1]);
-        else if (option->set)
-            ok = option->set(options, optarg);
         else
-            *(bool *)((char *)options + option->flag) = true;
+            ok = option_take(option, optarg, options);
         if (!ok)
             return errno == ENOMEM ? PARSE_NO_MEMORY : PARSE_WRONG;
     }

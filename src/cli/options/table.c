@@ -20,13 +20,7 @@
 
 static bool set_pid(struct cli_options *options, const char *value)
 {
-    return pids_parse(value, &options->pids, &options->pid_count);
-}
-
-static bool set_pgrep(struct cli_options *options, const char *value)
-{
-    options->pgrep = value;
-    return *value || complain("name", value, "give a process name or a regular expression");
+    return ids_parse(value, "process id", &options->pids, &options->pid_count);
 }
 
 static bool choose_group(struct cli_options *options, enum cgroup_by by, const char *value)
@@ -62,7 +56,7 @@ static bool set_thread(struct cli_options *options, const char *value)
 
 static bool set_tid(struct cli_options *options, const char *value)
 {
-    return tids_parse(value, &options->tids, &options->tid_count);
+    return ids_parse(value, "thread id", &options->tids, &options->tid_count);
 }
 
 static bool set_idle(struct cli_options *options, const char *value)
@@ -70,19 +64,6 @@ static bool set_idle(struct cli_options *options, const char *value)
     (void)value;
     options->drops_idle = false;
     return true;
-}
-
-static bool set_no_idle(struct cli_options *options, const char *value)
-{
-    (void)value;
-    options->drops_idle = true;
-    return true;
-}
-
-static bool set_duration(struct cli_options *options, const char *value)
-{
-    return duration_parse(value, &options->duration_ns) ||
-           complain("duration", value, "give a time such as 30s, 1.5m, 2h or 500ms");
 }
 
 static bool set_rate(struct cli_options *options, const char *value)
@@ -135,7 +116,11 @@ static bool set_capture(struct cli_options *options, const char *value)
 static bool set_threads(struct cli_options *options, const char *value)
 {
     options->shows_threads = true;
-    return threads_parse(value, &options->threads);
+    if (!value)
+        return true;
+    options->threads = FGPROF_THREADS_BY_ID;
+    return strcmp(value, "tid") == 0 ||
+           complain("--threads", value, "give --threads=tid, or no value");
 }
 
 static bool add_label(struct cli_options *options, const char *value)
@@ -156,26 +141,6 @@ static bool set_slow(struct cli_options *options, const char *value)
     free(options->slow_key);
     options->slow_key = strndup(value, (size_t)(sign - value));
     return options->slow_key != NULL;
-}
-
-static bool keep(struct cli_options *options, enum fgprof_kept kept)
-{
-    if (options->kept != FGPROF_KEPT_ALL && options->kept != kept)
-        return complain_both("--on-cpu", "--off-cpu", "all samples");
-    options->kept = kept;
-    return true;
-}
-
-static bool set_on_cpu(struct cli_options *options, const char *value)
-{
-    (void)value;
-    return keep(options, FGPROF_KEPT_ON_CPU);
-}
-
-static bool set_off_cpu(struct cli_options *options, const char *value)
-{
-    (void)value;
-    return keep(options, FGPROF_KEPT_OFF_CPU);
 }
 
 /* Any other name may be that of a profile which the program keeps itself: that is seen later. */
@@ -221,26 +186,6 @@ static bool set_critical(struct cli_options *options, const char *value)
            complain("thread", value, "give its name or id, or a label as KEY=VALUE");
 }
 
-static bool set_names(struct cli_options *options, enum fgprof_names names)
-{
-    if (options->names != FGPROF_NAMES_SHORT && options->names != names)
-        return complain_both("--no-demangle", "--full-names", "short names");
-    options->names = names;
-    return true;
-}
-
-static bool set_full_names(struct cli_options *options, const char *value)
-{
-    (void)value;
-    return set_names(options, FGPROF_NAMES_FULL);
-}
-
-static bool set_no_demangle(struct cli_options *options, const char *value)
-{
-    (void)value;
-    return set_names(options, FGPROF_NAMES_RAW);
-}
-
 static bool set_debuginfod(struct cli_options *options, const char *value)
 {
     const char *urls = getenv("DEBUGINFOD_URLS");
@@ -249,45 +194,6 @@ static bool set_debuginfod(struct cli_options *options, const char *value)
     options->debuginfod_limit_ns = DEBUGINFOD_DEFAULT_NS;
     return !value || duration_parse(value, &options->debuginfod_limit_ns) ||
            complain("time limit", value, "give seconds, or a time such as 30s or 2m");
-}
-
-static bool set_max_depth(struct cli_options *options, const char *value)
-{
-    uint64_t frames;
-    if (!number_parse(value, 1, DEPTH_MAX, &frames))
-        return complain("depth", value, "give a number of frames, 1 to 1000000");
-    options->max_depth = frames;
-    return true;
-}
-
-static bool set_dump_format(struct cli_options *options, enum fgprof_dump_format format)
-{
-    static const char *const names[] = {[FGPROF_DUMP_GROUPED] = "--group",
-                                        [FGPROF_DUMP_JSON] = "--json",
-                                        [FGPROF_DUMP_ADDRESSES] = "--addresses"};
-    if (options->dump_format != FGPROF_DUMP_TEXT && options->dump_format != format)
-        return complain_both(names[options->dump_format], names[format],
-                             "a paragraph for each thread");
-    options->dump_format = format;
-    return true;
-}
-
-static bool set_group(struct cli_options *options, const char *value)
-{
-    (void)value;
-    return set_dump_format(options, FGPROF_DUMP_GROUPED);
-}
-
-static bool set_addresses(struct cli_options *options, const char *value)
-{
-    (void)value;
-    return set_dump_format(options, FGPROF_DUMP_ADDRESSES);
-}
-
-static bool set_json(struct cli_options *options, const char *value)
-{
-    (void)value;
-    return set_dump_format(options, FGPROF_DUMP_JSON);
 }
 
 static bool set_report_json(struct cli_options *options, const char *value)
@@ -308,91 +214,6 @@ static bool set_difference_format(struct cli_options *options, const char *value
     if (strcmp(value, "folded") != 0 && strcmp(value, "html") != 0 && strcmp(value, "report") != 0)
         return complain("format of a difference", value, "give folded, html or report");
     return set_format(options, value);
-}
-
-static bool set_listen(struct cli_options *options, const char *value)
-{
-    options->listen = value;
-    return *value || complain("address", value, "give HOST:PORT, [IPV6]:PORT or unix:PATH");
-}
-
-static bool set_token_file(struct cli_options *options, const char *value)
-{
-    options->token_file = value;
-    return *value || complain("token file", value, "give a file that holds the token");
-}
-
-static bool set_push(struct cli_options *options, const char *value)
-{
-    return push_target_parse(&options->push, value);
-}
-
-static bool set_push_every(struct cli_options *options, const char *value)
-{
-    return push_every_parse(&options->push, value);
-}
-
-static bool set_push_kinds(struct cli_options *options, const char *value)
-{
-    return push_kinds_parse(&options->push, value);
-}
-
-static bool set_tag(struct cli_options *options, const char *value)
-{
-    return push_tag_parse(&options->push, value);
-}
-
-static bool set_service(struct cli_options *options, const char *value)
-{
-    options->push.service = value;
-    return *value || complain("service", value, "give its name");
-}
-
-static bool set_push_spool(struct cli_options *options, const char *value)
-{
-    options->push.spool = value;
-    return *value || complain("spool", value, "give a directory");
-}
-
-static bool set_push_spool_size(struct cli_options *options, const char *value)
-{
-    return push_spool_bytes_parse(&options->push, value);
-}
-
-static bool set_push_token_file(struct cli_options *options, const char *value)
-{
-    options->push.token_file = value;
-    return *value || complain("token file", value, "give a file that holds the token");
-}
-
-static bool set_push_user_file(struct cli_options *options, const char *value)
-{
-    options->push.user_file = value;
-    return *value || complain("password file", value, "give a file that holds USER:PASSWORD");
-}
-
-static bool set_push_header_file(struct cli_options *options, const char *value)
-{
-    options->push.header_file = value;
-    return *value || complain("header file", value, "give a file that holds NAME: VALUE");
-}
-
-static bool set_push_ca(struct cli_options *options, const char *value)
-{
-    options->push.ca_file = value;
-    return *value || complain("certificates", value, "give a file of them in PEM");
-}
-
-static bool set_max_seconds(struct cli_options *options, const char *value)
-{
-    return number_parse(value, 1, SECONDS_MAX, &options->seconds_max) ||
-           complain("number of seconds", value, "give a whole number, 1 to 86400");
-}
-
-static bool set_keep(struct cli_options *options, const char *value)
-{
-    return duration_parse(value, &options->keep_ns) ||
-           complain("time to keep", value, "give a time such as 60s or 5m");
 }
 
 static bool set_keep_memory(struct cli_options *options, const char *value)
@@ -437,18 +258,6 @@ static bool set_after(struct cli_options *options, const char *value)
            complain("time", value, "give a time such as 2s, or 0");
 }
 
-static bool set_cooldown(struct cli_options *options, const char *value)
-{
-    return duration_parse(value, &options->cooldown_ns) ||
-           complain("cooldown", value, "give a time such as 60s or 5m");
-}
-
-static bool set_max_files(struct cli_options *options, const char *value)
-{
-    return number_parse(value, 1, FILES_MAX, &options->files_max) ||
-           complain("number of files", value, "give a whole number, 1 to 1000000");
-}
-
 static bool set_directory(struct cli_options *options, const char *value)
 {
     options->has_output = true;
@@ -473,168 +282,233 @@ static bool set_output(struct cli_options *options, const char *value)
 #define LOOKING (SAMPLING | BIT(DUMP))
 #define RUNNING (LOOKING & ~BIT(RUN)) /* processes that run already */
 #define RENDERING (WRITING | BIT(CONVERT) | BIT(DIFF))
-#define FLAG(member) offsetof(struct cli_options, member)
+#define AT(member) offsetof(struct cli_options, member)
 
 const struct cli_option option_table[] = {
-    {"pid", 'p', "PID[,...]", RUNNING, OPTIONS_WHICH, set_pid, 0,
-     "these processes; may be given more than once", true},
-    {"pgrep", 0, "NAME", RUNNING, OPTIONS_WHICH, set_pgrep, 0,
-     "all processes with a matching name, as in pgrep(1)", true},
-    {"cgroup", 0, "PATH", RUNNING, OPTIONS_WHICH, set_cgroup, 0,
-     "all processes in the control group, and descendants", false},
-    {"unit", 0, "NAME", RUNNING, OPTIONS_WHICH, set_unit, 0,
-     "the same, of a unit of systemd, such as redis.service", false},
-    {"container", 0, "ID", RUNNING, OPTIONS_WHICH, set_container, 0,
-     "the same, of a container: its id, or how that begins", false},
-    {"children", 0, NULL, LOOKING, OPTIONS_WHICH, NULL, FLAG(has_children),
-     "their descendants too, each as its own process", true},
-    {"thread", 0, "REGEX", LOOKING, OPTIONS_WHICH, set_thread, 0,
-     "only threads whose current name matches REGEX", true},
-    {"tid", 0, "TID[,...]", RUNNING, OPTIONS_WHICH, set_tid, 0,
-     "only these threads, and those chosen by --thread", false},
-    {"no-idle", 0, NULL, WRITING, OPTIONS_WHICH, set_no_idle, 0, "leave out threads that never ran",
-     true},
-    {"idle", 0, NULL, WRITING, OPTIONS_WHICH, set_idle, 0, "keep them (default)", false},
-    {"slow", 0, "KEY>TIME", WRITING, OPTIONS_WHICH, set_slow, 0,
-     "only spans of a label that last longer than TIME", false},
+    {"pid", 'p', "PID[,...]", RUNNING, OPTIONS_WHICH,
+     "these processes; may be given more than once", .set = set_pid, .is_common = true},
+    {"pgrep", 0, "NAME", RUNNING, OPTIONS_WHICH,
+     "all processes with a matching name, as in pgrep(1)", .type = OPTION_TEXT, .at = AT(pgrep),
+     .what = "name", .wanted = "give a process name or a regular expression", .is_common = true},
+    {"cgroup", 0, "PATH", RUNNING, OPTIONS_WHICH,
+     "all processes in the control group, and descendants", .set = set_cgroup},
+    {"unit", 0, "NAME", RUNNING, OPTIONS_WHICH,
+     "the same, of a unit of systemd, such as redis.service", .set = set_unit},
+    {"container", 0, "ID", RUNNING, OPTIONS_WHICH,
+     "the same, of a container: its id, or how that begins", .set = set_container},
+    {"children", 0, NULL, LOOKING, OPTIONS_WHICH, "their descendants too, each as its own process",
+     .at = AT(has_children), .is_common = true},
+    {"thread", 0, "REGEX", LOOKING, OPTIONS_WHICH, "only threads whose current name matches REGEX",
+     .set = set_thread, .is_common = true},
+    {"tid", 0, "TID[,...]", RUNNING, OPTIONS_WHICH,
+     "only these threads, and those chosen by --thread", .set = set_tid},
+    {"no-idle", 0, NULL, WRITING, OPTIONS_WHICH, "leave out threads that never ran",
+     .at = AT(drops_idle), .is_common = true},
+    {"idle", 0, NULL, WRITING, OPTIONS_WHICH, "keep them (default)", .set = set_idle},
+    {"slow", 0, "KEY>TIME", WRITING, OPTIONS_WHICH,
+     "only spans of a label that last longer than TIME", .set = set_slow},
 
-    {"wait", 0, NULL, SERVING, OPTIONS_WHICH, NULL, FLAG(waits_for_processes),
-     "wait for a process with the name, and for the next", true},
+    {"wait", 0, NULL, SERVING, OPTIONS_WHICH, "wait for a process with the name, and for the next",
+     .at = AT(waits_for_processes), .is_common = true},
 
-    {"duration", 'd', "TIME", SAMPLING & ~SERVING, OPTIONS_WHEN, set_duration, 0,
-     "end after TIME: 30s, 1.5m, 2h, 500ms, or seconds", true},
-    {"rate", 'F', "HZ", SAMPLING, OPTIONS_WHEN, set_rate, 0,
-     "ticks per second, 1 to 1000 (default 99)", true},
-    {"seed", 0, "N", SAMPLING, OPTIONS_WHEN, set_seed, 0, "repeat the random ticks of a recording",
-     false},
-    {"trace-ids", 0, NULL, SAMPLING, OPTIONS_WHEN, NULL, FLAG(has_trace_ids),
-     "trace and span ids as labels", false},
-    {"max-pause", 0, "PCT", SAMPLING, OPTIONS_WHEN, set_max_pause, 0,
-     "limit pauses to PCT % of running time (default 2)", false},
-    {"capture", 0, "WAY", LOOKING, OPTIONS_WHEN, set_capture, 0,
-     "kernel, ptrace, record or auto (default)", false},
-    {"keep", 0, "TIME", BIT(SERVE), OPTIONS_WHEN, set_keep, 0, "forget what is older than TIME",
-     true},
-    {"keep", 0, "TIME", BIT(RECORD), OPTIONS_WHEN, set_keep, 0,
-     "how much of the past is kept (default 60s)", true},
-    {"keep-memory", 0, "N", SERVING | WRITING, OPTIONS_WHEN, set_keep_memory, 0,
-     "keep at most N MiB (256; of serve and record 64)", false},
+    {"duration", 'd', "TIME", SAMPLING & ~SERVING, OPTIONS_WHEN,
+     "end after TIME: 30s, 1.5m, 2h, 500ms, or seconds", .type = OPTION_TIME, .at = AT(duration_ns),
+     .what = "duration", .wanted = "give a time such as 30s, 1.5m, 2h or 500ms", .is_common = true},
+    {"rate", 'F', "HZ", SAMPLING, OPTIONS_WHEN, "ticks per second, 1 to 1000 (default 99)",
+     .set = set_rate, .is_common = true},
+    {"seed", 0, "N", SAMPLING, OPTIONS_WHEN, "repeat the random ticks of a recording",
+     .set = set_seed},
+    {"trace-ids", 0, NULL, SAMPLING, OPTIONS_WHEN, "trace and span ids as labels",
+     .at = AT(has_trace_ids)},
+    {"max-pause", 0, "PCT", SAMPLING, OPTIONS_WHEN,
+     "limit pauses to PCT % of running time (default 2)", .set = set_max_pause},
+    {"capture", 0, "WAY", LOOKING, OPTIONS_WHEN, "kernel, ptrace, record or auto (default)",
+     .set = set_capture},
+    {"keep", 0, "TIME", BIT(SERVE), OPTIONS_WHEN, "forget what is older than TIME",
+     .type = OPTION_TIME, .at = AT(keep_ns), .what = "time to keep",
+     .wanted = "give a time such as 60s or 5m", .is_common = true},
+    {"keep", 0, "TIME", BIT(RECORD), OPTIONS_WHEN, "how much of the past is kept (default 60s)",
+     .type = OPTION_TIME, .at = AT(keep_ns), .what = "time to keep",
+     .wanted = "give a time such as 60s or 5m", .is_common = true},
+    {"keep-memory", 0, "N", SERVING | WRITING, OPTIONS_WHEN,
+     "keep at most N MiB (256; of serve and record 64)", .set = set_keep_memory},
 
-    {"threads", 't', "[=tid]", RENDERING, OPTIONS_SHOWN, set_threads, 0,
-     "folded: thread name as root frame; =tid: and its id", true},
-    {"processes", 0, NULL, RENDERING, OPTIONS_SHOWN, NULL, FLAG(shows_processes),
-     "folded: process as root frame", false},
-    {"label", 0, "KEY", RENDERING, OPTIONS_SHOWN, add_label, 0,
-     "folded: the label's value as root frame", false},
-    {"lines", 0, NULL, RENDERING, OPTIONS_SHOWN, NULL, FLAG(shows_lines),
-     "folded: file and line in each frame", false},
-    {"state", 0, NULL, RENDERING, OPTIONS_SHOWN, NULL, FLAG(shows_state),
-     "folded: the thread's state as leaf frame", false},
-    {"elapsed", 0, NULL, RENDERING, OPTIONS_SHOWN, NULL, FLAG(shows_elapsed),
-     "folded, html: elapsed time, which adds up to seconds", false},
-    {"kind", 0, "KIND", RENDERING & ~BIT(DIFF), OPTIONS_SHOWN, set_kind, 0,
+    {"threads", 't', "[=tid]", RENDERING, OPTIONS_SHOWN,
+     "folded: thread name as root frame; =tid: and its id", .set = set_threads, .is_common = true},
+    {"processes", 0, NULL, RENDERING, OPTIONS_SHOWN, "folded: process as root frame",
+     .at = AT(shows_processes)},
+    {"label", 0, "KEY", RENDERING, OPTIONS_SHOWN, "folded: the label's value as root frame",
+     .set = add_label},
+    {"lines", 0, NULL, RENDERING, OPTIONS_SHOWN, "folded: file and line in each frame",
+     .at = AT(shows_lines)},
+    {"state", 0, NULL, RENDERING, OPTIONS_SHOWN, "folded: the thread's state as leaf frame",
+     .at = AT(shows_state)},
+    {"elapsed", 0, NULL, RENDERING, OPTIONS_SHOWN,
+     "folded, html: elapsed time, which adds up to seconds", .at = AT(shows_elapsed)},
+    {"kind", 0, "KIND", RENDERING & ~BIT(DIFF), OPTIONS_SHOWN,
      "wall, cpu, block, mutex, blame, or objects:\n"
      "heap, allocs, growth, threadcreate, a program's own",
-     true},
-    {"blame", 0, NULL, RENDERING & ~BIT(DIFF), OPTIONS_SHOWN, set_blame, 0,
-     "the same as --kind blame", false},
-    {"critical", 0, "THREAD", WRITING | BIT(CONVERT) | BIT(REPORT), OPTIONS_SHOWN, set_critical, 0,
+     .set = set_kind, .is_common = true},
+    {"blame", 0, NULL, RENDERING & ~BIT(DIFF), OPTIONS_SHOWN, "the same as --kind blame",
+     .set = set_blame},
+    {"critical", 0, "THREAD", WRITING | BIT(CONVERT) | BIT(REPORT), OPTIONS_SHOWN,
      "what THREAD's time depended on, through the threads\n"
      "that ended its waits; KEY=VALUE: that of a label",
-     false},
-    {"heap-rate", 0, "BYTES", WRITING | BIT(SERVE), OPTIONS_SHOWN, set_heap_rate, 0,
-     "sample one allocation per BYTES (default 512K)", false},
-    {"heap-mmap", 0, NULL, WRITING | BIT(SERVE), OPTIONS_SHOWN, NULL, FLAG(has_mappings),
-     "count mmap(2) as an allocation too", false},
-    {"on-cpu", 0, NULL, RENDERING, OPTIONS_SHOWN, set_on_cpu, 0, "only samples on a CPU", true},
-    {"off-cpu", 0, NULL, RENDERING, OPTIONS_SHOWN, set_off_cpu, 0, "only samples off the CPU",
-     true},
-    {"kernel", 0, NULL, LOOKING, OPTIONS_SHOWN, NULL, FLAG(has_kernel_stacks),
-     "kernel functions too", true},
-    {"native", 0, NULL, LOOKING, OPTIONS_SHOWN, NULL, FLAG(has_native_frames),
-     "the Python interpreter's own functions too", false},
-    {"no-goroutines", 0, NULL, LOOKING, OPTIONS_SHOWN, NULL, FLAG(has_no_goroutines),
-     "the threads of Go programs, not their goroutines", false},
-    {"tasks", 0, NULL, LOOKING & ~BIT(DUMP), OPTIONS_SHOWN, NULL, FLAG(has_tasks),
-     "the suspended tasks of Python's asyncio too", false},
-    {"full-names", 0, NULL, LOOKING, OPTIONS_SHOWN, set_full_names, 0,
-     "C++ names with parameters and template arguments", false},
-    {"no-demangle", 0, NULL, LOOKING, OPTIONS_SHOWN, set_no_demangle, 0,
-     "names as in the symbol table", false},
-    {"debuginfod", 0, "[=TIME]", WRITING, OPTIONS_SHOWN, set_debuginfod, 0,
-     "fetch debug information, for at most TIME (60s)", false},
-    {"max-depth", 0, "N", LOOKING, OPTIONS_SHOWN, set_max_depth, 0,
-     "keep the N frames nearest the leaf (default 1024)", false},
-    {"normalize", 'n', NULL, BIT(DIFF), OPTIONS_SHOWN, NULL, FLAG(is_normalized),
+     .set = set_critical},
+    {"heap-rate", 0, "BYTES", WRITING | BIT(SERVE), OPTIONS_SHOWN,
+     "sample one allocation per BYTES (default 512K)", .set = set_heap_rate},
+    {"heap-mmap", 0, NULL, WRITING | BIT(SERVE), OPTIONS_SHOWN,
+     "count mmap(2) as an allocation too", .at = AT(has_mappings)},
+    {"on-cpu", 0, NULL, RENDERING, OPTIONS_SHOWN, "only samples on a CPU", .type = OPTION_CHOICE,
+     .at = AT(kept), .wanted = "all samples", .number = FGPROF_KEPT_ON_CPU, .is_common = true},
+    {"off-cpu", 0, NULL, RENDERING, OPTIONS_SHOWN, "only samples off the CPU",
+     .type = OPTION_CHOICE, .at = AT(kept), .wanted = "all samples", .number = FGPROF_KEPT_OFF_CPU,
+     .is_common = true},
+    {"kernel", 0, NULL, LOOKING, OPTIONS_SHOWN, "kernel functions too", .at = AT(has_kernel_stacks),
+     .is_common = true},
+    {"native", 0, NULL, LOOKING, OPTIONS_SHOWN, "the Python interpreter's own functions too",
+     .at = AT(has_native_frames)},
+    {"no-goroutines", 0, NULL, LOOKING, OPTIONS_SHOWN,
+     "the threads of Go programs, not their goroutines", .at = AT(has_no_goroutines)},
+    {"tasks", 0, NULL, LOOKING & ~BIT(DUMP), OPTIONS_SHOWN,
+     "the suspended tasks of Python's asyncio too", .at = AT(has_tasks)},
+    {"full-names", 0, NULL, LOOKING, OPTIONS_SHOWN,
+     "C++ names with parameters and template arguments", .type = OPTION_CHOICE, .at = AT(names),
+     .wanted = "short names", .number = FGPROF_NAMES_FULL},
+    {"no-demangle", 0, NULL, LOOKING, OPTIONS_SHOWN, "names as in the symbol table",
+     .type = OPTION_CHOICE, .at = AT(names), .wanted = "short names", .number = FGPROF_NAMES_RAW},
+    {"debuginfod", 0, "[=TIME]", WRITING, OPTIONS_SHOWN,
+     "fetch debug information, for at most TIME (60s)", .set = set_debuginfod},
+    {"max-depth", 0, "N", LOOKING, OPTIONS_SHOWN,
+     "keep the N frames nearest the leaf (default 1024)", .type = OPTION_NUMBER,
+     .at = AT(max_depth), .what = "depth", .wanted = "give a number of frames, 1 to 1000000",
+     .number = DEPTH_MAX},
+    {"normalize", 'n', NULL, BIT(DIFF), OPTIONS_SHOWN,
      "scale BEFORE to as many samples as AFTER, as is done\n"
      "if their durations differ",
-     true},
-    {"no-normalize", 0, NULL, BIT(DIFF), OPTIONS_SHOWN, NULL, FLAG(is_not_normalized),
-     "leave the counts as they are", true},
-    {"group", 'g', NULL, BIT(DUMP), OPTIONS_SHOWN, set_group, 0,
-     "group threads with equal stacks, most threads first", true},
-    {"addresses", 0, NULL, BIT(DUMP), OPTIONS_SHOWN, set_addresses, 0,
-     "show the addresses of frames and locks", true},
+     .at = AT(is_normalized), .is_common = true},
+    {"no-normalize", 0, NULL, BIT(DIFF), OPTIONS_SHOWN, "leave the counts as they are",
+     .at = AT(is_not_normalized), .is_common = true},
+    {"group", 'g', NULL, BIT(DUMP), OPTIONS_SHOWN,
+     "group threads with equal stacks, most threads first", .type = OPTION_CHOICE,
+     .at = AT(dump_format), .wanted = "a paragraph for each thread", .number = FGPROF_DUMP_GROUPED,
+     .is_common = true},
+    {"addresses", 0, NULL, BIT(DUMP), OPTIONS_SHOWN, "show the addresses of frames and locks",
+     .type = OPTION_CHOICE, .at = AT(dump_format), .wanted = "a paragraph for each thread",
+     .number = FGPROF_DUMP_ADDRESSES, .is_common = true},
 
-    {"listen", 0, "ADDRESS", BIT(SERVE), OPTIONS_OUTPUT, set_listen, 0,
-     "HOST:PORT (default 127.0.0.1:6060) or unix:PATH", true},
-    {"token-file", 0, "FILE", BIT(SERVE), OPTIONS_OUTPUT, set_token_file, 0,
-     "requests must send the token in FILE", true},
-    {"allow-local-users", 0, NULL, BIT(SERVE), OPTIONS_OUTPUT, NULL, FLAG(allows_local_users),
-     "answer all users of this machine", true},
-    {"allow-remote", 0, NULL, BIT(SERVE), OPTIONS_OUTPUT, NULL, FLAG(allows_remote),
-     "listen where other machines can reach it", true},
-    {"max-seconds", 0, "N", BIT(SERVE), OPTIONS_OUTPUT, set_max_seconds, 0,
-     "refuse profiles of more than N seconds (default 300)", false},
-    {"output", 'o', "DIR", BIT(RECORD), OPTIONS_OUTPUT, set_directory, 0,
-     "write files to this directory", true},
-    {"output", 'o', "DIR", BIT(SERVE), OPTIONS_OUTPUT, set_directory, 0,
-     "also write files to this directory, as record does", true},
-    {"format", 'f', "FORMAT", BIT(RECORD), OPTIONS_OUTPUT, set_format, 0,
-     "format of the files (default raw)", false},
-    {"trigger", 0, "WHEN", SERVING, OPTIONS_OUTPUT, set_trigger, 0,
-     "write a file when this holds: fgprof-c-record(1)", true},
-    {"after", 0, "TIME", SERVING, OPTIONS_OUTPUT, set_after, 0,
+    {"listen", 0, "ADDRESS", BIT(SERVE), OPTIONS_OUTPUT,
+     "HOST:PORT (default 127.0.0.1:6060) or unix:PATH", .type = OPTION_TEXT, .at = AT(listen),
+     .what = "address", .wanted = "give HOST:PORT, [IPV6]:PORT or unix:PATH", .is_common = true},
+    {"token-file", 0, "FILE", BIT(SERVE), OPTIONS_OUTPUT, "requests must send the token in FILE",
+     .type = OPTION_TEXT, .at = AT(token_file), .what = "token file",
+     .wanted = "give a file that holds the token", .is_common = true},
+    {"allow-local-users", 0, NULL, BIT(SERVE), OPTIONS_OUTPUT, "answer all users of this machine",
+     .at = AT(allows_local_users), .is_common = true},
+    {"allow-remote", 0, NULL, BIT(SERVE), OPTIONS_OUTPUT,
+     "listen where other machines can reach it", .at = AT(allows_remote), .is_common = true},
+    {"max-seconds", 0, "N", BIT(SERVE), OPTIONS_OUTPUT,
+     "refuse profiles of more than N seconds (default 300)", .type = OPTION_NUMBER,
+     .at = AT(seconds_max), .what = "number of seconds",
+     .wanted = "give a whole number, 1 to 86400", .number = SECONDS_MAX},
+    {"output", 'o', "DIR", BIT(RECORD), OPTIONS_OUTPUT, "write files to this directory",
+     .set = set_directory, .is_common = true},
+    {"output", 'o', "DIR", BIT(SERVE), OPTIONS_OUTPUT,
+     "also write files to this directory, as record does", .set = set_directory, .is_common = true},
+    {"format", 'f', "FORMAT", BIT(RECORD), OPTIONS_OUTPUT, "format of the files (default raw)",
+     .set = set_format},
+    {"trigger", 0, "WHEN", SERVING, OPTIONS_OUTPUT,
+     "write a file when this holds: fgprof-c-record(1)", .set = set_trigger, .is_common = true},
+    {"after", 0, "TIME", SERVING, OPTIONS_OUTPUT,
      "time from a trigger to its file, so that the end of\n"
      "what it saw is in it (default 2s)",
-     false},
-    {"cooldown", 0, "TIME", SERVING, OPTIONS_OUTPUT, set_cooldown, 0,
-     "at most one triggered file per TIME (60s)", false},
-    {"max-files", 0, "N", SERVING, OPTIONS_OUTPUT, set_max_files, 0,
-     "keep only the newest N files (20)", false},
-    {"push", 0, "API=URL", BIT(SERVE), OPTIONS_OUTPUT, set_push, 0,
-     "send profiles to pyroscope=URL or otlp=URL", true},
-    {"push-every", 0, "TIME", BIT(SERVE), OPTIONS_OUTPUT, set_push_every, 0,
-     "push interval (default 10s)", false},
-    {"push-kinds", 0, "LIST", BIT(SERVE), OPTIONS_OUTPUT, set_push_kinds, 0,
-     "what to push, such as wall,cpu,off_cpu", false},
-    {"tag", 0, "KEY=VALUE", BIT(SERVE), OPTIONS_OUTPUT, set_tag, 0, "a label of what is pushed",
-     false},
-    {"service", 0, "NAME", BIT(SERVE), OPTIONS_OUTPUT, set_service, 0,
-     "the service's name (default: the process's)", false},
-    {"push-spool", 0, "DIR", BIT(SERVE), OPTIONS_OUTPUT, set_push_spool, 0,
-     "where unsent profiles wait", false},
-    {"push-spool-size", 0, "BYTES", BIT(SERVE), OPTIONS_OUTPUT, set_push_spool_size, 0,
-     "limit of what waits there (default 64M)", false},
-    {"push-ca", 0, "FILE", BIT(SERVE), OPTIONS_OUTPUT, set_push_ca, 0,
-     "certificates to trust, in PEM", false},
-    {"push-token-file", 0, "FILE", BIT(SERVE), OPTIONS_OUTPUT, set_push_token_file, 0,
-     "the token to push with", false},
-    {"push-user-file", 0, "FILE", BIT(SERVE), OPTIONS_OUTPUT, set_push_user_file, 0,
-     "USER:PASSWORD to push with", false},
-    {"push-header-file", 0, "FILE", BIT(SERVE), OPTIONS_OUTPUT, set_push_header_file, 0,
-     "NAME: VALUE to push with", false},
-    {"json", 0, NULL, BIT(DUMP), OPTIONS_OUTPUT, set_json, 0, "write JSON", true},
-    {"json", 0, NULL, BIT(REPORT), OPTIONS_OUTPUT, set_report_json, 0, "write JSON", true},
-    {"format", 'f', "FORMAT", WRITING | BIT(CONVERT), OPTIONS_OUTPUT, set_format, 0,
-     "default: by FILE's ending, or folded:", true},
-    {"format", 'f', "FORMAT", BIT(DIFF), OPTIONS_OUTPUT, set_difference_format, 0,
-     "folded (default) or html (default for FILE.html)", true},
-    {"output", 'o', "FILE", RENDERING | BIT(DUMP) | BIT(REPORT), OPTIONS_OUTPUT, set_output, 0,
-     "write to FILE; - is stdout", true},
-    {"quiet", 'q', NULL, WRITING, OPTIONS_OUTPUT, NULL, FLAG(is_quiet), "no progress, no summary",
-     true},
+     .set = set_after},
+    {"cooldown", 0, "TIME", SERVING, OPTIONS_OUTPUT, "at most one triggered file per TIME (60s)",
+     .type = OPTION_TIME, .at = AT(cooldown_ns), .what = "cooldown",
+     .wanted = "give a time such as 60s or 5m"},
+    {"max-files", 0, "N", SERVING, OPTIONS_OUTPUT, "keep only the newest N files (20)",
+     .type = OPTION_NUMBER, .at = AT(files_max), .what = "number of files",
+     .wanted = "give a whole number, 1 to 1000000", .number = FILES_MAX},
+    {"push", 0, "API=URL", BIT(SERVE), OPTIONS_OUTPUT, "send profiles to pyroscope=URL or otlp=URL",
+     .set_push = push_target_parse, .is_common = true},
+    {"push-every", 0, "TIME", BIT(SERVE), OPTIONS_OUTPUT, "push interval (default 10s)",
+     .set_push = push_every_parse},
+    {"push-kinds", 0, "LIST", BIT(SERVE), OPTIONS_OUTPUT, "what to push, such as wall,cpu,off_cpu",
+     .set_push = push_kinds_parse},
+    {"tag", 0, "KEY=VALUE", BIT(SERVE), OPTIONS_OUTPUT, "a label of what is pushed",
+     .set_push = push_tag_parse},
+    {"service", 0, "NAME", BIT(SERVE), OPTIONS_OUTPUT,
+     "the service's name (default: the process's)", .type = OPTION_TEXT, .at = AT(push.service),
+     .what = "service", .wanted = "give its name"},
+    {"push-spool", 0, "DIR", BIT(SERVE), OPTIONS_OUTPUT, "where unsent profiles wait",
+     .type = OPTION_TEXT, .at = AT(push.spool), .what = "spool", .wanted = "give a directory"},
+    {"push-spool-size", 0, "BYTES", BIT(SERVE), OPTIONS_OUTPUT,
+     "limit of what waits there (default 64M)", .set_push = push_spool_bytes_parse},
+    {"push-ca", 0, "FILE", BIT(SERVE), OPTIONS_OUTPUT, "certificates to trust, in PEM",
+     .type = OPTION_TEXT, .at = AT(push.ca_file), .what = "certificates",
+     .wanted = "give a file of them in PEM"},
+    {"push-token-file", 0, "FILE", BIT(SERVE), OPTIONS_OUTPUT, "the token to push with",
+     .type = OPTION_TEXT, .at = AT(push.token_file), .what = "token file",
+     .wanted = "give a file that holds the token"},
+    {"push-user-file", 0, "FILE", BIT(SERVE), OPTIONS_OUTPUT, "USER:PASSWORD to push with",
+     .type = OPTION_TEXT, .at = AT(push.user_file), .what = "password file",
+     .wanted = "give a file that holds USER:PASSWORD"},
+    {"push-header-file", 0, "FILE", BIT(SERVE), OPTIONS_OUTPUT, "NAME: VALUE to push with",
+     .type = OPTION_TEXT, .at = AT(push.header_file), .what = "header file",
+     .wanted = "give a file that holds NAME: VALUE"},
+    {"json", 0, NULL, BIT(DUMP), OPTIONS_OUTPUT, "write JSON", .type = OPTION_CHOICE,
+     .at = AT(dump_format), .wanted = "a paragraph for each thread", .number = FGPROF_DUMP_JSON,
+     .is_common = true},
+    {"json", 0, NULL, BIT(REPORT), OPTIONS_OUTPUT, "write JSON", .set = set_report_json,
+     .is_common = true},
+    {"format", 'f', "FORMAT", WRITING | BIT(CONVERT), OPTIONS_OUTPUT,
+     "default: by FILE's ending, or folded:", .set = set_format, .is_common = true},
+    {"format", 'f', "FORMAT", BIT(DIFF), OPTIONS_OUTPUT,
+     "folded (default) or html (default for FILE.html)", .set = set_difference_format,
+     .is_common = true},
+    {"output", 'o', "FILE", RENDERING | BIT(DUMP) | BIT(REPORT), OPTIONS_OUTPUT,
+     "write to FILE; - is stdout", .set = set_output, .is_common = true},
+    {"quiet", 'q', NULL, WRITING, OPTIONS_OUTPUT, "no progress, no summary", .at = AT(is_quiet),
+     .is_common = true},
 };
 const size_t option_count = sizeof option_table / sizeof *option_table;
 _Static_assert(sizeof option_table / sizeof *option_table <= OPTIONS_MAX,
                "the parser's tables are too small");
+
+/* Of options that choose one thing, only one can be given; without any it is 0. */
+static bool choose(const struct cli_option *option, unsigned *chosen)
+{
+    for (size_t i = 0; i < option_count && *chosen && *chosen != option->number; i++) {
+        const struct cli_option *other = &option_table[i];
+        if (other->at == option->at && other->number == *chosen)
+            return say("--%s and --%s can't be combined: give one of them, or neither for %s",
+                       other->name, option->name, option->wanted);
+    }
+    *chosen = option->number;
+    return true;
+}
+
+bool option_take(const struct cli_option *option, const char *value, struct cli_options *options)
+{
+    void *member = (char *)options + option->at;
+    if (option->set)
+        return option->set(options, value);
+    if (option->set_push)
+        return option->set_push(&options->push, value);
+    switch (option->type) {
+    case OPTION_FLAG:
+        *(bool *)member = true;
+        return true;
+    case OPTION_TEXT:
+        *(const char **)member = value;
+        return *value || complain(option->what, value, option->wanted);
+    case OPTION_TIME:
+        return duration_parse(value, member) || complain(option->what, value, option->wanted);
+    case OPTION_NUMBER:
+        return number_parse(value, 1, option->number, member) ||
+               complain(option->what, value, option->wanted);
+    case OPTION_CHOICE:
+        return choose(option, member);
+    }
+    return false;
+}

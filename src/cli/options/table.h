@@ -13,6 +13,15 @@ enum option_group {
     OPTION_GROUP_COUNT
 };
 
+/* How the value is taken: what is set, and to what. */
+enum option_type {
+    OPTION_FLAG,   /* bool, true: the option takes no value */
+    OPTION_TEXT,   /* const char *, not empty */
+    OPTION_TIME,   /* uint64_t, in nanoseconds */
+    OPTION_NUMBER, /* uint64_t, from 1 to `number` */
+    OPTION_CHOICE, /* an enum, `number`, unless another option has chosen already */
+};
+
 struct cli_option {
     const char *name;
     char letter;       /* '\0': none */
@@ -20,12 +29,18 @@ struct cli_option {
                           is optional, and only the long form takes it */
     unsigned commands; /* the commands that have it: one bit each, 1u << enum cli_command */
     enum option_group group;
-    /* Takes the value; NULL if none was given. On failure, prints the reason on stderr and returns
-     * false; if memory is short, only sets errno to ENOMEM. */
-    bool (*set)(struct cli_options *options, const char *value);
-    size_t flag;      /* if set is NULL: the offset of the bool to make true */
     const char *help; /* lines */
     bool is_common;   /* among the first to know of */
+
+    /* Takes a value of its own kind; NULL if none was given. On failure, prints the reason on
+     * stderr and returns false; if memory is short, only sets errno to ENOMEM. */
+    bool (*set)(struct cli_options *options, const char *value);
+    bool (*set_push)(struct push_options *push, const char *value); /* the same */
+    /* If both are NULL: */
+    enum option_type type;
+    size_t at; /* the offset of the member that it sets */
+    unsigned number;
+    const char *what, *wanted; /* see complain; of a choice, what there is without any */
 };
 
 #define OPTIONS_MAX 80
@@ -34,6 +49,9 @@ struct cli_option {
  * not listed here. */
 extern const struct cli_option option_table[];
 extern const size_t option_count;
+
+/* Takes the value, with errors as of cli_option.set. */
+bool option_take(const struct cli_option *option, const char *value, struct cli_options *options);
 
 static inline bool option_is_of(const struct cli_option *option, enum cli_command command)
 {

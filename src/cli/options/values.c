@@ -103,7 +103,7 @@ bool id_is_there(const pid_t *ids, size_t count, pid_t id)
     return false;
 }
 
-static bool ids_parse(const char *list, const char *what, pid_t **ids, size_t *id_count)
+bool ids_parse(const char *list, const char *what, pid_t **ids, size_t *id_count)
 {
     char *copy = strdup(list), *rest = copy, *word;
     bool ok = copy != NULL;
@@ -118,16 +118,6 @@ static bool ids_parse(const char *list, const char *what, pid_t **ids, size_t *i
     }
     free(copy);
     return ok;
-}
-
-bool pids_parse(const char *list, pid_t **pids, size_t *pid_count)
-{
-    return ids_parse(list, "process id", pids, pid_count);
-}
-
-bool tids_parse(const char *list, pid_t **tids, size_t *tid_count)
-{
-    return ids_parse(list, "thread id", tids, tid_count);
 }
 
 bool regex_check(const char *what, const char *value)
@@ -154,19 +144,4 @@ bool percent_parse(const char *text, double *ret_percent)
     bool begins_well = (*text >= '0' && *text <= '9') || *text == '.';
     *ret_percent = strtod(text, &end);
     return begins_well && !*end && *ret_percent > 0 && *ret_percent <= 100;
-}
-
-bool threads_parse(const char *value, enum fgprof_threads *threads)
-{
-    if (!value)
-        return true;
-    *threads = FGPROF_THREADS_BY_ID;
-    return strcmp(value, "tid") == 0 ||
-           complain("--threads", value, "give --threads=tid, or no value");
-}
-
-bool complain_both(const char *one, const char *other, const char *without)
-{
-    return say("%s and %s can't be combined: give one of them, or neither for %s", one, other,
-               without);
 }

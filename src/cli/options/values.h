@@ -25,21 +25,13 @@ bool complain(const char *what, const char *value, const char *wanted);
 /* The same; `near`, if it is not NULL, is what the value probably means. */
 bool complain_near(const char *what, const char *value, const char *near, const char *wanted);
 
-/* Prints on stderr that the two options can't be combined, and what happens without both. Returns
- * false. */
-bool complain_both(const char *one, const char *other, const char *without);
-
 /* Appends an id. Returns false, with errno ENOMEM, if memory is short. */
 bool id_add(pid_t **ids, size_t *id_count, pid_t id);
 
 bool id_is_there(const pid_t *ids, size_t count, pid_t id);
 
-/* Adds process ids such as "12,34" to *pids, which the caller frees. Prints errors, but for errno
- * ENOMEM. */
-bool pids_parse(const char *list, pid_t **pids, size_t *pid_count);
-
-/* The same for thread ids. */
-bool tids_parse(const char *list, pid_t **tids, size_t *tid_count);
+/* Adds ids such as "12,34" to *ids, which the caller frees. Prints errors, but for errno ENOMEM. */
+bool ids_parse(const char *list, const char *what, pid_t **ids, size_t *id_count);
 
 /* Whether the value of `what` is an extended regular expression. Prints errors, but for errno
  * ENOMEM. */
@@ -47,8 +39,5 @@ bool regex_check(const char *what, const char *value);
 
 /* Reads a number above 0, at most 100. */
 bool percent_parse(const char *text, double *ret_percent);
-
-/* Reads the value of --threads: "tid", or NULL if none was given. Prints errors. */
-bool threads_parse(const char *value, enum fgprof_threads *threads);
 
 #endif
