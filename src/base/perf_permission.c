@@ -1,10 +1,10 @@
 #include "base/perf_permission.h"
+#include "base/procfs_file.h"
 
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/utsname.h>
-#include <unistd.h>
 
 /* CAP_PERFMON came with Linux 5.8. Debian and Ubuntu know a value of 3 or more, with which only
  * CAP_SYS_ADMIN helps; elsewhere that is the same as 2. */
@@ -19,11 +19,8 @@ const char *perf_permission_needed_on(unsigned major, unsigned minor, long paran
 static long paranoid_level(void)
 {
     char value[16] = "";
-    int fd = open("/proc/sys/kernel/perf_event_paranoid", O_RDONLY | O_CLOEXEC);
-    ssize_t got = fd < 0 ? -1 : read(fd, value, sizeof value - 1);
-    if (fd >= 0)
-        close(fd);
-    return got > 0 ? strtol(value, NULL, 10) : 0;
+    procfs_read(AT_FDCWD, "/proc/sys/kernel/perf_event_paranoid", value, sizeof value);
+    return strtol(value, NULL, 10);
 }
 
 const char *perf_permission_needed(void)

@@ -1,4 +1,5 @@
 #include "cli/privileges.h"
+#include "base/procfs_file.h"
 #include "cli/record/trigger.h"
 #include "cli/say.h"
 
@@ -25,15 +26,10 @@
 
 static bool read_number(const char *path, long *ret_number)
 {
-    char text[32] = "";
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    ssize_t length = read(fd, text, sizeof text - 1);
-    close(fd);
-    char *end;
+    char text[32] = "", *end;
+    procfs_read(AT_FDCWD, path, text, sizeof text);
     *ret_number = strtol(text, &end, 10);
-    return length > 0 && end > text;
+    return end > text;
 }
 
 /* What Linux before 5.9 has no capability for, and what it asks for where others would do. */

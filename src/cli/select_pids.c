@@ -1,4 +1,5 @@
 #include "cli/select_pids.h"
+#include "base/procfs_file.h"
 #include "cli/cgroup.h"
 #include "cli/options/values.h"
 #include "cli/say.h"
@@ -76,10 +77,7 @@ static void read_command_line(pid_t pid, char line[COMMAND_LINE_BYTES])
 {
     char path[32];
     snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t bytes = fd < 0 ? -1 : read(fd, line, COMMAND_LINE_BYTES - 1);
-    if (fd >= 0)
-        close(fd);
+    ssize_t bytes = procfs_read(AT_FDCWD, path, line, COMMAND_LINE_BYTES);
     for (ssize_t i = 0; i + 1 < bytes; i++)
         line[i] = line[i] ? line[i] : ' ';
     /* Programs that change their title leave what they do not need as spaces. */

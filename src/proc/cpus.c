@@ -1,4 +1,5 @@
 #include "proc/cpus.h"
+#include "base/procfs_file.h"
 #include "base/array.h"
 
 #include <errno.h>
@@ -6,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define CPUS_MAX 65536
 #define LIST_BYTES 4096
@@ -74,16 +74,8 @@ int cpus_read_stat(struct cpus *cpus, const char *path)
 int cpus_read_online(struct cpus *cpus)
 {
     char list[LIST_BYTES];
-    int fd = open("/sys/devices/system/cpu/online", O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return cpus_read_stat(cpus, "/proc/stat");
-    ssize_t length = read(fd, list, sizeof list - 1);
-    int err = length < 0 ? -errno : 0;
-    close(fd);
-    if (err)
-        return err;
-    list[length] = '\0';
-    return cpus_parse(cpus, list);
+    ssize_t length = procfs_read(AT_FDCWD, "/sys/devices/system/cpu/online", list, sizeof list);
+    return length < 0 ? cpus_read_stat(cpus, "/proc/stat") : cpus_parse(cpus, list);
 }
 
 void cpus_free(struct cpus *cpus)

@@ -1,10 +1,10 @@
 #include "proc/mounts.h"
+#include "base/procfs_file.h"
 
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* What is needed of a line of mountinfo (proc(5)), such as
  *   36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue
@@ -37,14 +37,11 @@ static bool parse(char *line, struct mount *ret_mount)
 static bool find(int dir_fd, const char *path, bool (*visit)(void *, const struct mount *),
                  void *context)
 {
-    int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC);
-    FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
+    FILE *file = procfs_open(dir_fd, path);
     char *line = NULL;
     size_t capacity = 0;
     bool is_found = false;
     struct mount mount;
-    if (!file && fd >= 0)
-        close(fd);
     while (file && !is_found && getline(&line, &capacity, file) > 0)
         is_found = parse(line, &mount) && visit(context, &mount);
     free(line);

@@ -7,32 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define STATUS_BYTES 8192
-
-ssize_t procfs_read(int dir_fd, const char *name, char *buffer, size_t buffer_bytes)
-{
-    int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return -errno;
-    size_t length = 0;
-    ssize_t got = 0;
-    while (length < buffer_bytes - 1) {
-        got = read(fd, buffer + length, buffer_bytes - 1 - length);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            break;
-        length += (size_t)got;
-    }
-    int err = got < 0 ? -errno : 0;
-    close(fd);
-    if (err)
-        return err;
-    buffer[length] = '\0';
-    return (ssize_t)length;
-}
 
 /* PF_KTHREAD of the kernel's include/linux/sched.h; proc(5) shows it in field 9 of stat. */
 #define PROCESS_FLAG_KERNEL_THREAD 0x00200000u

@@ -3,14 +3,12 @@
 #ifndef FGPROF_PROC_PROCFS_H
 #define FGPROF_PROC_PROCFS_H
 
+#include "base/procfs_file.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
-
-/* Reads `name` below `dir_fd` into `buffer`, ends it with NUL and returns its length, or a negative
- * errno. Text that does not fit is cut off. */
-ssize_t procfs_read(int dir_fd, const char *name, char *buffer, size_t buffer_bytes);
 
 /* The fields of /proc/PID/stat that are used here. One line, such as
  *   1234 (a) name) S 1 1234 1234 0 -1 4194560 177 0 0 0 0 0 0 0 20 0 3 0 9056 ...

@@ -8,7 +8,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 /* The most threads whose children are read. */
 #define THREADS_MAX 256
@@ -36,13 +35,9 @@ static int add_children_of(struct children *children, int proc_fd, pid_t tid)
 {
     char path[48];
     snprintf(path, sizeof path, "task/%d/children", tid);
-    int fd = openat(proc_fd, path, O_RDONLY | O_CLOEXEC);
-    FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
-    if (!file) {
-        if (fd >= 0)
-            close(fd);
+    FILE *file = procfs_open(proc_fd, path);
+    if (!file)
         return -ENOENT;
-    }
     int err = add_children(children, file);
     fclose(file);
     return err;

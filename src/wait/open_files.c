@@ -1,4 +1,5 @@
 #include "wait/open_files.h"
+#include "base/procfs_file.h"
 #include "base/array.h"
 #include "base/upper_bound.h"
 #include "wait/file_lock.h"
@@ -52,14 +53,9 @@ int descriptor_info_read(int proc_fd, int fd, struct descriptor_info *ret_info)
     size_t line_bytes = 0;
     struct descriptor_info info = {.polled.fd = -1};
     snprintf(path, sizeof path, "fdinfo/%d", fd);
-    int info_fd = openat(proc_fd, path, O_RDONLY | O_CLOEXEC);
-    FILE *file = info_fd < 0 ? NULL : fdopen(info_fd, "r");
-    if (!file) {
-        int err = -errno;
-        if (info_fd >= 0)
-            close(info_fd);
-        return err;
-    }
+    FILE *file = procfs_open(proc_fd, path);
+    if (!file)
+        return -errno;
     while (getline(&line, &line_bytes, file) > 0)
         descriptor_info_add_line(&info, line);
     free(line);

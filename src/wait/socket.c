@@ -1,10 +1,10 @@
 #include "wait/socket.h"
+#include "base/procfs_file.h"
 #include "base/array.h"
 #include "base/upper_bound.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <linux/netlink.h>
@@ -319,13 +319,10 @@ int sockets_read(struct sockets *sockets, int proc_fd)
     for (int i = SOCKET_TCP; i <= SOCKET_UNIX && !err; i++) {
         char path[16];
         snprintf(path, sizeof path, "net/%s", protocol_names[i]);
-        int fd = openat(proc_fd, path, O_RDONLY | O_CLOEXEC);
-        FILE *table = fd < 0 ? NULL : fdopen(fd, "r");
+        FILE *table = procfs_open(proc_fd, path);
         if (table) {
             err = read_table(sockets, (enum socket_protocol)i, table);
             fclose(table);
-        } else if (fd >= 0) {
-            close(fd);
         }
     }
     if (!err)

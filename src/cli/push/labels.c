@@ -1,4 +1,5 @@
 #include "cli/push/labels.h"
+#include "base/procfs_file.h"
 #include "base/utf8.h"
 
 #include <ctype.h>
@@ -38,18 +39,8 @@ bool container_id_in(const char *cgroup, char ret_id[CONTAINER_ID_LENGTH + 1])
 static bool container_id_of(pid_t pid, char ret_id[CONTAINER_ID_LENGTH + 1])
 {
     char path[32], text[CGROUP_BYTES_MAX];
-    size_t length = 0;
-    ssize_t got = 0;
     snprintf(path, sizeof path, "/proc/%d/cgroup", (int)pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    while (length + 1 < sizeof text &&
-           (got = read(fd, text + length, sizeof text - 1 - length)) > 0)
-        length += (size_t)got;
-    close(fd);
-    text[length] = '\0';
-    return container_id_in(text, ret_id);
+    return procfs_read(AT_FDCWD, path, text, sizeof text) >= 0 && container_id_in(text, ret_id);
 }
 
 void label_clean(const char *text, char *to, size_t to_bytes)

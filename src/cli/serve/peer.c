@@ -1,25 +1,14 @@
 #include "cli/serve/peer.h"
+#include "base/procfs_file.h"
 #include "cli/serve/address.h"
 #include "cli/serve/tcp_owner.h"
 
 #include <fcntl.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #define OVERFLOW_UID 65534 /* DEFAULT_OVERFLOWUID of include/linux/highuid.h */
-
-/* Reads the beginning of a small file; "" if it can't. */
-static void read_text(const char *path, char *ret_text, size_t text_bytes)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t got = fd < 0 ? 0 : read(fd, ret_text, text_bytes - 1);
-    ret_text[got < 0 ? 0 : got] = '\0';
-    if (fd >= 0)
-        close(fd);
-}
 
 bool peer_map_is_whole(const char *uid_map)
 {
@@ -31,14 +20,14 @@ bool peer_map_is_whole(const char *uid_map)
 /* Whether the number may stand for any user that has none in our user namespace. */
 static bool stands_for_others(uid_t uid)
 {
-    char overflow[16], map[64];
+    char overflow[16] = "", map[64] = "";
     unsigned overflow_uid;
-    read_text("/proc/sys/kernel/overflowuid", overflow, sizeof overflow);
+    procfs_read(AT_FDCWD, "/proc/sys/kernel/overflowuid", overflow, sizeof overflow);
     if (sscanf(overflow, "%u", &overflow_uid) != 1)
         overflow_uid = OVERFLOW_UID;
     if (uid != overflow_uid)
         return false;
-    read_text("/proc/self/uid_map", map, sizeof map);
+    procfs_read(AT_FDCWD, "/proc/self/uid_map", map, sizeof map);
     return !peer_map_is_whole(map);
 }
 

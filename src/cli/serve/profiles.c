@@ -4,7 +4,6 @@
 #include "cli/options/values.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -216,13 +215,6 @@ void answer_fgprof(const struct request *request, struct answer *answer)
         answer_profile(request, answer, &wanted);
 }
 
-void answer_cpu(const struct request *request, struct answer *answer)
-{
-    struct wanted wanted = {.name = "profile", .kind = FGPROF_KIND_CPU, .form = PPROF};
-    if (find_time(request, answer, SECONDS_DEFAULT, &wanted))
-        answer_profile(request, answer, &wanted);
-}
-
 /* Of all since the start, unless it is to be of some seconds. */
 static void answer_so_far(const struct request *request, struct answer *answer,
                           struct wanted *wanted)
@@ -236,18 +228,6 @@ static void answer_so_far(const struct request *request, struct answer *answer,
     wanted->form = debug ? TEXT : PPROF;
     if (!answer->is_failure)
         answer_profile(request, answer, wanted);
-}
-
-void answer_block(const struct request *request, struct answer *answer)
-{
-    struct wanted wanted = {.name = "block", .kind = FGPROF_KIND_BLOCK};
-    answer_so_far(request, answer, &wanted);
-}
-
-void answer_mutex(const struct request *request, struct answer *answer)
-{
-    struct wanted wanted = {.name = "mutex", .kind = FGPROF_KIND_MUTEX};
-    answer_so_far(request, answer, &wanted);
 }
 
 /* As Go's, but for `gc`: there is no garbage to collect. `format` is that of /debug/fgprof. */
@@ -270,20 +250,28 @@ static void answer_objects(const struct request *request, struct answer *answer,
         answer_profile(request, answer, wanted);
 }
 
-void answer_heap(const struct request *request, struct answer *answer)
+/* By the last part of the path. */
+void answer_pprof(const struct request *request, struct answer *answer)
 {
-    struct wanted wanted = {.name = "heap", .kind = FGPROF_KIND_HEAP};
-    answer_objects(request, answer, &wanted);
-}
-
-void answer_allocs(const struct request *request, struct answer *answer)
-{
-    struct wanted wanted = {.name = "allocs", .kind = FGPROF_KIND_ALLOCS};
-    answer_objects(request, answer, &wanted);
-}
-
-void answer_threadcreate(const struct request *request, struct answer *answer)
-{
-    struct wanted wanted = {.name = "threadcreate", .kind = FGPROF_KIND_THREADCREATE};
-    answer_objects(request, answer, &wanted);
+    static const struct {
+        const char *name;
+        enum fgprof_kind kind;
+    } rows[] = {
+        {"profile", FGPROF_KIND_CPU},   {"block", FGPROF_KIND_BLOCK},
+        {"mutex", FGPROF_KIND_MUTEX},   {"heap", FGPROF_KIND_HEAP},
+        {"allocs", FGPROF_KIND_ALLOCS}, {"threadcreate", FGPROF_KIND_THREADCREATE},
+    };
+    struct wanted wanted = {.name = basename(request->path)};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if (strcmp(wanted.name, rows[i].name) == 0)
+            wanted.kind = rows[i].kind;
+    }
+    if (is_of_objects(&wanted)) {
+        answer_objects(request, answer, &wanted);
+    } else if (wanted.kind != FGPROF_KIND_CPU) {
+        answer_so_far(request, answer, &wanted);
+    } else if (find_time(request, answer, SECONDS_DEFAULT, &wanted)) {
+        wanted.form = PPROF;
+        answer_profile(request, answer, &wanted);
+    }
 }

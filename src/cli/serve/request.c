@@ -1,4 +1,5 @@
 #include "cli/serve/request.h"
+#include "base/procfs_file.h"
 #include "cli/options/values.h"
 
 #include <errno.h>
@@ -64,22 +65,16 @@ bool request_number(const struct request *request, struct answer *answer, const 
 /* As Go's: the words of the command line, with a NUL between them. */
 static void answer_cmdline(const struct request *request, struct answer *answer)
 {
-    char path[32], line[COMMAND_LINE_MAX];
+    char path[32], line[COMMAND_LINE_MAX + 1];
     fgprof_recorder *recorder;
-    size_t length = 0;
-    ssize_t got = -1;
     if (!request_take(request, answer, &recorder))
         return;
     snprintf(path, sizeof path, "/proc/%d/cmdline", (int)request->session->targets.pids[0]);
     request_give_back(request);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    while (fd >= 0 && (got = read(fd, line + length, sizeof line - length)) > 0)
-        length += (size_t)got;
-    if (fd >= 0)
-        close(fd);
-    while (length && !line[length - 1])
+    ssize_t length = procfs_read(AT_FDCWD, path, line, sizeof line);
+    while (length > 0 && !line[length - 1])
         length--;
-    if (got < 0 || write(answer->body_fd, line, length) != (ssize_t)length)
+    if (length < 0 || write(answer->body_fd, line, (size_t)length) != length)
         answer_failure(answer, 503, "no process is sampled now");
 }
 
@@ -102,12 +97,12 @@ static const struct {
     {"/debug/fgprof", answer_fgprof, NULL},
     {"/debug/pprof", answer_index, "text/html; charset=utf-8"},
     {"/debug/pprof/", answer_index, "text/html; charset=utf-8"},
-    {"/debug/pprof/profile", answer_cpu, NULL},
-    {"/debug/pprof/block", answer_block, NULL},
-    {"/debug/pprof/mutex", answer_mutex, NULL},
-    {"/debug/pprof/heap", answer_heap, NULL},
-    {"/debug/pprof/allocs", answer_allocs, NULL},
-    {"/debug/pprof/threadcreate", answer_threadcreate, NULL},
+    {"/debug/pprof/profile", answer_pprof, NULL},
+    {"/debug/pprof/block", answer_pprof, NULL},
+    {"/debug/pprof/mutex", answer_pprof, NULL},
+    {"/debug/pprof/heap", answer_pprof, NULL},
+    {"/debug/pprof/allocs", answer_pprof, NULL},
+    {"/debug/pprof/threadcreate", answer_pprof, NULL},
     {"/debug/pprof/goroutine", answer_threads, NULL},
     {"/debug/pprof/cmdline", answer_cmdline, "text/plain; charset=utf-8"},
     {"/debug/pprof/symbol", answer_symbol, "text/plain; charset=utf-8"},

@@ -48,12 +48,7 @@ bool request_number(const struct request *request, struct answer *answer, const 
 
 /* The parts of the server, a file each. Their paths are in request.c. */
 void answer_fgprof(const struct request *request, struct answer *answer);
-void answer_cpu(const struct request *request, struct answer *answer);
-void answer_block(const struct request *request, struct answer *answer);
-void answer_mutex(const struct request *request, struct answer *answer);
-void answer_heap(const struct request *request, struct answer *answer);
-void answer_allocs(const struct request *request, struct answer *answer);
-void answer_threadcreate(const struct request *request, struct answer *answer);
+void answer_pprof(const struct request *request, struct answer *answer);
 void answer_threads(const struct request *request, struct answer *answer);
 /* A custom profile of the processes, by its name. */
 void answer_custom(const struct request *request, struct answer *answer, const char *name);

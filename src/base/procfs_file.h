@@ -1,0 +1,15 @@
+/* Small text files, as those of /proc and /sys are. */
+#ifndef FGPROF_BASE_PROCFS_FILE_H
+#define FGPROF_BASE_PROCFS_FILE_H
+
+#include <stdio.h>
+#include <sys/types.h>
+
+/* Reads `name`, below `dir_fd` or AT_FDCWD, into `buffer`, ends it with NUL and returns its length,
+ * or a negative errno. Text that does not fit is cut off. */
+ssize_t procfs_read(int dir_fd, const char *name, char *buffer, size_t buffer_bytes);
+
+/* Opens it to be read in parts. NULL, with errno: it can't be. */
+FILE *procfs_open(int dir_fd, const char *name);
+
+#endif
