@@ -21,7 +21,7 @@ int command_run(const struct cli_options *options);
 int command_convert(const struct cli_options *options);
 int command_diff(const struct cli_options *options);
 int command_dump(const struct cli_options *options);
-int command_record(const struct cli_options *options);
+/* Also `record`. */
 int command_serve(const struct cli_options *options);
 /* Answers one request to a program that profiles itself: see fgprof_http_handle. */
 int serve_once(pid_t pid, const char *path, const char *query, int fd);

@@ -198,7 +198,7 @@ static const struct {
     [COMMAND_RUN] = {"run", command_run, "start a command and sample it"},
     [COMMAND_TOP] = {"top", command_top, "show live where the time goes"},
     [COMMAND_SERVE] = {"serve", command_serve, "serve profiles over HTTP, as Go programs do"},
-    [COMMAND_RECORD] = {"record", command_record, "keep the last minute, write it when it matters"},
+    [COMMAND_RECORD] = {"record", command_serve, "keep the last minute, write it when it matters"},
     [COMMAND_DUMP] = {"dump", command_dump, "show each thread's stack once, and what it waits for"},
     [COMMAND_CONVERT] = {"convert", command_convert, "write a recording in another format"},
     [COMMAND_DIFF] = {"diff", command_diff, "show how two recordings differ"},

@@ -49,13 +49,7 @@ static bool needs_admin(const struct cli_options *options)
 
 static bool has_commands(const struct cli_options *options)
 {
-    for (size_t i = 0; i < options->trigger_count; i++) {
-        for (size_t j = 0; j < options->triggers[i].count; j++) {
-            if (options->triggers[i].conditions[j].kind == CONDITION_COMMAND)
-                return true;
-        }
-    }
-    return false;
+    return triggers_have(options->triggers, options->trigger_count, 1u << CONDITION_COMMAND);
 }
 
 static int get(struct __user_cap_data_struct *sets)

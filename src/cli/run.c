@@ -1,14 +1,39 @@
+/* `attach` and `run`. */
 #include "cli/commands.h"
 #include "cli/options/options.h"
 #include "cli/run_recorder.h"
+#include "cli/select_pids.h"
 #include "cli/summary.h"
 #include "cli/say.h"
 
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+static int record_attached(const struct cli_options *options, fgprof_recorder *recorder,
+                           struct output_file *file)
+{
+    struct selected_pids targets;
+    bool ok = select_pids_listed(options, recorder, &targets) && check_custom(options, &targets) &&
+              check_objects(options, recorder, targets.pids[0]) &&
+              name_page(options, targets.pids[0], file);
+    free(targets.pids);
+    if (!ok)
+        return EXIT_NOT_WRITTEN;
+    interrupt_stops(recorder);
+    fgprof_profile *profile = run_recorder(options, recorder);
+    bool written = profile && write_and_summarize(options, recorder, profile, file);
+    fgprof_profile_free(profile);
+    return written ? EXIT_WRITTEN : EXIT_NOT_WRITTEN;
+}
+
+int command_attach(const struct cli_options *options)
+{
+    return record_to_output(options, record_attached, EXIT_NOT_WRITTEN);
+}
 
 static int status_of(int wait_status)
 {

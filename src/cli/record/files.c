@@ -1,4 +1,5 @@
 #include "cli/record/files.h"
+#include "base/array.h"
 #include "cli/say.h"
 #include "cli/options/formats.h"
 #include "cli/output_file.h"
@@ -33,7 +34,7 @@ struct found_file {
 
 struct found_files {
     struct found_file *items;
-    size_t count;
+    size_t count, capacity;
 };
 
 bool files_check(const char *directory)
@@ -112,13 +113,11 @@ static bool is_ours(const regex_t *pattern, const char *name, struct found_file 
 
 static int add(struct found_files *found, const struct found_file *file, const char *name)
 {
-    struct found_file *grown = reallocarray(found->items, found->count + 1, sizeof *grown);
-    if (!grown)
+    if (array_reserve(&found->items, &found->capacity, found->count + 1))
         return -ENOMEM;
-    found->items = grown;
-    grown[found->count] = *file;
-    grown[found->count].name = strdup(name);
-    if (!grown[found->count].name)
+    found->items[found->count] = *file;
+    found->items[found->count].name = strdup(name);
+    if (!found->items[found->count].name)
         return -ENOMEM;
     found->count++;
     return 0;

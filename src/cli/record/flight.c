@@ -179,27 +179,9 @@ static void complain_of_kept(int err)
             err == -ESRCH ? "no process is sampled now" : strerror(-err));
 }
 
-static bool needs(const struct flight *flight, bool (*is_one)(enum condition_kind kind))
-{
-    for (size_t i = 0; i < flight->options->trigger_count; i++) {
-        const struct trigger *trigger = &flight->options->triggers[i];
-        for (size_t j = 0; j < trigger->count; j++) {
-            if (is_one(trigger->conditions[j].kind))
-                return true;
-        }
-    }
-    return false;
-}
-
-static bool is_of_profile(enum condition_kind kind)
-{
-    return kind == CONDITION_SPAN || kind == CONDITION_DEADLOCK;
-}
-
-static bool is_of_rates(enum condition_kind kind)
-{
-    return kind == CONDITION_RUNNABLE || kind == CONDITION_CPU_ABOVE || kind == CONDITION_CPU_BELOW;
-}
+/* What conditions need to be judged, by their kinds. */
+#define OF_PROFILE (1u << CONDITION_SPAN | 1u << CONDITION_DEADLOCK)
+#define OF_RATES (1u << CONDITION_RUNNABLE | 1u << CONDITION_CPU_ABOVE | 1u << CONDITION_CPU_BELOW)
 
 /* The longest time of a thread that must be seen. */
 static uint64_t longest_ns(const struct flight *flight)
@@ -349,13 +331,13 @@ static fgprof_profile *recent_profile(const struct flight *flight, fgprof_record
 /* Under `judging`. */
 static void poll_recorder(struct flight *flight, fgprof_recorder *recorder, uint64_t at_ns)
 {
-    fgprof_profile *profile = NULL;
-    if (needs(flight, is_of_profile))
-        profile = recent_profile(flight, recorder);
+    const struct cli_options *options = flight->options;
+    bool needs_profile = triggers_have(options->triggers, options->trigger_count, OF_PROFILE);
+    fgprof_profile *profile = needs_profile ? recent_profile(flight, recorder) : NULL;
     uint64_t since_ns = unseen_ns(flight, monotonic_ns());
-    if (needs(flight, is_of_rates))
+    if (triggers_have(options->triggers, options->trigger_count, OF_RATES))
         find_rates(flight, recorder);
-    if (profile || !needs(flight, is_of_profile))
+    if (profile || !needs_profile)
         flight->polled_ns = at_ns;
     /* Given back first: the processes' end waits for it, and a command may take long. */
     session_give_back(flight->session);

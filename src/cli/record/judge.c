@@ -1,4 +1,5 @@
 #include "cli/record/judge.h"
+#include "base/array.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -35,15 +36,8 @@ void judge_free(struct judge *judge)
 /* If memory is short, a stall may be told twice. */
 static void add(struct judged_spans *spans, const struct judged_span *span)
 {
-    if (spans->count == spans->capacity) {
-        size_t capacity = 2 * spans->capacity + 8;
-        struct judged_span *grown = reallocarray(spans->items, capacity, sizeof *grown);
-        if (!grown)
-            return;
-        spans->items = grown;
-        spans->capacity = capacity;
-    }
-    spans->items[spans->count++] = *span;
+    if (!array_reserve(&spans->items, &spans->capacity, spans->count + 1))
+        spans->items[spans->count++] = *span;
 }
 
 /* Whether it is one of those that were told, and has gone on since. Its beginning may have moved,

@@ -250,6 +250,17 @@ void trigger_free(struct trigger *trigger)
     *trigger = (struct trigger){0};
 }
 
+bool triggers_have(const struct trigger *triggers, size_t count, unsigned kinds)
+{
+    for (size_t i = 0; i < count; i++) {
+        for (size_t j = 0; j < triggers[i].count; j++) {
+            if (kinds & 1u << triggers[i].conditions[j].kind)
+                return true;
+        }
+    }
+    return false;
+}
+
 uint64_t trigger_needs_ns(const struct trigger *trigger)
 {
     uint64_t longest_ns = 0;

@@ -2,6 +2,7 @@
 #ifndef FGPROF_CLI_RECORD_TRIGGER_H
 #define FGPROF_CLI_RECORD_TRIGGER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -49,6 +50,9 @@ struct trigger_error {
  * frees the trigger. */
 int trigger_parse(const char *text, struct trigger *ret_trigger, struct trigger_error *ret_error);
 void trigger_free(struct trigger *trigger);
+
+/* Whether one of the triggers has a condition of one of these kinds, which are bits. */
+bool triggers_have(const struct trigger *triggers, size_t count, unsigned kinds);
 
 /* The longest time that one of its conditions needs to see. */
 uint64_t trigger_needs_ns(const struct trigger *trigger);

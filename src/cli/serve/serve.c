@@ -1,3 +1,4 @@
+/* The commands that stay beside the processes: `serve`, and `record`, which serves nobody. */
 #include "cli/commands.h"
 #include "cli/say.h"
 #include "cli/privileges.h"
@@ -7,6 +8,7 @@
 #include "cli/serve/http.h"
 #include "cli/serve/signals.h"
 
+#include <stdio.h>
 #include <string.h>
 
 struct server {
@@ -16,12 +18,24 @@ struct server {
     bool has_said_where_to;
 };
 
+static void say_what_is_recorded(const struct cli_options *options, const char *what)
+{
+    char triggers[48] = "";
+    if (options->trigger_count)
+        snprintf(triggers, sizeof triggers, " and by %zu %s", options->trigger_count,
+                 options->trigger_count == 1 ? "trigger" : "triggers");
+    say("recording %s: keeping the last %g s; files go to %s, on SIGUSR1%s", what,
+        (double)options->keep_ns / 1e9, options->output, triggers);
+}
+
 static void say_what(const struct session *session, void *context)
 {
     struct server *server = context;
     char what[SESSION_TEXT_BYTES];
     session_describe(session, what);
-    if (server->listens)
+    if (session->options->command == COMMAND_RECORD)
+        say_what_is_recorded(session->options, what);
+    else if (server->listens)
         say("serving profiles of %s at %s", what, server->listener.shown);
     else
         say("taking profiles of %s", what);
@@ -64,6 +78,7 @@ static int serve_and_record(struct session *session, struct server *server)
     bool records = strcmp(options->output, "-") != 0;
     struct flight flight;
     pthread_t signals;
+    size_t written = 0;
     int status = EXIT_NOT_WRITTEN;
     int err = records ? flight_start(&flight, options, session) : 0;
     if (!err) {
@@ -71,12 +86,16 @@ static int serve_and_record(struct session *session, struct server *server)
         if (!err)
             status = serve(session, server);
         if (records)
-            flight_stop(&flight);
+            written = flight_stop(&flight);
+        if (options->command == COMMAND_RECORD)
+            say("%zu %s written to %s", written, written == 1 ? "file was" : "files were",
+                options->output);
+        /* Last: a file may take long to write, and a second signal ends that. */
         if (!err)
             signals_end(signals);
     }
     if (err)
-        say("can't serve: %s", strerror(-err));
+        say("can't %s: %s", options->command_name, strerror(-err));
     return status;
 }
 
@@ -94,7 +113,7 @@ static int serve_listening(const struct cli_options *options, struct server *ser
         return EXIT_NOT_WRITTEN;
     int err = session_init(&session, options, say_what, server);
     if (err) {
-        say("can't serve: %s", strerror(-err));
+        say("can't %s: %s", options->command_name, strerror(-err));
         return EXIT_NOT_WRITTEN;
     }
     signals_block();
@@ -105,7 +124,8 @@ static int serve_listening(const struct cli_options *options, struct server *ser
 
 int command_serve(const struct cli_options *options)
 {
-    struct server server = {.listens = strcmp(options->listen, "none") != 0};
+    bool listens = options->command == COMMAND_SERVE && strcmp(options->listen, "none") != 0;
+    struct server server = {.listens = listens};
     if (strcmp(options->output, "-") != 0 && !files_check(options->output))
         return EXIT_NOT_WRITTEN;
     if (options->token_file && !check_token_file(options->token_file))

@@ -37,34 +37,25 @@ void session_destroy(struct session *session)
     close(session->ended_fd);
 }
 
-static void mark_ended(struct session *session)
-{
-    uint64_t one = 1;
-    ssize_t written = write(session->ended_fd, &one, sizeof one);
-    (void)written;
-}
-
 void session_stop(struct session *session)
 {
     pthread_mutex_lock(&session->lock);
     session->is_stopping = true;
     if (session->beginning)
         fgprof_recorder_stop(session->beginning);
-    mark_ended(session);
+    eventfd_write(session->ended_fd, 1);
     pthread_mutex_unlock(&session->lock);
 }
 
 /* From now on requests may use the recorder. */
 static void publish(struct session *session)
 {
-    uint64_t count;
+    eventfd_t count;
     pthread_mutex_lock(&session->lock);
     session->recorder = session->beginning;
     session->number++;
-    if (!session->is_stopping) {
-        ssize_t got = read(session->ended_fd, &count, sizeof count);
-        (void)got;
-    }
+    if (!session->is_stopping)
+        eventfd_read(session->ended_fd, &count);
     pthread_mutex_unlock(&session->lock);
     session->begins(session, session->context);
 }
@@ -181,7 +172,7 @@ static void add_up(struct fgprof_progress *all, const struct fgprof_progress *on
 /* Waits for those that still use it. Their waits are over, so that is soon. */
 static void withdraw(struct session *session)
 {
-    mark_ended(session);
+    eventfd_write(session->ended_fd, 1);
     pthread_mutex_lock(&session->lock);
     session->recorder = session->beginning = NULL;
     pthread_cond_broadcast(&session->changed);
@@ -245,7 +236,7 @@ static int run(struct session *session, fgprof_recorder *recorder)
     if (err)
         return err;
     fgprof_profile_summary(profile, &summary, sizeof summary);
-    mark_ended(session);
+    eventfd_write(session->ended_fd, 1);
     if (session->ends && !summary.error)
         session->ends(session, profile, must_stop(session), session->ends_context);
     fgprof_profile_free(profile);

@@ -3,7 +3,6 @@
 #include "cli/serve/request.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -221,16 +221,10 @@ static int compare_waits(const void *a, const void *b)
     return (left->all_ns < right->all_ns) - (left->all_ns > right->all_ns);
 }
 
-static int compare_tids(const void *a, const void *b)
-{
-    const pid_t *left = a, *right = b;
-    return (*left > *right) - (*left < *right);
-}
-
 static size_t count_distinct(pid_t *tids, size_t count)
 {
     size_t distinct = 0;
-    qsort(tids, count, sizeof *tids, compare_tids);
+    qsort(tids, count, sizeof *tids, top_compare_tids);
     for (size_t i = 0; i < count; i++)
         distinct += i == 0 || tids[i] != tids[i - 1];
     return distinct;

@@ -12,16 +12,18 @@ static int compare_names(const char *left, const char *right)
     return strcmp(left ? left : "", right ? right : "");
 }
 
-int top_compare_functions(const struct fgprof_function *left, const struct fgprof_function *right)
+int top_compare_functions(const void *a, const void *b)
 {
+    const struct fgprof_function *left = a, *right = b;
     int order = compare_names(left->name, right->name);
     if (!order)
         order = (left->name != NULL) - (right->name != NULL);
     return order ? order : strcmp(left->module, right->module);
 }
 
-int top_compare_activities(const struct fgprof_activity *left, const struct fgprof_activity *right)
+int top_compare_activities(const void *a, const void *b)
 {
+    const struct fgprof_activity *left = a, *right = b;
     if (left->tid != right->tid)
         return left->tid < right->tid ? -1 : 1;
     int order = strcmp(left->thread_name, right->thread_name);
@@ -38,8 +40,9 @@ int top_compare_activities(const struct fgprof_activity *left, const struct fgpr
     return order ? order : strcmp(left->resource, right->resource);
 }
 
-int top_compare_waits(const struct fgprof_wait *left, const struct fgprof_wait *right)
+int top_compare_waits(const void *a, const void *b)
 {
+    const struct fgprof_wait *left = a, *right = b;
     if (left->pid != right->pid)
         return left->pid < right->pid ? -1 : 1;
     int order = strcmp(left->resource, right->resource);
@@ -56,21 +59,6 @@ int top_compare_waits(const struct fgprof_wait *left, const struct fgprof_wait *
     return order ? order : strcmp(left->thread_name, right->thread_name);
 }
 
-static int compare_functions(const void *left, const void *right)
-{
-    return top_compare_functions(left, right);
-}
-
-static int compare_activities(const void *left, const void *right)
-{
-    return top_compare_activities(left, right);
-}
-
-static int compare_waits(const void *left, const void *right)
-{
-    return top_compare_waits(left, right);
-}
-
 /* Takes over the table. */
 static int take_functions(fgprof_functions *table, struct fgprof_function **ret_rows,
                           size_t *ret_count)
@@ -82,7 +70,7 @@ static int take_functions(fgprof_functions *table, struct fgprof_function **ret_
     fgprof_functions_free(table);
     if (!rows)
         return -ENOMEM;
-    qsort(rows, count, sizeof *rows, compare_functions);
+    qsort(rows, count, sizeof *rows, top_compare_functions);
     *ret_rows = rows;
     *ret_count = count;
     return 0;
@@ -98,7 +86,7 @@ static int take_activities(fgprof_activities *table, struct top_view *view)
     fgprof_activities_free(table);
     if (!rows)
         return -ENOMEM;
-    qsort(rows, count, sizeof *rows, compare_activities);
+    qsort(rows, count, sizeof *rows, top_compare_activities);
     view->activities = rows;
     view->activity_count = count;
     return 0;
@@ -117,7 +105,7 @@ static int count_waits(struct top_view *view)
     fgprof_waits_free(table);
     if (!view->waits)
         return -ENOMEM;
-    qsort(view->waits, view->wait_count, sizeof *view->waits, compare_waits);
+    qsort(view->waits, view->wait_count, sizeof *view->waits, top_compare_waits);
     return 0;
 }
 
@@ -189,7 +177,7 @@ int top_view_count(struct top_view *view, const struct top_choice *choice,
     return 0;
 }
 
-static int compare_tids(const void *a, const void *b)
+int top_compare_tids(const void *a, const void *b)
 {
     const pid_t *left = a, *right = b;
     return (*left > *right) - (*left < *right);
@@ -198,7 +186,7 @@ static int compare_tids(const void *a, const void *b)
 bool top_view_is_busy(const struct top_view *view, pid_t tid)
 {
     return view->busy_count &&
-           bsearch(&tid, view->busy_tids, view->busy_count, sizeof tid, compare_tids);
+           bsearch(&tid, view->busy_tids, view->busy_count, sizeof tid, top_compare_tids);
 }
 
 void top_view_free(struct top_view *view)
@@ -219,7 +207,6 @@ void top_view_free(struct top_view *view)
 /* Takes over the profile. If memory is short, this view is skipped. */
 static void publish(struct top_source *source, fgprof_profile *profile)
 {
-    uint64_t one = 1;
     struct top_view *view = top_view_new(profile);
     if (!view)
         return;
@@ -228,8 +215,7 @@ static void publish(struct top_source *source, fgprof_profile *profile)
     source->next = view;
     pthread_mutex_unlock(&source->lock);
     top_view_free(missed);
-    ssize_t written = write(source->wake_fd, &one, sizeof one);
-    (void)written;
+    eventfd_write(source->wake_fd, 1);
 }
 
 static void on_progress(const struct fgprof_progress *progress, void *context)
@@ -252,7 +238,6 @@ void top_source_enable(struct top_source *source, fgprof_options *options)
 static void *run(void *context)
 {
     struct top_source *source = context;
-    uint64_t one = 1;
     fgprof_profile *profile;
     int err = fgprof_recorder_run(source->recorder, &profile);
     if (!err) {
@@ -265,8 +250,7 @@ static void *run(void *context)
     source->has_ended = true;
     source->error = err;
     pthread_mutex_unlock(&source->lock);
-    ssize_t written = write(source->wake_fd, &one, sizeof one);
-    (void)written;
+    eventfd_write(source->wake_fd, 1);
     return NULL;
 }
 
@@ -288,9 +272,8 @@ int top_source_start(struct top_source *source, fgprof_recorder *recorder)
 
 struct top_view *top_source_take(struct top_source *source, bool *ret_has_ended, int *ret_error)
 {
-    uint64_t count;
-    ssize_t got = read(source->wake_fd, &count, sizeof count);
-    (void)got;
+    eventfd_t count;
+    eventfd_read(source->wake_fd, &count);
     pthread_mutex_lock(&source->lock);
     struct top_view *view = source->next;
     source->next = NULL;

@@ -36,10 +36,11 @@ int top_view_count(struct top_view *view, const struct top_choice *choice,
 bool top_view_is_busy(const struct top_view *view, pid_t tid);
 void top_view_free(struct top_view *view);
 
-/* The order of rows. */
-int top_compare_functions(const struct fgprof_function *left, const struct fgprof_function *right);
-int top_compare_activities(const struct fgprof_activity *left, const struct fgprof_activity *right);
-int top_compare_waits(const struct fgprof_wait *left, const struct fgprof_wait *right);
+/* The order of rows, for qsort. */
+int top_compare_functions(const void *a, const void *b);
+int top_compare_activities(const void *a, const void *b);
+int top_compare_waits(const void *a, const void *b);
+int top_compare_tids(const void *a, const void *b);
 
 /* Makes the views that `top` shows, about once a second, in a thread of its own. */
 struct top_source {
