@@ -10,9 +10,12 @@
 /* The longest chain of owners that is shown. */
 #define CHAIN_MAX 64
 
-struct chained {
-    uint32_t *locations; /* leaf first */
+/* A stack that is being made, leaf first. The first error stays, and nothing more is done. */
+struct chain {
+    struct fgprof_profile *profile;
+    uint32_t *locations;
     size_t count, capacity;
+    int error; /* 0 or a negative errno */
 };
 
 static bool is_one_of(const struct fgprof_profile *profile, const struct profile_wait *wait,
@@ -53,61 +56,55 @@ static bool has_thread_waker(const struct profile_wait *wait)
     return !has_owner(wait) && wait->waker_process_plus_1;
 }
 
-static int push(struct chained *chained, uint32_t location)
+static void push(struct chain *chain, uint32_t location)
 {
-    if (array_reserve(&chained->locations, &chained->capacity, chained->count + 1))
-        return -ENOMEM;
-    chained->locations[chained->count++] = location;
-    return 0;
+    if (!chain->error)
+        chain->error = array_reserve(&chain->locations, &chain->capacity, chain->count + 1);
+    if (!chain->error)
+        chain->locations[chain->count++] = location;
 }
 
-static int push_stack(const struct fgprof_profile *profile, struct chained *chained, uint32_t stack)
+static void push_stack(struct chain *chain, uint32_t stack)
 {
-    const struct profile_stack *from = &profile->stacks[stack];
-    int err = 0;
-    for (size_t i = 0; i < from->depth && !err; i++)
-        err = push(chained, profile->stack_locations[from->first_location + i]);
-    return err;
+    const struct profile_stack *from = &chain->profile->stacks[stack];
+    for (size_t i = 0; i < from->depth; i++)
+        push(chain, chain->profile->stack_locations[from->first_location + i]);
 }
 
-static int push_note(struct fgprof_profile *profile, struct chained *chained, const char *text)
+static void push_note(struct chain *chain, const char *text)
 {
-    uint32_t note;
-    int err = profile_add_note(profile, text, &note);
-    return err ? err : push(chained, note);
+    uint32_t note = 0;
+    if (!chain->error)
+        chain->error = profile_add_note(chain->profile, text, &note);
+    push(chain, note);
+}
+
+/* A note with a string of the profile in it. */
+static void push_named(struct chain *chain, const char *before, const char *name, const char *after)
+{
+    char *text;
+    if (asprintf(&text, "%s%s%s", before, name, after) < 0) {
+        chain->error = -ENOMEM;
+        return;
+    }
+    push_note(chain, text);
+    free(text);
+}
+
+static void push_thread(struct chain *chain, uint32_t name)
+{
+    const char *known = strings_get(&chain->profile->strings, name);
+    push_named(chain, "", *known ? known : "[unnamed]", "");
 }
 
 /* The owner's stack. A process with several threads has no single place. */
-static int push_place(struct fgprof_profile *profile, struct chained *chained,
-                      const struct profile_wait *wait)
+static void push_place(struct chain *chain, const struct profile_wait *wait)
 {
     if (wait->owner_stack != PROFILE_NO_STACK)
-        return push_stack(profile, chained, wait->owner_stack);
-    return push_note(profile, chained,
-                     profile_wait_is_for_threads(profile, wait) ? "[not sampled then]"
-                                                                : "[place not known]");
-}
-
-/* "[holds mutex g_lock]", or "[end of thread x]": nobody holds that. */
-static int push_resource(struct fgprof_profile *profile, struct chained *chained,
-                         const struct profile_wait *wait)
-{
-    const char *resource = strings_get(&profile->strings, wait->resource);
-    char *text;
-    if (asprintf(&text, is_lock(profile, wait) ? "[holds %s]" : "[%s]", resource) < 0)
-        return -ENOMEM;
-    int err = push_note(profile, chained, text);
-    free(text);
-    return err;
-}
-
-static int push_thread(struct fgprof_profile *profile, struct chained *chained, uint32_t name)
-{
-    const char *known = strings_get(&profile->strings, name);
-    char *text = strdup(*known ? known : "[unnamed]"); /* as the note's string may move it */
-    int err = text ? push_note(profile, chained, text) : -ENOMEM;
-    free(text);
-    return err;
+        push_stack(chain, wait->owner_stack);
+    else
+        push_note(chain, profile_wait_is_for_threads(chain->profile, wait) ? "[not sampled then]"
+                                                                           : "[place not known]");
 }
 
 static void give_to_owner(const struct profile_wait *wait, struct profile_sample *sample)
@@ -117,19 +114,14 @@ static void give_to_owner(const struct profile_wait *wait, struct profile_sample
     sample->tid = wait->owner_tid;
 }
 
-static int push_waker(struct fgprof_profile *profile, struct chained *chained,
-                      const struct profile_wait *wait)
+static void push_waker(struct chain *chain, const struct profile_wait *wait)
 {
-    const char *resource = strings_get(&profile->strings, wait->resource);
-    char *text;
-    if (asprintf(&text, *resource ? "[ends wait for %s]" : "[ends wait]%s", resource) < 0)
-        return -ENOMEM;
-    int err = push_note(profile, chained, text);
-    free(text);
-    if (err)
-        return err;
-    return wait->waker_stack_plus_1 ? push_stack(profile, chained, wait->waker_stack_plus_1 - 1)
-                                    : push_note(profile, chained, "[place not known]");
+    const char *resource = strings_get(&chain->profile->strings, wait->resource);
+    push_named(chain, *resource ? "[ends wait for " : "[ends wait", resource, "]");
+    if (wait->waker_stack_plus_1)
+        push_stack(chain, wait->waker_stack_plus_1 - 1);
+    else
+        push_note(chain, "[place not known]");
 }
 
 static void give_to_waker(const struct profile_wait *wait, struct profile_sample *sample)
@@ -140,71 +132,66 @@ static void give_to_waker(const struct profile_wait *wait, struct profile_sample
 }
 
 /* Puts the waiter's stack on its owner's, the owner's on the next owner's, and so on. */
-static int blame(struct fgprof_profile *profile, struct chained *chained,
-                 struct profile_sample *sample)
+static void blame(struct chain *chain, struct profile_sample *sample)
 {
     uint32_t wait_plus_1 = sample->wait_plus_1, name = sample->thread_name;
-    chained->count = 0;
-    int err = push_stack(profile, chained, sample->stack);
-    for (unsigned i = 0; wait_plus_1 && i < CHAIN_MAX && !err; i++) {
-        const struct profile_wait wait = profile->waits[wait_plus_1 - 1];
+    push_stack(chain, sample->stack);
+    for (unsigned i = 0; wait_plus_1 && i < CHAIN_MAX && !chain->error; i++) {
+        const struct profile_wait wait = chain->profile->waits[wait_plus_1 - 1];
         if (has_thread_waker(&wait)) {
-            err = push_thread(profile, chained, name);
-            if (!err)
-                err = push_waker(profile, chained, &wait);
+            push_thread(chain, name);
+            push_waker(chain, &wait);
             give_to_waker(&wait, sample);
             break;
         }
         if (!has_owner(&wait))
             break;
-        err = push_thread(profile, chained, name);
-        if (!err)
-            err = push_resource(profile, chained, &wait);
-        if (!err)
-            err = push_place(profile, chained, &wait);
+        push_thread(chain, name);
+        /* "[end of thread x]": nobody holds that. */
+        push_named(chain, is_lock(chain->profile, &wait) ? "[holds " : "[",
+                   strings_get(&chain->profile->strings, wait.resource), "]");
+        push_place(chain, &wait);
         give_to_owner(&wait, sample);
         name = wait.owner_name;
         wait_plus_1 = wait.owner_wait_plus_1;
     }
-    return err ? err
-               : profile_add_stack(profile, chained->locations, chained->count, &sample->stack);
 }
 
-/* Moves the sample to the stack of the thread that holds the lock. */
-static int accuse(struct fgprof_profile *profile, struct chained *chained,
-                  struct profile_sample *sample)
+/* Moves the sample to the stack of the thread that holds the lock, or puts that below its own. */
+static void move(struct chain *chain, enum fgprof_kind kind, struct profile_sample *sample)
 {
-    const struct profile_wait wait = profile->waits[sample->wait_plus_1 - 1];
-    chained->count = 0;
-    int err = push_place(profile, chained, &wait);
-    give_to_owner(&wait, sample);
-    return err ? err
-               : profile_add_stack(profile, chained->locations, chained->count, &sample->stack);
+    chain->count = 0;
+    if (kind == FGPROF_KIND_BLAME) {
+        blame(chain, sample);
+    } else {
+        const struct profile_wait *wait = &chain->profile->waits[sample->wait_plus_1 - 1];
+        push_place(chain, wait);
+        give_to_owner(wait, sample);
+    }
+    if (!chain->error)
+        chain->error =
+            profile_add_stack(chain->profile, chain->locations, chain->count, &sample->stack);
 }
 
-/* Converts a sample of wall-clock time to the other kind. *ret_belongs: the other kind includes
- * it. */
-static int convert(struct fgprof_profile *profile, enum fgprof_kind kind, struct chained *chained,
-                   struct profile_sample *sample, bool *ret_belongs)
+/* Converts a sample of wall-clock time to the other kind. Returns whether that includes it. */
+static bool convert(struct chain *chain, enum fgprof_kind kind, struct profile_sample *sample)
 {
+    const struct fgprof_profile *profile = chain->profile;
     const struct profile_wait *wait = sample_wait(profile, sample);
     const struct profile_wait *ended = sample_waker(profile, sample);
     bool is_owned = wait && has_owner(wait);
-    int err = 0;
-    *ret_belongs = kind == FGPROF_KIND_CPU     ? sample_is_on_cpu(sample)
+    bool belongs = kind == FGPROF_KIND_CPU     ? sample_is_on_cpu(sample)
                    : kind == FGPROF_KIND_BLOCK ? wait && profile_wait_is_for_threads(profile, wait)
                    : kind == FGPROF_KIND_MUTEX ? is_owned && is_lock(profile, wait)
                                                : is_owned || (ended && has_thread_waker(ended));
-    if (*ret_belongs && kind == FGPROF_KIND_MUTEX)
-        err = accuse(profile, chained, sample);
-    else if (*ret_belongs && kind == FGPROF_KIND_BLAME)
-        err = blame(profile, chained, sample);
+    bool is_moved = kind == FGPROF_KIND_MUTEX || kind == FGPROF_KIND_BLAME;
+    if (belongs && is_moved)
+        move(chain, kind, sample);
     if (kind != FGPROF_KIND_CPU)
         sample->elapsed_ns = 0; /* the time of waits is that of threads */
-    /* The owner is in the stack now. */
-    if (kind == FGPROF_KIND_MUTEX || kind == FGPROF_KIND_BLAME)
+    if (is_moved)               /* the owner is in the stack now */
         sample->wait_plus_1 = sample->syscall_name = sample->wait_channel = 0;
-    return err;
+    return belongs;
 }
 
 const char *profile_contentions_note(const struct fgprof_profile *profile)
@@ -223,20 +210,17 @@ int profile_make_kind(struct fgprof_profile *profile, enum fgprof_kind kind)
 {
     /* Only its samples are used. */
     struct fgprof_profile made = {0};
-    struct chained chained = {0};
-    int err = 0;
-    for (size_t i = 0; i < profile->sample_count && !err; i++) {
+    struct chain chain = {.profile = profile};
+    for (size_t i = 0; i < profile->sample_count && !chain.error; i++) {
         struct profile_sample sample = profile->samples[i];
-        bool belongs;
-        err = convert(profile, kind, &chained, &sample, &belongs);
-        if (!err && belongs)
-            err = profile_add_sample(&made, &sample, NULL);
+        if (convert(&chain, kind, &sample) && !chain.error)
+            chain.error = profile_add_sample(&made, &sample, NULL);
     }
-    free(chained.locations);
-    if (err) {
+    free(chain.locations);
+    if (chain.error) {
         free(made.samples);
         index_free(&made.sample_index);
-        return err;
+        return chain.error;
     }
     profile_replace_samples(profile, &made);
     profile->kind = kind;
