@@ -286,12 +286,6 @@ static void write_functions(const struct firefox *firefox, struct json *json)
     json_end(json, '}');
 }
 
-static const char *file_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 static void write_libraries(const struct fgprof_profile *profile, struct json *json)
 {
     json_begin(json, "libs", '[');
@@ -301,9 +295,9 @@ static void write_libraries(const struct fgprof_profile *profile, struct json *j
         json_break_line(json);
         json_begin(json, NULL, '{');
         json_string(json, "arch", "");
-        json_string(json, "name", file_name(path));
+        json_string(json, "name", basename(path));
         json_string(json, "path", path);
-        json_string(json, "debugName", file_name(path));
+        json_string(json, "debugName", basename(path));
         json_string(json, "debugPath", path);
         json_string(json, "breakpadId", "");
         json_string(json, "codeId", strings_get(&profile->strings, mapping->build_id));
@@ -323,7 +317,7 @@ static void write_resources(struct firefox *firefox, struct json *json)
     WRITE_COLUMN(
         json, "name", count,
         write_string_number(firefox, json,
-                            file_name(strings_get(&profile->strings, profile->mappings[i].path))));
+                            basename(strings_get(&profile->strings, profile->mappings[i].path))));
     write_constant(json, "host", count, "null");
     write_constant(json, "type", count, "1"); /* a library */
     json_end(json, '}');
