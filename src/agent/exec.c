@@ -12,7 +12,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define EXPORT __attribute__((visibility("default")))
 #define VARIABLE "LD_PRELOAD="
 /* What is executed with more has no agent: arrays are on the stack here, as nothing may be
  * allocated in a child of vfork. */

@@ -8,6 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* For the few functions that the program may call. All others are hidden. */
+#define EXPORT __attribute__((visibility("default")))
+
 struct hook {
     const char *name;
     void *function;

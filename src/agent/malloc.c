@@ -3,7 +3,6 @@
  * While nothing is asked for, that costs a few loads. operator new and delete of C++ come here
  * through malloc and free, and so do libc's own calls. */
 #include "agent/hook.h"
-#include "agent/export.h"
 #include "agent/next.h"
 #include "agent/objects.h"
 

@@ -8,7 +8,6 @@
 #include "agent/patch.h"
 #include "agent/provider.h"
 #include "agent/segment.h"
-#include "agent/settings.h"
 #include "agent/symbols.h"
 #include "agent/this_thread.h"
 
@@ -25,6 +24,130 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* ---- What the environment says ---- */
+
+/* Where the main thread began, in glibc: the program's arguments and its environment. */
+extern void *__libc_stack_end __attribute__((weak));
+
+/* The environment; before libc has set `environ`, that which the kernel made. */
+static char **environment(void)
+{
+    static char *none[] = {NULL};
+    if (environ)
+        return environ;
+    if (!&__libc_stack_end || !__libc_stack_end)
+        return none;
+    char **arguments = (char **)__libc_stack_end;
+    long count;
+    memcpy(&count, arguments++, sizeof count);
+    return arguments[count] ? none : &arguments[count + 1];
+}
+
+/* The value of a variable; NULL: it is not set. */
+static char *value_of(const char *name)
+{
+    size_t length = strlen(name);
+    for (char **at = environment(); *at; at++) {
+        if (strncmp(*at, name, length) == 0 && (*at)[length] == '=')
+            return *at + length + 1;
+    }
+    return NULL;
+}
+
+/* The number that it has; 0 if it has none. */
+static uint64_t number_of(const char *name)
+{
+    const char *value = value_of(name);
+    uint64_t number = 0;
+    for (; value && *value >= '0' && *value <= '9'; value++)
+        number = number * 10 + (uint64_t)(*value - '0');
+    return value && !*value ? number : 0;
+}
+
+static bool has_children(void)
+{
+    const char *children = value_of("FGPROF_AGENT_CHILDREN");
+    return children && strcmp(children, "1") == 0;
+}
+
+/* FGPROF_AGENT_WANTED is a sum of AGENT_WANTS_*, and FGPROF_AGENT_HEAP_RATE asks for the heap at
+ * this rate: without a reader, from the program's first allocation on. */
+static void read_settings(struct segment_start *start)
+{
+    start->wanted = (uint32_t)number_of("FGPROF_AGENT_WANTED");
+    start->rate = number_of("FGPROF_AGENT_HEAP_RATE");
+    start->has_children = has_children();
+    if (start->rate)
+        start->wanted |= AGENT_WANTS_HEAP;
+    else
+        start->rate = AGENT_RATE_DEFAULT;
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* The length of the entry that `at` begins with: entries end at spaces and colons (ld.so(8)). */
+static size_t entry_length(const char *at)
+{
+    return strcspn(at, " :");
+}
+
+/* Files are told apart by their base names: the linker may have found them elsewhere. */
+static bool is_entry_of(const char *entry, size_t length, const char *path)
+{
+    const char *name = base_name(path);
+    size_t name_length = strlen(name);
+    return length >= name_length && strncmp(entry + length - name_length, name, name_length) == 0 &&
+           (length == name_length || entry[length - name_length - 1] == '/');
+}
+
+/* The entry of that file in `value`; NULL: there is none. */
+static char *find_entry(char *value, const char *path)
+{
+    while (value && *value) {
+        size_t length = entry_length(value);
+        if (length && is_entry_of(value, length, path))
+            return value;
+        value += length + (value[length] != '\0');
+    }
+    return NULL;
+}
+
+static void remove_variable(const char *value)
+{
+    for (char **at = environment(); *at; at++) {
+        if (*at + strlen("LD_PRELOAD=") != value)
+            continue;
+        for (; *at; at++)
+            at[0] = at[1];
+        return;
+    }
+}
+
+/* Takes this file out of LD_PRELOAD unless FGPROF_AGENT_CHILDREN is 1, so that programs which this
+ * one starts are without the agent. Other entries stay. Returns whether it did. */
+static bool leave_children_alone(const char *path)
+{
+    char *value = value_of("LD_PRELOAD"), *entry = find_entry(value, path);
+    if (!entry || has_children())
+        return false;
+    /* In place, since the program may use the environment that main is given. */
+    size_t length = entry_length(entry);
+    if (entry[length])
+        length++;
+    else if (entry != value)
+        entry--, length++;
+    memmove(entry, entry + length, strlen(entry + length) + 1);
+    if (!*value)
+        remove_variable(value);
+    return true;
+}
+
+/* ---- The first call ---- */
+
 static atomic_bool has_begun;
 
 static bool find_code(const struct module *module, void *context)
@@ -37,7 +160,6 @@ static bool find_code(const struct module *module, void *context)
     return true;
 }
 
-/* The first call. */
 static void begin(void)
 {
     struct segment_start start = {0};
@@ -48,7 +170,7 @@ static void begin(void)
     this_thread.is_inside = 1;
     next_find(RTLD_NEXT, &next);
     if (!getauxval(AT_SECURE) && modules_visit(find_code, &start)) {
-        settings_read(&start);
+        read_settings(&start);
         segment_open(&start);
     }
     this_thread.is_inside = was_inside;
@@ -228,10 +350,9 @@ static bool is_needed_by(const struct module *module, void *context)
 
 static enum agent_way find_way(const char *path, bool comes_first)
 {
-    const char *slash = strrchr(path, '/');
-    if (settings_preload_has(path))
+    if (find_entry(value_of("LD_PRELOAD"), path))
         return AGENT_PRELOADED;
-    if (modules_visit(is_needed_by, (void *)(uintptr_t)(slash ? slash + 1 : path)))
+    if (modules_visit(is_needed_by, (void *)(uintptr_t)base_name(path)))
         return AGENT_LINKED;
     return comes_first ? AGENT_PRELOADED : AGENT_LOADED; /* the former by /etc/ld.so.preload */
 }
@@ -249,7 +370,7 @@ static void meet_libraries(void)
                     : provider_before_agent(&provider))
         meet_provider(&provider, comes_first);
     segment_describe(find_way(agent.dli_fname, comes_first), provider.name);
-    if (settings_leave_children_alone(agent.dli_fname))
+    if (leave_children_alone(agent.dli_fname))
         exec_go_along(agent.dli_fname);
 }
 

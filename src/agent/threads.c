@@ -1,7 +1,6 @@
 /* The functions that make threads, in place of libc's: for AGENT_WANTS_THREADS. */
 #include "agent/hook.h"
 #include "agent/capture.h"
-#include "agent/export.h"
 #include "agent/next.h"
 #include "agent/process.h"
 #include "agent/ring.h"

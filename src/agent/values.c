@@ -1,7 +1,16 @@
-#include "agent/values.h"
+/* The functions of fgprof_profiles.h: the values of custom profiles, and their stacks, in memory
+ * that fgprof-c reads: values_format.h. Where each value is kept is known here alone, in memory
+ * that no allocator provides. Any thread may call these functions; a signal handler may not.
+ *
+ * A child of fork has neither of the two memories, and finds locks as new: it has the profiles by
+ * their names, without values, and makes memory of its own when it adds one. */
+#include "agent/capture.h"
+#include "agent/helper.h"
 #include "agent/pages.h"
 #include "agent/this_thread.h"
+#include "agent/values_format.h"
 #include "base/random.h"
+#include "fgprof_profiles.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -18,6 +27,11 @@
 #define SHARD_BITS 6
 #define SHARDS (1u << SHARD_BITS)
 #define ENTRIES_FIRST 256u /* a page */
+
+struct fgprof_custom_profile {
+    uint32_t number; /* in values_header.profiles */
+    char name[VALUES_NAME_BYTES];
+};
 
 /* Where a value is: the slot's offset in units of VALUES_SLOT_ALIGNMENT; 0: it has none. */
 struct entry {
@@ -156,21 +170,25 @@ static int ensure_header(struct store *store)
     return err;
 }
 
-struct fgprof_custom_profile *values_profile(uint32_t number)
+static bool is_built_in(const char *name)
 {
-    return number < atomic_load_explicit(&profile_count, memory_order_acquire) ? &profiles[number]
-                                                                               : NULL;
+    static const char *const names[] = {
+        "fgprof", "wall",   "cpu",          "profile",   "block", "mutex",  "blame",   "heap",
+        "allocs", "growth", "threadcreate", "goroutine", "trace", "symbol", "cmdline",
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strcmp(names[i], name) == 0)
+            return true;
+    }
+    return false;
 }
 
 /* With the lock. */
 static int append_profile(struct store *store, const char *name)
 {
-    struct fgprof_custom_profile *profile;
-    uint32_t count = 0;
-    for (; (profile = values_profile(count)); count++) {
-        if (strcmp(profile->name, name) == 0)
-            return -EEXIST;
-    }
+    uint32_t count = atomic_load(&profile_count);
+    if (fgprof_custom_lookup(name))
+        return -EEXIST;
     if (count == VALUES_PROFILES_MAX)
         return -ENOSPC;
     int err = header_of(store) ? 0 : make_header(store);
@@ -183,8 +201,12 @@ static int append_profile(struct store *store, const char *name)
     return 0;
 }
 
-int values_new_profile(const char *name, struct fgprof_custom_profile **ret_profile)
+int fgprof_custom_new(const char *name, fgprof_custom_profile **ret_profile)
 {
+    if (!values_name_is_valid(name))
+        return -EINVAL;
+    if (is_built_in(name))
+        return -EPERM;
     struct store *store = get_store();
     if (!store)
         return -ENOMEM;
@@ -193,6 +215,53 @@ int values_new_profile(const char *name, struct fgprof_custom_profile **ret_prof
     if (!err)
         *ret_profile = &profiles[atomic_load(&profile_count) - 1];
     pthread_mutex_unlock(&store->lock);
+    return err;
+}
+
+fgprof_custom_profile *fgprof_custom_lookup(const char *name)
+{
+    uint32_t count = atomic_load_explicit(&profile_count, memory_order_acquire);
+    for (uint32_t i = 0; i < count; i++) {
+        if (strcmp(profiles[i].name, name) == 0)
+            return &profiles[i];
+    }
+    return NULL;
+}
+
+/* The profile with the least name that is greater than `name`; NULL: there is none. */
+static fgprof_custom_profile *find_next(const char *name)
+{
+    fgprof_custom_profile *next = NULL;
+    uint32_t count = atomic_load_explicit(&profile_count, memory_order_acquire);
+    for (uint32_t i = 0; i < count; i++) {
+        if (strcmp(profiles[i].name, name) > 0 &&
+            (!next || strcmp(profiles[i].name, next->name) < 0))
+            next = &profiles[i];
+    }
+    return next;
+}
+
+void fgprof_custom_each(fgprof_custom_fn *function, void *context)
+{
+    fgprof_custom_profile *profile = find_next("");
+    for (; profile; profile = find_next(profile->name))
+        function(profile, context);
+}
+
+const char *fgprof_custom_name(const fgprof_custom_profile *profile)
+{
+    return profile->name;
+}
+
+int fgprof_custom_write(fgprof_custom_profile *profile, int fd, int debug)
+{
+    const char *const words[] = {HELPER_WRITES, profile->name, debug ? "text" : "pprof"};
+    struct helper helper;
+    if (debug != 0 && debug != 1)
+        return -EINVAL;
+    int err = helper_begin(fd, words, &helper);
+    if (!err)
+        helper_dismiss(&helper);
     return err;
 }
 
@@ -443,8 +512,10 @@ static int add(struct store *store, struct shard *shard, uint32_t profile, uint6
     return 0;
 }
 
-int values_add(const struct fgprof_custom_profile *profile, uint64_t value, uint32_t skip,
-               const struct capture *capture)
+/* Apart from the next function: all of that one's frame is in the stack that is copied. */
+static __attribute__((noinline)) int add_value(const struct fgprof_custom_profile *profile,
+                                               uint64_t value, uint32_t skip,
+                                               const struct capture *capture)
 {
     struct store *store = get_store();
     if (!store)
@@ -459,16 +530,23 @@ int values_add(const struct fgprof_custom_profile *profile, uint64_t value, uint
     return err;
 }
 
-void values_remove(const struct fgprof_custom_profile *profile, uint64_t value)
+int fgprof_custom_add(fgprof_custom_profile *profile, const void *value, unsigned skip)
+{
+    struct capture capture;
+    capture_begin(&capture);
+    return add_value(profile, (uintptr_t)value, skip, &capture);
+}
+
+void fgprof_custom_remove(fgprof_custom_profile *profile, const void *value)
 {
     struct store *store = get_store();
     struct values_header *header = header_of(store);
     if (!header)
         return;
     struct values_profile *counted = &header->profiles[profile->number];
-    struct shard *shard = shard_of(store, profile->number, value);
+    struct shard *shard = shard_of(store, profile->number, (uintptr_t)value);
     pthread_mutex_lock(&shard->lock);
-    struct entry *entry = find(shard, profile->number, value);
+    struct entry *entry = find(shard, profile->number, (uintptr_t)value);
     if (entry && entry->profile_plus_1) {
         if (entry->slot)
             free_slot(store, (uint64_t)entry->slot * VALUES_SLOT_ALIGNMENT);
@@ -480,7 +558,7 @@ void values_remove(const struct fgprof_custom_profile *profile, uint64_t value)
     pthread_mutex_unlock(&shard->lock);
 }
 
-uint64_t values_count(const struct fgprof_custom_profile *profile)
+size_t fgprof_custom_count(const fgprof_custom_profile *profile)
 {
     struct values_header *header = header_of(atomic_load(&the_store));
     return header ? atomic_load(&header->profiles[profile->number].count) : 0;
