@@ -1,4 +1,4 @@
-#include "cli/convert.h"
+/* Writing recordings in another format: `convert`, `report` and `diff`. */
 #include "cli/commands.h"
 #include "cli/critical.h"
 #include "cli/options/formats.h"
@@ -69,7 +69,10 @@ static bool set_up(const struct cli_options *options, const char *path, fgprof_p
     return !err || say("%s can't be read: %s", path, strerror(-err));
 }
 
-fgprof_profile *convert_read(const struct cli_options *options, const char *path, int fd)
+/* Reads the recording `path`, which is open as `fd` (or a negative errno says why not), and sets it
+ * to be written as the options say. If it can't be read, prints the reason on stderr and returns
+ * NULL. */
+static fgprof_profile *read_profile(const struct cli_options *options, const char *path, int fd)
 {
     fgprof_profile *profile;
     unsigned version;
@@ -90,6 +93,8 @@ fgprof_profile *convert_read(const struct cli_options *options, const char *path
     return profile;
 }
 
+/* ---- Writing ---- */
+
 static void complain_of_write(const struct cli_options *options, int err)
 {
     if (err == -ENODATA && options->shows_elapsed)
@@ -105,7 +110,9 @@ static void complain_of_write(const struct cli_options *options, int err)
         say("%s can't be written: %s", output_file_name(options->output), strerror(-err));
 }
 
-int convert_written(const struct cli_options *options, int err)
+/* Takes what writing it has returned: 0 or a negative errno, which is printed on stderr. Returns
+ * the command's exit status. */
+static int status_of(const struct cli_options *options, int err)
 {
     if (err)
         complain_of_write(options, err);
@@ -115,10 +122,9 @@ int convert_written(const struct cli_options *options, int err)
 static int convert(const struct cli_options *options, const int *inputs)
 {
     int status = EXIT_NOT_WRITTEN;
-    fgprof_profile *profile = convert_read(options, options->inputs[0], inputs[0]);
+    fgprof_profile *profile = read_profile(options, options->inputs[0], inputs[0]);
     if (profile)
-        status =
-            convert_written(options, fgprof_profile_write(profile, options->format, STDOUT_FILENO));
+        status = status_of(options, fgprof_profile_write(profile, options->format, STDOUT_FILENO));
     fgprof_profile_free(profile);
     return status;
 }
@@ -126,4 +132,63 @@ static int convert(const struct cli_options *options, const int *inputs)
 int command_convert(const struct cli_options *options)
 {
     return sandboxed_run(options, 1, convert);
+}
+
+/* ---- diff ---- */
+
+#define ALIKE 0.02 /* of durations */
+
+struct two_profiles {
+    fgprof_profile *before, *after;
+};
+
+/* Whether there can be a difference of the two. If not, prints the reason. */
+static bool fit(const struct cli_options *options, const struct two_profiles *profiles)
+{
+    const char *const *names = (const char *const *)options->inputs;
+    bool has_objects = is_of_objects(profiles->before);
+    if (has_objects != is_of_objects(profiles->after))
+        return say("%s and %s can't be compared: one is a profile of objects, the other of time",
+                   names[0], names[1]);
+    /* Both kinds of heap profiles have the same values. */
+    if (has_objects)
+        fgprof_profile_set_kind(profiles->after, fgprof_profile_kind(profiles->before));
+    return true;
+}
+
+/* Times of recordings that took differently long can't be compared as they are. Says so. */
+static bool is_normalized(const struct cli_options *options, const struct two_profiles *profiles)
+{
+    struct fgprof_summary before, after;
+    if (options->is_normalized || options->is_not_normalized || is_of_objects(profiles->before))
+        return options->is_normalized;
+    fgprof_profile_summary(profiles->before, &before, sizeof before);
+    fgprof_profile_summary(profiles->after, &after, sizeof after);
+    double ratio = after.elapsed_ns ? (double)before.elapsed_ns / (double)after.elapsed_ns : 1;
+    if (ratio > 1 - ALIKE && ratio < 1 + ALIKE)
+        return false;
+    say("%.1f s are compared with %.1f s: normalized, with as many samples before as after "
+        "(--no-normalize: as they are)",
+        (double)before.elapsed_ns / 1e9, (double)after.elapsed_ns / 1e9);
+    return true;
+}
+
+static int compare(const struct cli_options *options, const int *inputs)
+{
+    int status = EXIT_NOT_WRITTEN;
+    struct two_profiles profiles = {read_profile(options, options->inputs[0], inputs[0]), NULL};
+    if (profiles.before)
+        profiles.after = read_profile(options, options->inputs[1], inputs[1]);
+    if (profiles.after && fit(options, &profiles))
+        status = status_of(options, fgprof_profile_write_difference(
+                                        profiles.before, profiles.after, options->format,
+                                        is_normalized(options, &profiles), STDOUT_FILENO));
+    fgprof_profile_free(profiles.before);
+    fgprof_profile_free(profiles.after);
+    return status;
+}
+
+int command_diff(const struct cli_options *options)
+{
+    return sandboxed_run(options, 2, compare);
 }

@@ -1,4 +1,3 @@
-#include "cli/serve/custom.h"
 #include "cli/serve/request.h"
 
 #include <ctype.h>

@@ -1,5 +1,4 @@
 /* Pages for people: what is sampled, with links to what can be had of it. */
-#include "cli/serve/custom.h"
 #include "cli/serve/request.h"
 
 #include <inttypes.h>

@@ -46,6 +46,22 @@ void request_give_back(const struct request *request);
 bool request_number(const struct request *request, struct answer *answer, const char *name,
                     uint64_t least, uint64_t most, uint64_t by_default, uint64_t *ret_number);
 
+/* The custom profiles of the processes (fgprof_profiles.h). */
+struct custom {
+    char *name;
+    uint64_t values; /* of all processes */
+};
+
+struct customs {
+    struct custom *items; /* sorted by name */
+    size_t count;
+};
+
+/* Lists them. Processes that have none, or can't be read, are left out. The caller frees what is
+ * listed. Returns 0 or -ENOMEM. */
+int customs_list(const struct selected_pids *targets, struct customs *ret_customs);
+void customs_free(struct customs *customs);
+
 /* The parts of the server, a file each. Their paths are in request.c. */
 void answer_fgprof(const struct request *request, struct answer *answer);
 void answer_pprof(const struct request *request, struct answer *answer);

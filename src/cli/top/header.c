@@ -1,6 +1,5 @@
 /* The lines above the table: the process, its threads and their states, the cost of sampling. */
 #include "cli/top/screen.h"
-#include "cli/top/states.h"
 
 #include <curses.h>
 #include <inttypes.h>

@@ -1,6 +1,5 @@
 /* The tables: functions, threads, waits. */
 #include "cli/top/screen.h"
-#include "cli/top/states.h"
 
 #include <curses.h>
 #include <stdbool.h>

@@ -3,7 +3,6 @@
 #include "cli/run_recorder.h"
 #include "cli/select_pids.h"
 #include "cli/top/view.h"
-#include "cli/top/states.h"
 #include "cli/options/formats.h"
 #include "cli/output_file.h"
 #include "base/utf8.h"
