@@ -7,7 +7,6 @@
 #include "profile/kind.h"
 #include "profile/view.h"
 #include "profile/objects.h"
-#include "profile/spans.h"
 #include "profile/subtract.h"
 
 #include <errno.h>

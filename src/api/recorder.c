@@ -1,5 +1,5 @@
 /* The functions of fgprof.h for recorders: they choose processes and sample them. */
-#include "recorder/profile.h"
+#include "recorder/recorder.h"
 #include "proc/kernel_stack.h"
 #include "sampler/processes.h"
 

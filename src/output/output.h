@@ -42,4 +42,14 @@ int output_write(const struct fgprof_profile *profile, enum fgprof_format format
 int output_write_difference(const struct fgprof_profile *before, const struct fgprof_profile *after,
                             enum fgprof_format format, bool is_normalized, int fd);
 
+/* Parts of Go's legacy profile text. */
+
+/* Appends the addresses of the stack, " 0x1 0x2", as many as fit into a line that pprof reads. */
+void text_append_addresses(struct buffer *buffer, const struct fgprof_profile *profile,
+                           const struct profile_stack *stack);
+
+/* Writes a row "#\tADDRESS\tFUNCTION+OFFSET\tFILE:LINE" for each frame, in columns. */
+void text_put_stack(struct sink *sink, const struct fgprof_profile *profile,
+                    const struct profile_stack *stack);
+
 #endif

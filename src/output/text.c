@@ -1,6 +1,5 @@
 /* Go's legacy profile text, as printCountProfile of its runtime/pprof/pprof.go writes it for
  * debug=1 and pprof's parseGoCount (profile/legacy_profile.go) reads it. */
-#include "output/text.h"
 #include "profile/frame.h"
 #include "output/output.h"
 #include "output/state.h"

@@ -413,4 +413,9 @@ uint32_t *profile_timelines_idle_last(const struct fgprof_profile *profile);
  * samples_unnamed. */
 void profile_finish(struct fgprof_profile *profile);
 
+/* Finds in timelines how long threads did the same thing without interruption. As
+ * fgprof_profile_spans. The caller frees the rows; their strings are the profile's. */
+int profile_spans(const struct fgprof_profile *profile, const struct fgprof_span_query *query,
+                  struct fgprof_span **ret_rows, size_t *ret_count);
+
 #endif

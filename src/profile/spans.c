@@ -1,4 +1,4 @@
-#include "profile/spans.h"
+#include "profile/profile.h"
 #include "base/array.h"
 #include "profile/kind.h"
 #include "profile/place.h"

@@ -1,4 +1,4 @@
-#include "recorder/profile.h"
+#include "recorder/recorder.h"
 #include "base/clock.h"
 #include "profile/births.h"
 #include "proc/procfs.h"

@@ -3,7 +3,7 @@
  * debug=1 (printCountProfile of its runtime/pprof/pprof.go). */
 #include "output/dump/dump.h"
 #include "profile/frame.h"
-#include "output/text.h"
+#include "output/output.h"
 
 #include <errno.h>
 #include <inttypes.h>
