@@ -16,7 +16,7 @@ struct figures {
 
 struct checkpoint {
     uint64_t at_ns, ticks_planned;
-    uint32_t epoch;
+    uint32_t epoch; /* samples counted since have a later one (count/stack_table.h) */
     struct sampling_counts sampling;
     struct result_counts results;
     struct figures *samples; /* in the order of the stack table, by serial */
@@ -92,12 +92,6 @@ void checkpoint_free(struct checkpoint *checkpoint)
 uint64_t checkpoint_at_ns(const struct checkpoint *checkpoint)
 {
     return checkpoint->at_ns;
-}
-
-/* Samples counted since then have a later epoch (count/stack_table.h). */
-static uint32_t checkpoint_epoch(const struct checkpoint *checkpoint)
-{
-    return checkpoint->epoch;
 }
 
 static size_t checkpoint_bytes(const struct checkpoint *checkpoint)
@@ -322,7 +316,7 @@ bool checkpoints_need(struct checkpoints *checkpoints, bool is_crowded,
             first = held->checkpoint;
     }
     if (first)
-        needed.epoch = checkpoint_epoch(first);
+        needed.epoch = first->epoch;
     if (may_forget && checkpoint_at_ns(first) > checkpoints->forgotten_ns)
         checkpoints->forgotten_ns = checkpoint_at_ns(first);
     pthread_mutex_unlock(&checkpoints->lock);
@@ -350,8 +344,8 @@ uint32_t checkpoints_held_since(struct checkpoints *checkpoints, uint32_t epoch)
 {
     pthread_mutex_lock(&checkpoints->lock);
     for (const struct fgprof_moment *held = checkpoints->held; held; held = held->next) {
-        if (checkpoint_epoch(held->checkpoint) < epoch)
-            epoch = checkpoint_epoch(held->checkpoint);
+        if (held->checkpoint->epoch < epoch)
+            epoch = held->checkpoint->epoch;
     }
     pthread_mutex_unlock(&checkpoints->lock);
     return epoch;

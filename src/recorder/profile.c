@@ -197,6 +197,17 @@ static int set_origin(struct fgprof_profile *profile)
     return err;
 }
 
+/* Where names are looked up, under `recorder->naming`. */
+static struct name_sources name_sources(struct fgprof_recorder *recorder)
+{
+    return (struct name_sources){
+        .names = recorder->options.names,
+        .fetch = &recorder->options.fetch,
+        .reader = recorder->reader,
+        .cache = recorder->has_names ? &recorder->names : NULL,
+    };
+}
+
 /* Names the results and fills the summary, under `recorder->naming`. Returns 0 or -ENOMEM. */
 static int make_profile(struct fgprof_recorder *recorder, const struct recorded *recorded,
                         fgprof_profile **ret_profile)
@@ -217,12 +228,7 @@ static int make_profile(struct fgprof_recorder *recorder, const struct recorded 
         .parallelism = &recorded->results->parallelism,
         .until_ns = recorded->until_ns,
     };
-    const struct name_sources sources = {
-        .names = recorder->options.names,
-        .fetch = &recorder->options.fetch,
-        .reader = recorder->reader,
-        .cache = recorder->has_names ? &recorder->names : NULL,
-    };
+    const struct name_sources sources = name_sources(recorder);
     int err = name_profile(&counted, &sources, &profile);
     if (err)
         return err;
@@ -507,12 +513,7 @@ static int make_objects(struct fgprof_recorder *recorder, enum fgprof_kind kind,
         .are_threads = objects == OBJECT_THREAD,
         .are_allocations = objects == OBJECT_ALLOCATION,
     };
-    const struct name_sources sources = {
-        .names = recorder->options.names,
-        .fetch = &recorder->options.fetch,
-        .reader = recorder->reader,
-        .cache = recorder->has_names ? &recorder->names : NULL,
-    };
+    const struct name_sources sources = name_sources(recorder);
     struct fgprof_profile *profile;
     int err = name_objects(&counted, &chosen, &sources, &profile);
     if (err)
