@@ -194,28 +194,22 @@ static size_t values_of(const struct fgprof_profile *profile, const struct profi
     return count;
 }
 
-static void put_label(struct buffer *out, const struct fgprof_profile *profile, enum word key,
-                      unsigned field, uint64_t value)
+/* Puts a label. Its key and its unit are strings; 0: it has no unit. */
+static void put_label_of(struct buffer *out, uint64_t key, unsigned field, uint64_t value,
+                         uint64_t unit)
 {
-    if (!value)
-        return;
     size_t begin = protobuf_begin(out, SAMPLE_LABEL);
-    protobuf_number(out, LABEL_KEY, word(profile, key));
+    protobuf_number(out, LABEL_KEY, key);
     protobuf_number(out, field, value);
+    protobuf_number(out, LABEL_NUM_UNIT, unit);
     protobuf_end(out, begin);
 }
 
-/* As in Go's heap profile: pprof distinguishes objects by size. */
-static void put_object_bytes(struct buffer *out, const struct fgprof_profile *profile,
-                             uint64_t object_bytes)
+static void put_label(struct buffer *out, const struct fgprof_profile *profile, enum word key,
+                      unsigned field, uint64_t value)
 {
-    if (!object_bytes)
-        return;
-    size_t begin = protobuf_begin(out, SAMPLE_LABEL);
-    protobuf_number(out, LABEL_KEY, word(profile, WORD_BYTES));
-    protobuf_number(out, LABEL_NUM, object_bytes);
-    protobuf_number(out, LABEL_NUM_UNIT, word(profile, WORD_BYTES));
-    protobuf_end(out, begin);
+    if (value)
+        put_label_of(out, word(profile, key), field, value, 0);
 }
 
 /* The comments in their order. */
@@ -285,14 +279,6 @@ static uint64_t server_string(const struct fgprof_profile *profile, size_t numbe
 enum { SERVER_PROCESS, SERVER_PID, SERVER_PIDS };
 static const char *const server_words[SERVER_PIDS] = {"process_executable_name", "process_pid"};
 
-static void put_server_label(struct buffer *out, uint64_t key, uint64_t value)
-{
-    size_t begin = protobuf_begin(out, SAMPLE_LABEL);
-    protobuf_number(out, LABEL_KEY, key);
-    protobuf_number(out, LABEL_STR, value);
-    protobuf_end(out, begin);
-}
-
 static void put_process(struct buffer *out, const struct fgprof_profile *profile, uint32_t number)
 {
     const struct profile_process *process = &profile->processes[number];
@@ -301,17 +287,9 @@ static void put_process(struct buffer *out, const struct fgprof_profile *profile
         put_label(out, profile, WORD_PID, LABEL_NUM, process->pid);
         return;
     }
-    put_server_label(out, server_string(profile, SERVER_PROCESS), process->name);
-    put_server_label(out, server_string(profile, SERVER_PID),
-                     server_string(profile, SERVER_PIDS + number));
-}
-
-static void put_own_label(struct buffer *out, const struct profile_label *label)
-{
-    size_t begin = protobuf_begin(out, SAMPLE_LABEL);
-    protobuf_number(out, LABEL_KEY, label->key);
-    protobuf_number(out, LABEL_STR, label->value);
-    protobuf_end(out, begin);
+    put_label_of(out, server_string(profile, SERVER_PROCESS), LABEL_STR, process->name, 0);
+    put_label_of(out, server_string(profile, SERVER_PID), LABEL_STR,
+                 server_string(profile, SERVER_PIDS + number), 0);
 }
 
 static void put_sample(struct buffer *out, const struct fgprof_profile *profile,
@@ -338,16 +316,18 @@ static void put_sample(struct buffer *out, const struct fgprof_profile *profile,
     put_label(out, profile, sample->is_goroutine ? WORD_GOROUTINE : WORD_TID, LABEL_NUM,
               sample->tid);
     put_label(out, profile, WORD_GOROUTINE, LABEL_NUM, sample->goroutine);
-    if (profile_is_of_objects(profile) && !profile->times)
-        put_object_bytes(out, profile, sample->object_bytes);
-    else if (!sample_is_idle(sample) && !profile->times)
+    /* As in Go's heap profile: pprof distinguishes objects by size. */
+    if (profile_is_of_objects(profile) && !profile->times && sample->object_bytes)
+        put_label_of(out, word(profile, WORD_BYTES), LABEL_NUM, sample->object_bytes,
+                     word(profile, WORD_BYTES));
+    if (!profile_is_of_objects(profile) && !sample_is_idle(sample) && !profile->times)
         put_label(out, profile, WORD_STATE, LABEL_STR, word(profile, WORD_STATES) + sample->state);
     put_label(out, profile, sample->is_goroutine ? WORD_WAIT_REASON : WORD_SYSCALL, LABEL_STR,
               sample->syscall_name);
     put_label(out, profile, WORD_WAIT_CHANNEL, LABEL_STR, sample->wait_channel);
     const struct profile_label *label;
     for (uint32_t i = 0; (label = sample_label(profile, sample, i)); i++)
-        put_own_label(out, label);
+        put_label_of(out, label->key, LABEL_STR, label->value, 0);
     const struct profile_wait *wait = sample_wait(profile, sample);
     if (wait) {
         put_label(out, profile, WORD_WAIT, LABEL_STR, wait->kind);

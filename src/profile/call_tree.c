@@ -104,7 +104,7 @@ int labels_of_stack(struct labels *labels, const struct fgprof_profile *profile,
         is_in_library =
             place_is_in_library(profile, frame.location, PLACE_C_LIBRARY | PLACE_GO_RUNTIME);
         if (is_in_library && !was_in_library)
-            labelled->library_call = labelled->depth;
+            labelled->program_depth = labelled->depth + 1;
         err = label_of_frame(labels, profile, &frame, &label);
         if (!err)
             err = append(labelled, label);
@@ -118,7 +118,7 @@ int labels_of_stack(struct labels *labels, const struct fgprof_profile *profile,
     if (!err && !stack->depth)
         err = label_add(labels, "[unknown]", &label) ? -ENOMEM : append(labelled, label);
     if (!is_in_library)
-        labelled->library_call = labelled->depth;
+        labelled->program_depth = labelled->depth;
     return err;
 }
 

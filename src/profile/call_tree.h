@@ -20,9 +20,9 @@ struct labels {
 struct labelled_stack {
     uint32_t *labels;
     size_t depth, capacity;
-    /* The number of the frame in which the program calls the C library; `depth` if the leaf is not
-     * in it. */
-    size_t library_call;
+    /* How many there are down to the program's call of the C library; `depth` if the leaf is not in
+     * it. */
+    size_t program_depth;
 };
 
 /* Returns 0 or -ENOMEM; free it in either case. */

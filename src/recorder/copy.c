@@ -6,52 +6,47 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Appends the rows that have not been copied yet. There is room for them. */
-static void append_rows(void *rows, size_t *count, const void *from, size_t from_count,
-                        size_t row_bytes)
+/* Appends the rows that have not been copied yet. There is room for them. Returns 0. */
+static int append_rows(void *rows, size_t *count, const void *from, size_t from_count,
+                       size_t row_bytes)
 {
     size_t at = *count * row_bytes;
     if (from_count > *count)
         memcpy((char *)rows + at, (const char *)from + at, from_count * row_bytes - at);
     *count = from_count;
+    return 0;
 }
+
+/* Makes room for them, and appends them. The names are those of the fields of both. Evaluates to 0
+ * or -ENOMEM. */
+#define COPY_ROWS(to, from, rows, count, capacity)                                                 \
+    (array_reserve(&(to)->rows, &(to)->capacity, (from)->count)                                    \
+         ? -ENOMEM                                                                                 \
+         : append_rows((to)->rows, &(to)->count, (from)->rows, (from)->count, sizeof *(to)->rows))
 
 static int copy_stacks(struct stack_table *to, const struct stack_table *from)
 {
     to->sample_count = to->process_count = 0; /* these rows change, so all are copied again */
     to->epoch = from->epoch;
     to->processes_added = from->processes_added;
-    if (array_reserve(&to->processes, &to->process_capacity, from->process_count) ||
-        array_reserve(&to->addresses, &to->address_capacity, from->address_count) ||
-        array_reserve(&to->stacks, &to->stack_capacity, from->stack_count) ||
-        array_reserve(&to->samples, &to->sample_capacity, from->sample_count))
+    if (COPY_ROWS(to, from, processes, process_count, process_capacity) ||
+        COPY_ROWS(to, from, addresses, address_count, address_capacity) ||
+        COPY_ROWS(to, from, stacks, stack_count, stack_capacity) ||
+        COPY_ROWS(to, from, samples, sample_count, sample_capacity))
         return -ENOMEM;
-    append_rows(to->processes, &to->process_count, from->processes, from->process_count,
-                sizeof *to->processes);
-    append_rows(to->addresses, &to->address_count, from->addresses, from->address_count,
-                sizeof *to->addresses);
-    append_rows(to->stacks, &to->stack_count, from->stacks, from->stack_count, sizeof *to->stacks);
-    append_rows(to->samples, &to->sample_count, from->samples, from->sample_count,
-                sizeof *to->samples);
     return 0;
 }
 
 static int copy_waits(struct waits *to, const struct waits *from)
 {
-    if (array_reserve(&to->rows, &to->capacity, from->count))
-        return -ENOMEM;
-    append_rows(to->rows, &to->count, from->rows, from->count, sizeof *to->rows);
     to->limited = from->limited;
-    return 0;
+    return COPY_ROWS(to, from, rows, count, capacity);
 }
 
 static int copy_deadlocks(struct deadlocks *to, const struct deadlocks *from)
 {
-    if (array_reserve(&to->rows, &to->capacity, from->row_count))
-        return -ENOMEM;
-    append_rows(to->rows, &to->row_count, from->rows, from->row_count, sizeof *to->rows);
     to->count = from->count;
-    return 0;
+    return COPY_ROWS(to, from, rows, row_count, capacity);
 }
 
 static int copy_strings(struct strings *to, const struct strings *from)
@@ -68,21 +63,17 @@ static int copy_strings(struct strings *to, const struct strings *from)
 
 static int copy_label_sets(struct label_sets *to, const struct label_sets *from)
 {
-    if (array_reserve(&to->labels, &to->label_capacity, from->label_count) ||
-        array_reserve(&to->sets, &to->set_capacity, from->set_count))
+    if (COPY_ROWS(to, from, labels, label_count, label_capacity) ||
+        COPY_ROWS(to, from, sets, set_count, set_capacity))
         return -ENOMEM;
-    append_rows(to->labels, &to->label_count, from->labels, from->label_count, sizeof *to->labels);
-    append_rows(to->sets, &to->set_count, from->sets, from->set_count, sizeof *to->sets);
     return copy_strings(&to->strings, &from->strings);
 }
 
 /* Rows are only ever added, and keep their numbers. */
 static int copy_runtime_frames(struct runtime_frames *to, const struct runtime_frames *from)
 {
-    if (array_reserve(&to->items, &to->capacity, from->count))
-        return -ENOMEM;
-    append_rows(to->items, &to->count, from->items, from->count, sizeof *to->items);
-    return copy_strings(&to->strings, &from->strings);
+    int err = COPY_ROWS(to, from, items, count, capacity);
+    return err ? err : copy_strings(&to->strings, &from->strings);
 }
 
 /* Copies what profiles use: not the ticks and waits that are still open. */
@@ -104,12 +95,8 @@ static int copy_elapsed(struct results *to, const struct results *from)
 
 static int copy_idle(struct results *to, const struct results *from)
 {
-    if (array_reserve(&to->idle_tids, &to->idle_tid_capacity, from->idle_tid_count))
-        return -ENOMEM;
-    to->idle_tid_count = 0;
-    append_rows(to->idle_tids, &to->idle_tid_count, from->idle_tids, from->idle_tid_count,
-                sizeof *to->idle_tids);
-    return 0;
+    to->idle_tid_count = 0; /* these rows change */
+    return COPY_ROWS(to, from, idle_tids, idle_tid_count, idle_tid_capacity);
 }
 
 /* Forgets the copied rows, as their numbers have changed. */
@@ -135,26 +122,17 @@ int copy_update(struct copy *copy, const struct results *results,
     if (to->stacks.times_renumbered != results->stacks.times_renumbered)
         forget_rows(to);
     to->stacks.times_renumbered = results->stacks.times_renumbered;
-    int err = copy_stacks(&to->stacks, &results->stacks);
-    if (!err)
-        err = copy_waits(&to->waits, &results->waits);
-    if (!err)
-        err = copy_deadlocks(&to->deadlocks, &results->deadlocks);
-    if (!err)
-        err = objects_copy(&results->objects, &to->objects);
-    if (!err)
-        err = copy_label_sets(&to->label_sets, &results->label_sets);
-    if (!err)
-        err = copy_runtime_frames(&to->runtime_frames, &results->runtime_frames);
-    if (!err)
-        err = copy_elapsed(to, results);
-    if (!err)
-        err = copy_strings(&to->strings, &results->strings);
-    if (!err)
-        err = copy_idle(to, results);
-    if (!err && results->timeline.is_ring)
-        err = timeline_copy(&results->timeline, &to->timeline);
-    return err ? err : spaces_copy(&results->spaces, &to->spaces);
+    if (copy_stacks(&to->stacks, &results->stacks) || copy_waits(&to->waits, &results->waits) ||
+        copy_deadlocks(&to->deadlocks, &results->deadlocks) ||
+        objects_copy(&results->objects, &to->objects) ||
+        copy_label_sets(&to->label_sets, &results->label_sets) ||
+        copy_runtime_frames(&to->runtime_frames, &results->runtime_frames) ||
+        copy_elapsed(to, results) || copy_strings(&to->strings, &results->strings) ||
+        copy_idle(to, results) ||
+        (results->timeline.is_ring && timeline_copy(&results->timeline, &to->timeline)) ||
+        spaces_copy(&results->spaces, &to->spaces))
+        return -ENOMEM;
+    return 0;
 }
 
 void copy_free(struct copy *copy)

@@ -6,7 +6,6 @@
 #include "base/utf8.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #define CALL_COLUMNS 24
 #define COMMAND_COLUMNS 100
@@ -34,32 +33,18 @@ static const struct fgprof_profile *profile_of(const struct difference *differen
     return side ? difference->pair->after : difference->pair->before;
 }
 
-static int label_of_call(struct difference *difference, const struct fgprof_profile *profile,
-                         const struct profile_sample *sample, uint32_t *ret_label)
-{
-    struct buffer frame = {0};
-    state_append_frame(&frame, profile, sample);
-    int err = frame.error;
-    if (!err) {
-        frame.bytes[frame.length - 1] = '\0'; /* the frame is in brackets */
-        err = label_add(&difference->labels, frame.bytes + 1, ret_label);
-    }
-    buffer_free(&frame);
-    return err;
-}
-
 /* Finds the sample's place in the tree of both profiles. `own`: the labels of this one's. */
 static int find_node(struct difference *difference, struct labels *own,
                      const struct fgprof_profile *profile, const struct profile_sample *sample,
                      struct labelled_stack *labelled, uint32_t *ret_node)
 {
     int err = labels_of_stack(own, profile, &profile->stacks[sample->stack], labelled);
-    size_t depth =
-        labelled->library_call < labelled->depth ? labelled->library_call + 1 : labelled->depth;
-    for (size_t i = 0; i < depth && !err; i++)
+    for (size_t i = 0; i < labelled->program_depth && !err; i++)
         err = label_add(&difference->labels, label_text(own, labelled->labels[i]),
                         &labelled->labels[i]);
-    return err ? err : call_tree_add(&difference->tree, labelled->labels, depth, 0, ret_node);
+    return err ? err
+               : call_tree_add(&difference->tree, labelled->labels, labelled->program_depth, 0,
+                               ret_node);
 }
 
 static int add_sample(struct difference *difference, struct labels *own, int side,
@@ -71,7 +56,7 @@ static int add_sample(struct difference *difference, struct labels *own, int sid
     double seconds = (double)sample->time_ns / 1e9 * (side ? 1 : difference->scale);
     int err = find_node(difference, own, profile, sample, labelled, &change.node);
     if (!err)
-        err = label_of_call(difference, profile, sample, &change.call);
+        err = report_label_of_call(&difference->labels, profile, sample, &change.call);
     if (!err)
         err =
             INDEX_INTERN(&difference->index, offsetof(struct change, seconds), &change,

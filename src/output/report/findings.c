@@ -551,26 +551,12 @@ static int find_deadlocks(struct report *report)
 
 int report_find(struct report *report)
 {
-    int err = find_saturated(report);
-    if (!err)
-        err = find_locks(report);
-    if (!err)
-        err = find_paths(report, REPORT_RUNNING, RUNNING_MAX);
-    if (!err)
-        err = find_paths(report, REPORT_WAITING, WAITING_MAX);
-    if (!err)
-        err = find_cpu_shortage(report);
-    if (!err)
-        err = find_throttling(report);
-    if (!err)
-        err = find_early_end(report);
-    if (!err)
-        err = find_late_ticks(report);
-    if (!err)
-        err = find_cut_stacks(report);
-    if (!err)
-        err = find_unnamed_frames(report);
-    if (!err)
-        err = find_unreadable(report);
-    return err ? err : find_deadlocks(report);
+    if (find_saturated(report) || find_locks(report) ||
+        find_paths(report, REPORT_RUNNING, RUNNING_MAX) ||
+        find_paths(report, REPORT_WAITING, WAITING_MAX) || find_cpu_shortage(report) ||
+        find_throttling(report) || find_early_end(report) || find_late_ticks(report) ||
+        find_cut_stacks(report) || find_unnamed_frames(report) || find_unreadable(report) ||
+        find_deadlocks(report))
+        return -ENOMEM;
+    return 0;
 }

@@ -63,11 +63,9 @@ static int count_place(struct search *search, uint32_t holder, bool is_owners, u
     struct labelled_stack *labelled = &search->labelled;
     struct place place = {.holder = holder, .is_owners = is_owners};
     int err = labels_of_stack(&search->report->labels, profile, &profile->stacks[stack], labelled);
-    size_t depth =
-        labelled->library_call < labelled->depth ? labelled->library_call + 1 : labelled->depth;
     if (!err)
-        err =
-            call_tree_add(&search->trees[is_owners], labelled->labels, depth, time_ns, &place.node);
+        err = call_tree_add(&search->trees[is_owners], labelled->labels, labelled->program_depth,
+                            time_ns, &place.node);
     if (err)
         return err;
     uint32_t number;

@@ -4,7 +4,6 @@
 #include "output/json.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 
 #define VERSION 1

@@ -69,11 +69,9 @@ static int look_at_stacks(struct making *making)
         err = labels_of_stack(labels, profile, &profile->stacks[i], &making->labelled);
         if (err)
             break;
-        size_t last = labelled->library_call;
         making->lock_frame[i] = find_lock_frame(labels, labelled);
-        if (making->lock_frame[i] != NO_LOCK)
-            last = making->lock_frame[i];
-        making->depth[i] = (uint32_t)(last < labelled->depth ? last + 1 : labelled->depth);
+        making->depth[i] = making->lock_frame[i] != NO_LOCK ? making->lock_frame[i] + 1
+                                                            : (uint32_t)labelled->program_depth;
     }
     return err;
 }
@@ -150,16 +148,15 @@ static bool is_idle(const struct making *making, const struct profile_sample *sa
             100 * (double)thread->for_work_ns >= IDLE_SHARE_PERCENT * (double)own_ns);
 }
 
-/* The label of the system call or kernel function in which the thread waits. */
-static int label_of_call(struct report *report, const struct profile_sample *sample,
-                         uint32_t *ret_label)
+int report_label_of_call(struct labels *labels, const struct fgprof_profile *profile,
+                         const struct profile_sample *sample, uint32_t *ret_label)
 {
     struct buffer frame = {0};
-    state_append_frame(&frame, report->profile, sample);
+    state_append_frame(&frame, profile, sample);
     int err = frame.error;
     if (!err) {
         frame.bytes[frame.length - 1] = '\0'; /* the frame is in brackets */
-        err = label_add(&report->labels, frame.bytes + 1, ret_label);
+        err = label_add(labels, frame.bytes + 1, ret_label);
     }
     buffer_free(&frame);
     return err;
@@ -202,7 +199,7 @@ static int add_sample(struct making *making, const struct profile_sample *sample
     int err = labels_of_stack(&report->labels, report->profile,
                               &report->profile->stacks[sample->stack], labelled);
     if (!err)
-        err = label_of_call(report, sample, &elapsed.call);
+        err = report_label_of_call(&report->labels, report->profile, sample, &elapsed.call);
     size_t depth = making->depth[sample->stack];
     use.activity = sample->state == THREAD_RUNNING    ? REPORT_RUNNING
                    : sample->state == THREAD_RUNNABLE ? REPORT_RUNNABLE
@@ -294,34 +291,24 @@ static int count_samples(struct report *report)
         .lock_frame = calloc(report->profile->stack_count + 1, sizeof *making.lock_frame),
         .depth = calloc(report->profile->stack_count + 1, sizeof *making.depth),
     };
-    int err = making.thread_of && making.lock_frame && making.depth ? 0 : -ENOMEM;
-    if (!err)
-        err = look_at_stacks(&making);
-    if (!err)
-        err = look_at_threads(&making);
-    if (!err)
-        err = make_trees(&making);
+    bool is_made = making.thread_of && making.lock_frame && making.depth &&
+                   !look_at_stacks(&making) && !look_at_threads(&making) && !make_trees(&making);
     free(making.thread_of);
     free(making.lock_frame);
     free(making.depth);
     free(making.labelled.labels);
-    return err;
+    return is_made ? 0 : -ENOMEM;
 }
 
 int report_make(struct report *report)
 {
     report->process_count = report->profile->process_count ? report->profile->process_count : 1;
     report->processes = calloc(report->process_count, sizeof *report->processes);
-    int err = report->processes ? labels_init(&report->labels, report->profile) : -ENOMEM;
-    if (!err)
-        err = count_samples(report);
-    if (!err)
-        err = report_find_modules(report);
-    if (!err)
-        err = report_find_holders(report);
-    if (!err)
-        err = report_find(report);
-    return err ? err : report_choose_next(report);
+    if (!report->processes || labels_init(&report->labels, report->profile) ||
+        count_samples(report) || report_find_modules(report) || report_find_holders(report) ||
+        report_find(report))
+        return -ENOMEM;
+    return report_choose_next(report);
 }
 
 static void free_holds(struct report_holds *holds)

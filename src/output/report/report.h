@@ -157,6 +157,10 @@ int report_find_holders(struct report *report);
 int report_find(struct report *report);
 int report_choose_next(struct report *report);
 
+/* The label of the system call or kernel function in which the thread waits, else of its state. */
+int report_label_of_call(struct labels *labels, const struct fgprof_profile *profile,
+                         const struct profile_sample *sample, uint32_t *ret_label);
+
 /* The part of `whole`, in percent; 0 of nothing. */
 static inline double report_percent(uint64_t part, uint64_t whole)
 {
@@ -206,7 +210,6 @@ static inline bool report_is_idle(const struct report_thread *thread)
 
 /* Gets up to `max` threads that are not idle: those that want a CPU most, then those with the most
  * busy time. Returns how many. */
-
 size_t report_busiest(const struct report *report, uint32_t *ret_threads, size_t max);
 
 /* Appends a file's name as a shell takes it. */

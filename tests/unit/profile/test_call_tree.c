@@ -52,7 +52,7 @@ static void test_labels_of_a_stack(void **state)
     assert_int_equal(labelled.depth, 5);
     for (size_t i = 0; i < 5; i++)
         assert_string_equal(label_text(&labels, labelled.labels[i]), expected[i]);
-    assert_int_equal(labelled.library_call, 3);
+    assert_int_equal(labelled.program_depth, 4);
     assert_int_equal(profile_add_stack(profile, NULL, 0, &number), 0);
     assert_int_equal(labels_of_stack(&labels, profile, &profile->stacks[number], &labelled), 0);
     assert_int_equal(labelled.depth, 1);
