@@ -45,6 +45,18 @@ static void put_frame(struct json *json, const struct fgprof_profile *profile,
     json_end(json, '}');
 }
 
+/* `sample`: NULL: it has no stack. */
+static void put_frames(struct json *json, const struct fgprof_profile *profile,
+                       const struct profile_sample *sample)
+{
+    struct frame_walk walk = {0};
+    struct profile_frame frame;
+    json_begin(json, "frames", '[');
+    while (sample && frame_next_from_leaf(profile, &profile->stacks[sample->stack], &walk, &frame))
+        put_frame(json, profile, &frame);
+    json_end(json, ']');
+}
+
 static const char *evidence_name(enum evidence evidence)
 {
     switch (evidence) {
@@ -143,8 +155,6 @@ static void put_thread(struct json *json, const struct fgprof_dump *dump,
     const struct fgprof_profile *profile = dump->profile;
     const struct profile_sample *sample = thread->sample;
     const char *evidence = evidence_name(thread->facts->evidence);
-    struct frame_walk walk = {0};
-    struct profile_frame frame;
     json_break_line(json);
     json_begin(json, NULL, '{');
     json_number(json, "pid", (uint64_t)thread->facts->process_id);
@@ -161,10 +171,7 @@ static void put_thread(struct json *json, const struct fgprof_dump *dump,
     if (thread->deadlock)
         json_number(json, "deadlock", thread->deadlock);
     put_birth(json, profile, thread);
-    json_begin(json, "frames", '[');
-    while (frame_next_from_leaf(profile, &profile->stacks[sample->stack], &walk, &frame))
-        put_frame(json, profile, &frame);
-    json_end(json, ']');
+    put_frames(json, profile, sample);
     json_end(json, '}');
 }
 
@@ -195,9 +202,6 @@ static void put_goroutine_wait(struct json *json, const struct fgprof_dump *dump
 static void put_task(struct json *json, const struct fgprof_dump *dump,
                      const struct dump_task *task)
 {
-    const struct fgprof_profile *profile = dump->profile;
-    struct frame_walk walk = {0};
-    struct profile_frame frame;
     json_break_line(json);
     json_begin(json, NULL, '{');
     json_number(json, "pid", (uint64_t)task->listed->process_id);
@@ -205,21 +209,14 @@ static void put_task(struct json *json, const struct fgprof_dump *dump,
     json_string(json, "state", dump_task_state(dump, task));
     if (task->listed->awaited_by)
         json_string(json, "awaited_by", task->listed->awaited_by);
-    json_begin(json, "frames", '[');
-    while (task->sample &&
-           frame_next_from_leaf(profile, &profile->stacks[task->sample->stack], &walk, &frame))
-        put_frame(json, profile, &frame);
-    json_end(json, ']');
+    put_frames(json, dump->profile, task->sample);
     json_end(json, '}');
 }
 
 static void put_goroutine(struct json *json, const struct fgprof_dump *dump,
                           const struct dump_task *goroutine)
 {
-    const struct fgprof_profile *profile = dump->profile;
     const struct runtime_task *listed = goroutine->listed;
-    struct frame_walk walk = {0};
-    struct profile_frame frame;
     json_break_line(json);
     json_begin(json, NULL, '{');
     json_number(json, "pid", (uint64_t)listed->process_id);
@@ -237,11 +234,7 @@ static void put_goroutine(struct json *json, const struct fgprof_dump *dump,
         json_number(json, "created_by_goroutine", listed->parent);
     if (listed->creator)
         json_string(json, "created_in", listed->creator);
-    json_begin(json, "frames", '[');
-    while (goroutine->sample &&
-           frame_next_from_leaf(profile, &profile->stacks[goroutine->sample->stack], &walk, &frame))
-        put_frame(json, profile, &frame);
-    json_end(json, ']');
+    put_frames(json, dump->profile, goroutine->sample);
     json_end(json, '}');
 }
 
