@@ -26,12 +26,12 @@ void top_filter_set(struct top_filter *filter, const char *text, char *why, size
 }
 
 /* `text`: NULL means "". */
-static bool top_filter_matches(const struct top_filter *filter, const char *text)
+static bool matches(const struct top_filter *filter, const char *text)
 {
     text = text ? text : "";
-    if (filter->is_regex)
+    if (filter && filter->is_regex)
         return regexec(&filter->regex, text, 0, NULL, 0) == 0;
-    return strstr(text, filter->text) != NULL;
+    return !filter || strstr(text, filter->text);
 }
 
 static int compare_self(const void *a, const void *b)
@@ -82,11 +82,6 @@ static void sort(struct top_function *rows, size_t count, struct top_order order
     else
         qsort(rows, count, sizeof *rows,
               order.since_start ? compare_total_since_start : compare_total);
-}
-
-static bool matches(const struct top_filter *filter, const char *text)
-{
-    return !filter || top_filter_matches(filter, text);
 }
 
 /* How much a time has grown. It can shrink only by rounding, or if the code got another name. */

@@ -7,17 +7,17 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+/* No name comes before an empty one. */
 static int compare_names(const char *left, const char *right)
 {
-    return strcmp(left ? left : "", right ? right : "");
+    int order = strcmp(left ? left : "", right ? right : "");
+    return order ? order : (left != NULL) - (right != NULL);
 }
 
 int top_compare_functions(const void *a, const void *b)
 {
     const struct fgprof_function *left = a, *right = b;
     int order = compare_names(left->name, right->name);
-    if (!order)
-        order = (left->name != NULL) - (right->name != NULL);
     return order ? order : strcmp(left->module, right->module);
 }
 
@@ -34,8 +34,6 @@ int top_compare_activities(const void *a, const void *b)
     if (!order)
         order = compare_names(left->function, right->function);
     if (!order)
-        order = (left->function != NULL) - (right->function != NULL);
-    if (!order)
         order = strcmp(left->module, right->module);
     return order ? order : strcmp(left->resource, right->resource);
 }
@@ -49,47 +47,10 @@ int top_compare_waits(const void *a, const void *b)
     if (!order)
         order = compare_names(left->owner, right->owner);
     if (!order)
-        order = (left->owner != NULL) - (right->owner != NULL);
-    if (!order && left->waker && right->waker)
         order = compare_names(left->waker, right->waker);
-    else if (!order)
-        order = (left->waker != NULL) - (right->waker != NULL);
     if (!order)
         order = (left->tid > right->tid) - (left->tid < right->tid);
     return order ? order : strcmp(left->thread_name, right->thread_name);
-}
-
-/* Takes over the table. */
-static int take_functions(fgprof_functions *table, struct fgprof_function **ret_rows,
-                          size_t *ret_count)
-{
-    size_t count = fgprof_functions_count(table);
-    struct fgprof_function *rows = calloc(count + 1, sizeof *rows);
-    for (size_t i = 0; rows && i < count; i++)
-        fgprof_functions_get(table, i, &rows[i], sizeof rows[i]);
-    fgprof_functions_free(table);
-    if (!rows)
-        return -ENOMEM;
-    qsort(rows, count, sizeof *rows, top_compare_functions);
-    *ret_rows = rows;
-    *ret_count = count;
-    return 0;
-}
-
-/* Takes over the table. */
-static int take_activities(fgprof_activities *table, struct top_view *view)
-{
-    size_t count = fgprof_activities_count(table);
-    struct fgprof_activity *rows = calloc(count + 1, sizeof *rows);
-    for (size_t i = 0; rows && i < count; i++)
-        fgprof_activities_get(table, i, &rows[i], sizeof rows[i]);
-    fgprof_activities_free(table);
-    if (!rows)
-        return -ENOMEM;
-    qsort(rows, count, sizeof *rows, top_compare_activities);
-    view->activities = rows;
-    view->activity_count = count;
-    return 0;
 }
 
 static int count_waits(struct top_view *view)
@@ -119,15 +80,19 @@ static bool waits_idly(const struct fgprof_activity *activity)
 
 static int count_activities(struct top_view *view)
 {
-    fgprof_activities *activities;
-    int err = fgprof_profile_activities(view->profile, &activities);
-    if (!err)
-        err = take_activities(activities, view);
+    fgprof_activities *table;
+    int err = fgprof_profile_activities(view->profile, &table);
     if (err)
         return err;
+    view->activity_count = fgprof_activities_count(table);
+    view->activities = calloc(view->activity_count + 1, sizeof *view->activities);
     view->busy_tids = calloc(view->activity_count + 1, sizeof *view->busy_tids);
-    if (!view->busy_tids)
+    for (size_t i = 0; view->activities && i < view->activity_count; i++)
+        fgprof_activities_get(table, i, &view->activities[i], sizeof view->activities[i]);
+    fgprof_activities_free(table);
+    if (!view->activities || !view->busy_tids)
         return -ENOMEM;
+    qsort(view->activities, view->activity_count, sizeof *view->activities, top_compare_activities);
     for (size_t first = 0, next; first < view->activity_count; first = next) {
         const struct fgprof_activity *activity = &view->activities[first];
         for (next = first + 1; next < view->activity_count; next++) {
@@ -161,16 +126,21 @@ int top_view_count(struct top_view *view, const struct top_choice *choice,
                    const struct top_view *newest)
 {
     fgprof_functions *table;
-    struct fgprof_function *functions;
-    size_t count, tid_count = choice->tid ? 1 : newest->busy_count;
+    size_t tid_count = choice->tid ? 1 : newest->busy_count;
     const pid_t *tids = choice->tid ? &choice->tid : choice->hides_idle ? newest->busy_tids : NULL;
     fgprof_profile_set_kept(view->profile, choice->kept);
     int err = fgprof_profile_functions(view->profile, tids, tid_count, &table);
     fgprof_profile_set_kept(view->profile, FGPROF_KEPT_ALL);
-    if (!err)
-        err = take_functions(table, &functions, &count);
     if (err)
         return err;
+    size_t count = fgprof_functions_count(table);
+    struct fgprof_function *functions = calloc(count + 1, sizeof *functions);
+    for (size_t i = 0; functions && i < count; i++)
+        fgprof_functions_get(table, i, &functions[i], sizeof functions[i]);
+    fgprof_functions_free(table);
+    if (!functions)
+        return -ENOMEM;
+    qsort(functions, count, sizeof *functions, top_compare_functions);
     free(view->functions);
     view->functions = functions;
     view->function_count = count;
