@@ -1,5 +1,4 @@
 /* The functions of fgprof.h for dumps: what every thread is doing now. */
-#include "output/dump/dump.h"
 #include "profile/dump.h"
 #include "recorder/recorder.h"
 
@@ -28,16 +27,11 @@ int fgprof_recorder_dump(fgprof_recorder *recorder, fgprof_dump **ret_dump)
         err = dump_complete(dump);
     }
     if (err) {
-        dump_free(dump);
+        fgprof_dump_free(dump);
         return err;
     }
     *ret_dump = dump;
     return 0;
-}
-
-int fgprof_dump_write(const fgprof_dump *dump, enum fgprof_dump_format format, int fd)
-{
-    return output_dump(dump, format, fd);
 }
 
 size_t fgprof_dump_threads(const fgprof_dump *dump)
@@ -53,9 +47,4 @@ size_t fgprof_dump_deadlocks(const fgprof_dump *dump)
 void fgprof_dump_summary(const fgprof_dump *dump, struct fgprof_summary *ret_summary, size_t bytes)
 {
     fgprof_profile_summary(dump->profile, ret_summary, bytes);
-}
-
-void fgprof_dump_free(fgprof_dump *dump)
-{
-    dump_free(dump);
 }

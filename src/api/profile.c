@@ -1,13 +1,10 @@
 /* The functions of fgprof.h for profiles: what was found. */
 #include "base/array.h"
-#include "recording/recording.h"
-#include "output/output.h"
 #include "profile/critical.h"
 #include "profile/function_times.h"
 #include "profile/kind.h"
 #include "profile/view.h"
 #include "profile/objects.h"
-#include "profile/subtract.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -176,11 +173,6 @@ int fgprof_profile_set_kept(fgprof_profile *profile, enum fgprof_kept kept)
     return 0;
 }
 
-int fgprof_profile_leave_out(fgprof_profile *profile, const char *function)
-{
-    return profile_leave_out(profile, function);
-}
-
 /* Both kinds of heap profiles are of the same samples. */
 static int set_objects_kind(fgprof_profile *profile, enum fgprof_kind kind)
 {
@@ -210,23 +202,12 @@ enum fgprof_kind fgprof_profile_kind(const fgprof_profile *profile)
     return profile->kind;
 }
 
-int fgprof_profile_subtract(const fgprof_profile *after, const fgprof_profile *before,
-                            fgprof_profile **ret_difference)
-{
-    return profile_subtract_objects(after, before, ret_difference);
-}
-
 int fgprof_profile_set_times(fgprof_profile *profile, unsigned times)
 {
     if (times & ~(unsigned)(FGPROF_TIME_WALL | FGPROF_TIME_CPU | FGPROF_TIME_OFF_CPU))
         return -EINVAL;
     profile->times = times;
     return 0;
-}
-
-int fgprof_profile_set_attribute(fgprof_profile *profile, const char *key, const char *value)
-{
-    return *key ? profile_set_attribute(profile, key, value) : -EINVAL;
 }
 
 int fgprof_profile_set_threads(fgprof_profile *profile, enum fgprof_threads threads)
@@ -260,33 +241,6 @@ int fgprof_profile_set_reason(fgprof_profile *profile, const char *reason)
 const char *fgprof_profile_reason(const fgprof_profile *profile)
 {
     return profile->reason;
-}
-
-int fgprof_profile_write(const fgprof_profile *profile, enum fgprof_format format, int fd)
-{
-    return output_write(profile, format, fd);
-}
-
-int fgprof_profile_read(const char *path, fgprof_profile **ret_profile)
-{
-    return recording_read(path, ret_profile);
-}
-
-int fgprof_profile_read_fd(int fd, const char *name, unsigned *ret_version,
-                           fgprof_profile **ret_profile)
-{
-    return recording_read_fd(fd, name, ret_version, ret_profile);
-}
-
-int fgprof_recording_version(const char *path, unsigned *ret_version)
-{
-    return recording_read_version(path, ret_version);
-}
-
-int fgprof_profile_write_difference(const fgprof_profile *before, const fgprof_profile *after,
-                                    enum fgprof_format format, bool is_normalized, int fd)
-{
-    return output_write_difference(before, after, format, is_normalized, fd);
 }
 
 void fgprof_profile_free(fgprof_profile *profile)

@@ -1,7 +1,6 @@
 #include "output/output.h"
 #include "recording/recording.h"
 #include "profile/objects.h"
-#include "profile/subtract.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -32,7 +31,7 @@ static const struct {
     [FGPROF_FIREFOX] = {output_firefox, true, false},
 };
 
-int output_write(const struct fgprof_profile *profile, enum fgprof_format format, int fd)
+int fgprof_profile_write(const fgprof_profile *profile, enum fgprof_format format, int fd)
 {
     if ((unsigned)format >= sizeof writers / sizeof *writers)
         return -EINVAL;
@@ -79,16 +78,16 @@ static int write_report(const struct fgprof_profile *before, const struct fgprof
                         enum fgprof_format format, int fd)
 {
     struct fgprof_profile *difference;
-    int err = profile_subtract_objects(after, before, &difference);
+    int err = fgprof_profile_subtract(after, before, &difference);
     if (err)
         return err;
-    err = output_write(difference, format, fd);
+    err = fgprof_profile_write(difference, format, fd);
     profile_free(difference);
     return err;
 }
 
-int output_write_difference(const struct fgprof_profile *before, const struct fgprof_profile *after,
-                            enum fgprof_format format, bool is_normalized, int fd)
+int fgprof_profile_write_difference(const fgprof_profile *before, const fgprof_profile *after,
+                                    enum fgprof_format format, bool is_normalized, int fd)
 {
     if (!can_compare(before, after))
         return -EINVAL;

@@ -37,11 +37,6 @@ void output_html_difference(const struct profile_pair *pair, bool is_normalized,
 void output_report_difference(const struct profile_pair *pair, bool is_normalized,
                               struct sink *sink);
 
-/* As fgprof_profile_write and fgprof_profile_write_difference. */
-int output_write(const struct fgprof_profile *profile, enum fgprof_format format, int fd);
-int output_write_difference(const struct fgprof_profile *before, const struct fgprof_profile *after,
-                            enum fgprof_format format, bool is_normalized, int fd);
-
 /* Parts of Go's legacy profile text. */
 
 /* Appends the addresses of the stack, " 0x1 0x2", as many as fit into a line that pprof reads. */

@@ -264,7 +264,7 @@ const struct dump_thread *dump_first_of_deadlock(const struct fgprof_dump *dump,
     return first;
 }
 
-void dump_free(struct fgprof_dump *dump)
+void fgprof_dump_free(fgprof_dump *dump)
 {
     if (!dump)
         return;

@@ -60,9 +60,6 @@ const struct dump_thread *dump_first_of_deadlock(const struct fgprof_dump *dump,
 /* How many goroutines wait for what is at the address. */
 size_t dump_count_waiters(const struct fgprof_dump *dump, pid_t process_id, uint64_t address);
 
-/* Takes NULL. */
-void dump_free(struct fgprof_dump *dump);
-
 /* Finds threads that wait for each other in a cycle. waits_for[i] is the number of the thread that
  * number i waits for, or DUMP_NOBODY: each waits for at most one. Sets cycles[i] to the number of
  * the cycle that i is in, from 1, or to 0 if it is in none, even if it waits for one that is.

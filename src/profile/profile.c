@@ -87,9 +87,11 @@ int profile_add_unreadable(struct fgprof_profile *profile, const char *path, con
     return 0;
 }
 
-int profile_set_attribute(struct fgprof_profile *profile, const char *key, const char *value)
+int fgprof_profile_set_attribute(fgprof_profile *profile, const char *key, const char *value)
 {
     struct profile_attribute made;
+    if (!*key)
+        return -EINVAL;
     if (strings_intern(&profile->strings, key, &made.key) ||
         strings_intern(&profile->strings, value, &made.value))
         return -ENOMEM;

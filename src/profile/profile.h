@@ -245,7 +245,7 @@ struct fgprof_profile {
     enum fgprof_kept kept;
     enum fgprof_kind kind;
     struct profile_objects objects;       /* of a profile of objects */
-    bool is_difference;                   /* of two of these: see profile_subtract_objects */
+    bool is_difference;                   /* of two of these: see fgprof_profile_subtract */
     bool is_of_threads;                   /* it counts threads: see FGPROF_DUMP_PPROF */
     enum fgprof_threads threads;          /* by id: as recorded */
     unsigned times;                       /* see fgprof_profile_set_times */
@@ -361,9 +361,6 @@ void profile_free(struct fgprof_profile *profile);
 /* Adds a process in a new row. Returns 0 or -ENOMEM. */
 int profile_add_process(struct fgprof_profile *profile, uint32_t pid, const char *name,
                         uint32_t *ret_process);
-
-/* Adds an attribute, or sets its value. Returns 0 or -ENOMEM. */
-int profile_set_attribute(struct fgprof_profile *profile, const char *key, const char *value);
 
 /* Each of these finds the equal row or adds one, and returns 0 or -ENOMEM. */
 int profile_add_function(struct fgprof_profile *profile, const char *name, const char *system_name,

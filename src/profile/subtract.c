@@ -1,6 +1,6 @@
 /* Copies both profiles into a new one, in which equal rows become one row. The counts of the
  * profile before are negated. Each table refers to tables that are copied before it. */
-#include "profile/subtract.h"
+#include "profile/profile.h"
 #include "profile/objects.h"
 
 #include <errno.h>
@@ -294,9 +294,9 @@ static int set_facts(const struct fgprof_profile *after, const struct fgprof_pro
                           &difference->objects.name);
 }
 
-int profile_subtract_objects(const struct fgprof_profile *after,
-                             const struct fgprof_profile *before,
-                             struct fgprof_profile **ret_difference)
+/* The samples' counts are differences, negative as two's complement. */
+int fgprof_profile_subtract(const fgprof_profile *after, const fgprof_profile *before,
+                            fgprof_profile **ret_difference)
 {
     struct fgprof_profile *difference;
     struct index label_set_index = {0};

@@ -107,7 +107,7 @@ static bool stack_has(const struct fgprof_profile *profile, const struct profile
     return false;
 }
 
-int profile_leave_out(struct fgprof_profile *profile, const char *function)
+int fgprof_profile_leave_out(fgprof_profile *profile, const char *function)
 {
     uint32_t kept = 0, *numbers = calloc(profile->sample_count + 1, sizeof *numbers);
     if (!numbers)

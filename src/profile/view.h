@@ -24,8 +24,4 @@ int profile_view_make_times(const struct fgprof_profile *profile, unsigned times
                             bool tells_threads, struct profile_view *ret_view);
 void profile_view_free(struct profile_view *view);
 
-/* Removes all samples with this function, by its symbol's name, in their stack. Timelines show
- * their threads as absent. Returns 0 or -ENOMEM. */
-int profile_leave_out(struct fgprof_profile *profile, const char *function);
-
 #endif

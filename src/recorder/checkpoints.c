@@ -1,5 +1,6 @@
 #include "recorder/checkpoints.h"
 #include "base/array.h"
+#include "fgprof.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -351,7 +352,7 @@ uint32_t checkpoints_held_since(struct checkpoints *checkpoints, uint32_t epoch)
     return epoch;
 }
 
-void checkpoints_drop(struct fgprof_moment *held)
+void fgprof_moment_free(fgprof_moment *held)
 {
     if (!held)
         return;

@@ -27,7 +27,7 @@ void checkpoint_subtract(const struct checkpoint *checkpoint, struct results *re
                          struct sampling_counts *counts);
 
 struct checkpoints;
-struct fgprof_moment; /* one that a caller holds */
+struct fgprof_moment; /* one that a caller holds, until fgprof_moment_free */
 
 /* Keeps checkpoints for `keep_ns`; 0: none. `may_forget`: samples from before them may be dropped.
  * Returns 0 or -ENOMEM. */
@@ -54,7 +54,6 @@ bool checkpoints_need(struct checkpoints *checkpoints, bool is_crowded,
  * caller's. */
 int checkpoints_hold(struct checkpoints *checkpoints, struct checkpoint *checkpoint,
                      struct fgprof_moment **ret_checkpoint);
-void checkpoints_drop(struct fgprof_moment *checkpoint);
 
 /* The epoch of the earliest checkpoint that a caller holds, or `epoch` if that is earlier. */
 uint32_t checkpoints_held_since(struct checkpoints *checkpoints, uint32_t epoch);

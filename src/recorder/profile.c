@@ -11,7 +11,6 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -291,7 +290,7 @@ static int checkpoint_of_copy(const struct fgprof_recorder *recorder,
     return checkpoint_take(&copy->results, &state, planned, ret_checkpoint);
 }
 
-int recorder_checkpoint(struct fgprof_recorder *recorder, struct fgprof_moment **ret_checkpoint)
+int fgprof_recorder_moment(fgprof_recorder *recorder, fgprof_moment **ret_checkpoint)
 {
     struct checkpoint *checkpoint = NULL;
     pthread_mutex_lock(&recorder->naming);
@@ -390,20 +389,25 @@ static int profile_now(struct fgprof_recorder *recorder, const struct fgprof_mom
     return err;
 }
 
-int recorder_profile_since(struct fgprof_recorder *recorder, const struct fgprof_moment *checkpoint,
-                           fgprof_profile **ret_profile)
+int fgprof_recorder_profile_since(fgprof_recorder *recorder, const fgprof_moment *checkpoint,
+                                  fgprof_profile **ret_profile)
 {
     return profile_now(recorder, checkpoint, 0, NULL, ret_profile);
 }
 
-int recorder_profile_last(struct fgprof_recorder *recorder, uint64_t last_ns,
-                          fgprof_profile **ret_profile)
+int fgprof_recorder_profile_so_far(fgprof_recorder *recorder, fgprof_profile **ret_profile)
+{
+    return fgprof_recorder_profile_since(recorder, NULL, ret_profile);
+}
+
+int fgprof_recorder_profile_last(fgprof_recorder *recorder, uint64_t last_ns,
+                                 fgprof_profile **ret_profile)
 {
     return profile_now(recorder, NULL, last_ns, NULL, ret_profile);
 }
 
-int recorder_profile_next(struct fgprof_recorder *recorder, struct fgprof_moment **checkpoint,
-                          fgprof_profile **ret_profile)
+int fgprof_recorder_profile_next(fgprof_recorder *recorder, fgprof_moment **checkpoint,
+                                 fgprof_profile **ret_profile)
 {
     struct checkpoint *end = NULL;
     struct fgprof_moment *next;
@@ -417,13 +421,14 @@ int recorder_profile_next(struct fgprof_recorder *recorder, struct fgprof_moment
         profile_free(profile);
         return err;
     }
-    checkpoints_drop(*checkpoint);
+    fgprof_moment_free(*checkpoint);
     *checkpoint = next;
     *ret_profile = profile;
     return 0;
 }
 
-int recorder_profile(struct fgprof_recorder *recorder, fgprof_profile **ret_profile)
+/* Makes the profile of a recording that has ended. Returns 0 or -ENOMEM. */
+static int profile_at_end(struct fgprof_recorder *recorder, fgprof_profile **ret_profile)
 {
     const struct recorded recorded = {
         .results = &recorder->results,
@@ -439,6 +444,17 @@ int recorder_profile(struct fgprof_recorder *recorder, fgprof_profile **ret_prof
     int err = make_profile(recorder, &recorded, ret_profile);
     pthread_mutex_unlock(&recorder->naming);
     return err;
+}
+
+int fgprof_recorder_run(fgprof_recorder *recorder, fgprof_profile **ret_profile)
+{
+    if (recorder->has_run)
+        return -EALREADY;
+    if (!recorder->sampler.process_count && !atomic_load(&recorder->child))
+        return -ESRCH;
+    recorder->has_run = true;
+    int err = recorder_sample(recorder);
+    return err ? err : profile_at_end(recorder, ret_profile);
 }
 
 /* The objects in a kind of profile; OBJECT_KIND_COUNT if it has none. */
@@ -539,7 +555,7 @@ static bool are_recorded(const struct fgprof_recorder *recorder, enum object_kin
     return objects != OBJECT_KIND_COUNT && recorder->options.sampler.objects.kinds[objects];
 }
 
-int recorder_check_objects(struct fgprof_recorder *recorder, enum fgprof_kind kind)
+int fgprof_recorder_check_objects(fgprof_recorder *recorder, enum fgprof_kind kind)
 {
     enum object_kind objects = objects_of(kind);
     return are_recorded(recorder, objects) ? processes_try_objects(&recorder->sampler, objects)
@@ -553,8 +569,8 @@ static int order_objects(struct fgprof_recorder *recorder, enum object_kind obje
     return err ? err : object_counts_refusal(&recorder->copy.results.object_counts[objects]);
 }
 
-int recorder_objects(struct fgprof_recorder *recorder, enum fgprof_kind kind, const char *name,
-                     fgprof_profile **ret_profile)
+int fgprof_recorder_objects(fgprof_recorder *recorder, enum fgprof_kind kind, const char *name,
+                            fgprof_profile **ret_profile)
 {
     enum object_kind objects = objects_of(kind);
     if (!are_recorded(recorder, objects))
@@ -583,8 +599,8 @@ static uint64_t count_objects(const struct results *results, enum fgprof_kind ki
     return count;
 }
 
-int recorder_count_objects(struct fgprof_recorder *recorder, enum fgprof_kind kind,
-                           const char *name, uint64_t *ret_count)
+int fgprof_recorder_count_objects(fgprof_recorder *recorder, enum fgprof_kind kind,
+                                  const char *name, uint64_t *ret_count)
 {
     enum object_kind objects = objects_of(kind);
     if (!are_recorded(recorder, objects))

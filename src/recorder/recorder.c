@@ -1,4 +1,5 @@
 #include "recorder/recorder.h"
+#include "proc/kernel_stack.h"
 #include "base/background_thread.h"
 #include "base/clock.h"
 #include "sampler/processes.h"
@@ -65,8 +66,11 @@ static int init(struct fgprof_recorder *recorder, const struct fgprof_options *o
     return err;
 }
 
-int recorder_new(const struct fgprof_options *options, struct fgprof_recorder **ret_recorder)
+int fgprof_recorder_new(const fgprof_options *options, fgprof_recorder **ret_recorder)
 {
+    int err = options->sampler.has_kernel_stacks ? kernel_stack_check() : 0;
+    if (err)
+        return err;
     struct fgprof_recorder *recorder = calloc(1, sizeof *recorder);
     pthread_condattr_t attributes;
     if (!recorder)
@@ -81,7 +85,7 @@ int recorder_new(const struct fgprof_options *options, struct fgprof_recorder **
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&recorder->changed, &attributes);
     pthread_condattr_destroy(&attributes);
-    int err = reader_new(READER_LIMIT_MS, &recorder->reader);
+    err = reader_new(READER_LIMIT_MS, &recorder->reader);
     if (!err)
         err = lookup_reader_new(LOOKUP_LIMIT_MS, &recorder->lookups);
     if (!err)
@@ -91,7 +95,7 @@ int recorder_new(const struct fgprof_options *options, struct fgprof_recorder **
         err = recorder->options.slow_key ? 0 : -ENOMEM;
     }
     if (err) {
-        recorder_free(recorder);
+        fgprof_recorder_free(recorder);
         return err;
     }
     recorder->results.has_trace_ids = options->has_trace_ids;
@@ -100,7 +104,7 @@ int recorder_new(const struct fgprof_options *options, struct fgprof_recorder **
     return 0;
 }
 
-void recorder_free(struct fgprof_recorder *recorder)
+void fgprof_recorder_free(fgprof_recorder *recorder)
 {
     if (!recorder)
         return;
@@ -119,6 +123,35 @@ void recorder_free(struct fgprof_recorder *recorder)
     pthread_mutex_destroy(&recorder->naming);
     pthread_mutex_destroy(&recorder->lock);
     free(recorder);
+}
+
+int fgprof_recorder_attach(fgprof_recorder *recorder, pid_t pid)
+{
+    return processes_add(&recorder->sampler, pid);
+}
+
+bool fgprof_recorder_has_thread(const fgprof_recorder *recorder, pid_t tid)
+{
+    const struct sampler *sampler = &recorder->sampler;
+    for (size_t i = 0; i < sampler->process_count; i++) {
+        if (process_has_thread(&sampler->processes[i]->process, tid))
+            return true;
+    }
+    return false;
+}
+
+const char *fgprof_recorder_kept_memory(const fgprof_recorder *recorder, size_t kind,
+                                        uint64_t *ret_bytes)
+{
+    if (kind >= KEPT_KIND_COUNT)
+        return NULL;
+    *ret_bytes = recorder->worker ? worker_kept_bytes(recorder->worker, (enum kept_kind)kind) : 0;
+    return kept_kind_name((enum kept_kind)kind);
+}
+
+void fgprof_recorder_stop(fgprof_recorder *recorder)
+{
+    sampler_stop(&recorder->sampler);
 }
 
 /* Returns how many files of sampled threads may be open. */

@@ -1,4 +1,6 @@
-/* The recorder owns the sampling thread, the worker and their results. */
+/* The recorder owns the sampling thread, the worker and their results. recorder.c makes it, and
+ * samples; profile.c makes profiles of the recording, at its end or while it goes on, of all of it
+ * or of its last part. */
 #ifndef FGPROF_RECORDER_RECORDER_H
 #define FGPROF_RECORDER_RECORDER_H
 
@@ -45,9 +47,6 @@ struct fgprof_recorder {
     bool has_names; /* the cache is in use */
 };
 
-int recorder_new(const struct fgprof_options *options, struct fgprof_recorder **ret_recorder);
-void recorder_free(struct fgprof_recorder *recorder);
-
 /* Samples and counts until the end. Returns 0, or why it could not begin. If an error ends it
  * early, that is in recorder->error. */
 int recorder_sample(struct fgprof_recorder *recorder);
@@ -59,37 +58,5 @@ uint64_t recorder_ticks_planned(const struct clock *clock, const struct sampling
 /* Updates recorder->copy: the worker does it while it runs. The caller holds `recorder->naming`.
  * Returns 0, -ESRCH if sampling has not begun, or -ENOMEM. */
 int recorder_order_copy(struct fgprof_recorder *recorder);
-
-/* Profiles of a recording, at its end or while it goes on, of all of it or of its last part:
- * profile.c. */
-
-/* Makes the profile of a recording that has ended. Returns 0 or -ENOMEM. */
-int recorder_profile(struct fgprof_recorder *recorder, fgprof_profile **ret_profile);
-
-/* See fgprof_recorder_moment. */
-int recorder_checkpoint(struct fgprof_recorder *recorder, struct fgprof_moment **ret_checkpoint);
-
-/* See fgprof_recorder_profile_since. NULL: since the start. */
-int recorder_profile_since(struct fgprof_recorder *recorder, const struct fgprof_moment *checkpoint,
-                           fgprof_profile **ret_profile);
-
-/* See fgprof_recorder_profile_next. */
-int recorder_profile_next(struct fgprof_recorder *recorder, struct fgprof_moment **checkpoint,
-                          fgprof_profile **ret_profile);
-
-/* See fgprof_recorder_profile_last. */
-int recorder_profile_last(struct fgprof_recorder *recorder, uint64_t last_ns,
-                          fgprof_profile **ret_profile);
-
-/* See fgprof_recorder_objects. */
-int recorder_objects(struct fgprof_recorder *recorder, enum fgprof_kind kind, const char *name,
-                     fgprof_profile **ret_profile);
-
-/* See fgprof_recorder_count_objects. */
-int recorder_count_objects(struct fgprof_recorder *recorder, enum fgprof_kind kind,
-                           const char *name, uint64_t *ret_count);
-
-/* See fgprof_recorder_check_objects. */
-int recorder_check_objects(struct fgprof_recorder *recorder, enum fgprof_kind kind);
 
 #endif

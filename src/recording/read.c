@@ -327,7 +327,7 @@ static int read_inflated(int fd, size_t enough, struct inflated *out)
     return err;
 }
 
-int recording_read_version(const char *path, unsigned *ret_version)
+int fgprof_recording_version(const char *path, unsigned *ret_version)
 {
     struct inflated out = {0};
     uint32_t version;
@@ -344,8 +344,8 @@ int recording_read_version(const char *path, unsigned *ret_version)
     return err;
 }
 
-int recording_read_fd(int fd, const char *name, unsigned *ret_version,
-                      struct fgprof_profile **ret_profile)
+int fgprof_profile_read_fd(int fd, const char *name, unsigned *ret_version,
+                           struct fgprof_profile **ret_profile)
 {
     struct inflated out = {0};
     struct fgprof_profile *profile;
@@ -367,12 +367,12 @@ int recording_read_fd(int fd, const char *name, unsigned *ret_version,
     return 0;
 }
 
-int recording_read(const char *path, struct fgprof_profile **ret_profile)
+int fgprof_profile_read(const char *path, struct fgprof_profile **ret_profile)
 {
     int fd = open_regular_file(AT_FDCWD, path);
     if (fd < 0)
         return fd;
-    int err = recording_read_fd(fd, path, NULL, ret_profile);
+    int err = fgprof_profile_read_fd(fd, path, NULL, ret_profile);
     close(fd);
     return err;
 }

@@ -12,10 +12,4 @@ void recording_write(const struct fgprof_profile *profile, struct sink *sink);
  * fgprof_profile_read. */
 int recording_parse(const uint8_t *data, size_t bytes, struct fgprof_profile **ret_profile);
 
-/* As fgprof_profile_read, fgprof_profile_read_fd and fgprof_recording_version. */
-int recording_read(const char *path, struct fgprof_profile **ret_profile);
-int recording_read_fd(int fd, const char *name, unsigned *ret_version,
-                      struct fgprof_profile **ret_profile);
-int recording_read_version(const char *path, unsigned *ret_version);
-
 #endif

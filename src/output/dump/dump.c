@@ -284,10 +284,10 @@ static int write_pprof(const struct fgprof_dump *dump, int fd)
     profile.is_of_threads = true;
     profile.threads = FGPROF_THREADS_BY_NAME;
     profile.has_elapsed = false;
-    return output_write(&profile, FGPROF_PPROF, fd);
+    return fgprof_profile_write(&profile, FGPROF_PPROF, fd);
 }
 
-int output_dump(const struct fgprof_dump *dump, enum fgprof_dump_format format, int fd)
+int fgprof_dump_write(const fgprof_dump *dump, enum fgprof_dump_format format, int fd)
 {
     static void (*const writers[])(const struct fgprof_dump *, struct sink *) = {
         [FGPROF_DUMP_TEXT] = output_dump_text,

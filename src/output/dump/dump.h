@@ -6,9 +6,6 @@
 #include "base/sink.h"
 #include "profile/dump.h"
 
-/* As fgprof_dump_write. */
-int output_dump(const struct fgprof_dump *dump, enum fgprof_dump_format format, int fd);
-
 void output_dump_text(const struct fgprof_dump *dump, struct sink *sink);
 void output_dump_addresses(const struct fgprof_dump *dump, struct sink *sink);
 void output_dump_grouped(const struct fgprof_dump *dump, struct sink *sink);

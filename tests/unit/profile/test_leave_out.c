@@ -16,7 +16,7 @@ static void test_samples_and_their_runs(void **state)
     struct profile_run runs[] = {{0, 10}, {1, 20}, {2, 30}, {PROFILE_NO_SAMPLE, 40}};
     profile->runs = runs;
     profile->run_count = 4;
-    assert_int_equal(profile_leave_out(profile, "fgprof_stop"), 0);
+    assert_int_equal(fgprof_profile_leave_out(profile, "fgprof_stop"), 0);
     assert_int_equal(profile->sample_count, 2);
     assert_int_equal(profile->samples[0].count, 1);
     assert_int_equal(profile->samples[1].count, 3);
@@ -24,7 +24,7 @@ static void test_samples_and_their_runs(void **state)
     assert_int_equal(runs[1].sample, PROFILE_NO_SAMPLE);
     assert_int_equal(runs[2].sample, 1);
     assert_int_equal(runs[3].sample, PROFILE_NO_SAMPLE);
-    assert_int_equal(profile_leave_out(profile, "stop"), 0);
+    assert_int_equal(fgprof_profile_leave_out(profile, "stop"), 0);
     assert_int_equal(profile->sample_count, 2);
     profile->runs = NULL;
     profile->run_count = 0;

@@ -1,6 +1,7 @@
 /* Which checkpoints of a recording are kept, and what may be forgotten. */
 #include "unit.h"
 #include "recorder/checkpoints.h"
+#include "fgprof.h"
 
 #define KEEP_NS 60
 #define SECOND 1000000000ull
@@ -99,13 +100,13 @@ static void test_checkpoints_that_callers_hold(void **state)
     assert_int_equal(needed.epoch, 0);
     assert_begins(world, first, 0, 100);
     assert_begins(world, second, 0, 101);
-    checkpoints_drop(first);
+    fgprof_moment_free(first);
     assert_true(checkpoints_need(world->checkpoints, false, &needed));
     assert_int_equal(needed.epoch, 1);
     assert_true(checkpoints_need(world->checkpoints, true, &needed));
     assert_true(needed.epoch > 1);
     assert_begins(world, second, 0, 340);
-    checkpoints_drop(second);
+    fgprof_moment_free(second);
 }
 
 static void test_less_is_kept_where_room_is_short(void **state)
@@ -141,7 +142,7 @@ static void test_a_callers_checkpoint_outlives_the_recorder(void **state)
     assert_int_equal(checkpoints_hold(world->checkpoints, take(world, 100), &checkpoint), 0);
     checkpoints_release(world->checkpoints);
     world->checkpoints = NULL;
-    checkpoints_drop(checkpoint);
+    fgprof_moment_free(checkpoint);
 }
 
 static void test_nothing_need_be_forgotten(void **state)
