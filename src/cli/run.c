@@ -95,7 +95,7 @@ static int start_and_record(const struct cli_options *options, fgprof_recorder *
         return EXIT_SAMPLER_FAILED;
     }
     if (err == -ELIBACC || err == -ELIBBAD) {
-        complain_of_spawn(options, err);
+        complain_of_objects(options, 0, err);
         return EXIT_SAMPLER_FAILED;
     }
     say("%s: %s", options->command_argv[0], strerror(-err));

@@ -19,16 +19,11 @@
 #define PAGE_PLACEHOLDER "fgprof.html" /* until it is known of what the page is */
 #define NAME_BYTES 256
 
-static void complain_of_objects(const struct cli_options *options, pid_t pid, int err)
+void complain_of_objects(const struct cli_options *options, pid_t pid, int err)
 {
     char why[WHY_BYTES];
     fgprof_explain_objects(pid, options->kind, err, why, sizeof why);
     say("%s", why);
-}
-
-void complain_of_spawn(const struct cli_options *options, int err)
-{
-    complain_of_objects(options, 0, err);
 }
 
 bool check_objects(const struct cli_options *options, fgprof_recorder *recorder, pid_t pid)

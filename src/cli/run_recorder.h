@@ -23,8 +23,8 @@ fgprof_profile *run_recorder(const struct cli_options *options, fgprof_recorder 
  * If that fails, prints the reason and returns false. */
 bool name_page(const struct cli_options *options, pid_t pid, struct output_file *file);
 
-/* Prints why objects can't be recorded of a command: an error of fgprof_recorder_spawn. */
-void complain_of_spawn(const struct cli_options *options, int err);
+/* Prints why objects can't be recorded of process `pid`; 0: of a command. */
+void complain_of_objects(const struct cli_options *options, pid_t pid, int err);
 
 /* From now on SIGINT, SIGTERM and SIGHUP end `recorder`'s sampling. */
 void interrupt_stops(fgprof_recorder *recorder);
