@@ -3,7 +3,7 @@
 import collections
 import re
 
-from harness import folded, has
+from harness import alone, folded, has
 from test_capture import need_record
 from test_waits import converted, labels_of
 
@@ -36,6 +36,7 @@ def assert_share(samples, all_samples, part_s, whole_s, *what):
     assert abs(samples / all_samples - part_s / whole_s) <= 0.06, (samples, all_samples, part_s, whole_s, *what)
 
 
+@alone
 def test_behind_one_process(world):
     """The waiter is preempted, or woken while the other process computes, which is not sampled itself. On a busy
     machine, other processes take the CPU, too."""
@@ -52,6 +53,7 @@ def test_behind_one_process(world):
         assert users["idle CPU"] <= 0.03 * all_samples, (how, users)
 
 
+@alone
 def test_shares_of_two_processes(world):
     """The one that has the CPU when a wait ends is not always the one that had it at the tick."""
     need_record(world)
@@ -61,6 +63,7 @@ def test_shares_of_two_processes(world):
         assert_share(users[f"CPU used by {name}/{pid}"], sum(users.values()), truth[name], truth["waited"], users)
 
 
+@alone
 def test_a_sampled_process_is_the_owner(world):
     """It is shown with its thread and its stack, and blamed."""
     need_record(world)

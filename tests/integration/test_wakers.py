@@ -5,7 +5,7 @@ import json
 import re
 import time
 
-from harness import folded, has, wait_until_sampling
+from harness import alone, folded, has, wait_until_sampling
 from servers import postgres_with_a_lock
 from test_capture import need_record
 from test_waits import converted, labels_of
@@ -42,6 +42,7 @@ def recorded(world, *options):
     return path, done
 
 
+@alone
 def test_every_way_to_wake(world):
     need_record(world)
     path, done = recorded(world)
@@ -87,6 +88,7 @@ def test_holders_let_waiters_go(world):
     assert found[True] >= 0.97 * sum(found.values()) > 300, found
 
 
+@alone
 def test_blame_and_report(world):
     need_record(world)
     path, done = recorded(world)
