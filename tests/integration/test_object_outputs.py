@@ -35,7 +35,8 @@ def recording(world, kind):
     path, time = world.path(f"{kind}.fgprof"), world.path("time.fgprof")
     if not os.path.exists(time):
         with world.running("states", 60) as target:
-            world.attach(target, "-o", time, duration="1s")
+            # Stopped threads have a sample for each stack, whoever had the CPUs that they waited for.
+            world.attach(target, "-o", time, "--capture=ptrace", duration="1s")
     if not os.path.exists(path):
         number, amounts, rate, name = KINDS[kind]
         made_objects.make_objects(time, path, number, amounts, rate, name)
