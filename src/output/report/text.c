@@ -81,9 +81,6 @@ static void append_head(struct buffer *buffer, const struct report *report)
         report_append_throttled(buffer, summary);
         buffer_puts(buffer, "\n");
     }
-    if (summary->steal_ns)
-        buffer_print(buffer, "  steal: the hypervisor took %.2f s of the machine's CPUs\n",
-                     report_seconds(summary->steal_ns));
 }
 
 static void append_findings(struct buffer *buffer, const struct report *report)
