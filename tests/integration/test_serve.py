@@ -294,6 +294,7 @@ def test_memory_does_not_grow_with_processes_that_have_ended(world):
     assert grown_kb < 2500, grown_kb
 
 
+@alone
 @users_build
 def test_memory_does_not_grow_with_libraries_that_were_unloaded(world):
     """Nor do open files: a library is kept open only while something that is kept needs its names."""
