@@ -555,7 +555,7 @@ struct fgprof_summary {
     uint64_t tasks_cut;   /* how often not all were read: more than 100,000, or the list changed */
     uint64_t tasks_version; /* of an interpreter whose tasks can't be read, as PY_VERSION_HEX; 0:
                                there was none */
-    /* Of a critical path (fgprof_profile_set_critical): */
+    /* If a critical path was asked for (fgprof_profile_set_critical): */
     uint64_t critical_ns;          /* all of it, */
     uint64_t critical_waited_ns;   /* and waiting for anything but a CPU; of all */
     uint64_t critical_inferred_ns; /* what was seen shortly before or after, */

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #define NAME_BYTES 96 /* of two names, an id and the words */
-/* On a busy machine nearly each wait is behind another place of another thread. If there are so
- * many rows, further ones have no place; then also no process id. */
+/* On a busy machine nearly every wait is for a different thread at a different place. Beyond so
+ * many rows, further ones have no place; beyond more, no process id either. */
 #define PLACED_WAITS_MAX 4096
 #define NAMED_WAITS_MAX (WAITS_MAX / 2)
 
