@@ -165,6 +165,14 @@ static uint64_t take_unowned(struct stack_table *stacks, struct thread_account *
     return unowned;
 }
 
+/* The record has a futex's memory as it was when the thread left its CPU. */
+static uint64_t owner_read_ns(const struct observation *observation)
+{
+    uint64_t departed_ns = observation->record.departed_ns;
+    return observation->evidence == EVIDENCE_ASLEEP && departed_ns ? departed_ns
+                                                                   : observation->now.at_ns;
+}
+
 /* Counts a sleeping thread's sample; later, in count_held, if the wait has an owner. */
 static int count_wait(const struct counter *counter, const struct observation *observation,
                       struct counted_thread *thread, uint32_t sample, uint64_t ticks,
@@ -174,6 +182,7 @@ static int count_wait(const struct counter *counter, const struct observation *o
     const struct counted_sample *row = &results->stacks.samples[sample];
     struct held_wait held = {.thread = observation->thread,
                              .at_ns = observation->now.at_ns,
+                             .owner_read_ns = owner_read_ns(observation),
                              .departed_ns = thread->account.wakers.departed_ns,
                              .sample = sample,
                              .last_tick = observation->tick,
@@ -475,6 +484,27 @@ static int state_at_tick(const struct observation *observation, struct stack_tab
     return err;
 }
 
+/* Counts the sample of a thread that is awake, or whose wait can have no owner. `sample` becomes
+ * the one with the wait's waker, if that is known by now. */
+static int count_without_owner(const struct counter *counter, const struct observation *observation,
+                               struct counted_thread *thread, enum account kind, uint64_t sleeps,
+                               uint32_t *sample)
+{
+    struct thread_wakers *wakers = &thread->account.wakers;
+    uint64_t ticks = observation->ticks + observation->missed_ticks;
+    if (kind == ACCOUNT_ASLEEP) {
+        int err = wakers_place(wakers, counter->results, wakers->departed_ns, sample);
+        if (err)
+            return err;
+        wakers_note(wakers, wakers->departed_ns, *sample, ticks, sleeps);
+    }
+    stack_table_count_sleeps(&counter->results->stacks, *sample, sleeps);
+    note_unowned(&thread->account, *sample, sleeps);
+    int err = count_sample(counter, thread, kind, *sample, ticks);
+    note_copy_ticks(counter, observation, thread, *sample);
+    return err;
+}
+
 int count_stack(const struct counter *counter, const struct observation *observation,
                 struct counted_thread *thread, struct program_tables *program,
                 const struct stack *stack)
@@ -511,21 +541,8 @@ int count_stack(const struct counter *counter, const struct observation *observa
     if (observation->evidence == EVIDENCE_ASLEEP && !counter->waits)
         account->wakers.departed_ns =
             observation->record.departed_ns ? observation->record.departed_ns : WAIT_BEFORE_RECORD;
-    if (!may_have_owner && kind == ACCOUNT_ASLEEP) {
-        err =
-            wakers_place(&account->wakers, counter->results, account->wakers.departed_ns, &sample);
-        if (err)
-            return err;
-        wakers_note(&account->wakers, account->wakers.departed_ns, sample,
-                    observation->ticks + observation->missed_ticks, sleeps);
-    }
-    if (!may_have_owner) {
-        stack_table_count_sleeps(stacks, sample, sleeps);
-        note_unowned(account, sample, sleeps);
-        err = count_sample(counter, thread, kind, sample,
-                           observation->ticks + observation->missed_ticks);
-        note_copy_ticks(counter, observation, thread, sample);
-    }
+    if (!may_have_owner)
+        err = count_without_owner(counter, observation, thread, kind, sleeps, &sample);
     if (err)
         return err;
     if (observation->evidence == EVIDENCE_ASLEEP && !counter->waits)
@@ -536,6 +553,7 @@ int count_stack(const struct counter *counter, const struct observation *observa
     if (observation->evidence != EVIDENCE_SAMPLED) {
         account->last_sample = sample;
         account->sleeps_on = observation->evidence == EVIDENCE_ASLEEP;
+        account->sleep_is_over = account->sleeps_on && observation->asleep.is_over;
     }
     account->is_dumped = counter->waits != NULL;
     kept_stack_drop(&thread->kept);

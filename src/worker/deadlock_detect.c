@@ -16,7 +16,8 @@ static bool follow(struct owners *owners, struct counted_thread *first, struct c
     *cycle = (struct cycle){.read_ns = UINT64_MAX, .is_deadlock = true};
     do {
         const struct thread_account *account = &thread->account;
-        if (cycle->count == DEADLOCK_THREADS_MAX || thread->is_gone || !account->sleeps_on)
+        if (cycle->count == DEADLOCK_THREADS_MAX || thread->is_gone || !account->sleeps_on ||
+            account->sleep_is_over)
             return false;
         cycle->threads[cycle->count++] = thread;
         cycle->is_known = cycle->is_known || account->is_in_deadlock;
@@ -54,7 +55,7 @@ int deadlock_detect(struct owners *owners, struct results *results, const struct
     struct counted_thread *thread = &owners->threads->items[held->thread];
     struct cycle cycle;
     thread->account.owner_plus_1 = held->owner + 1;
-    thread->account.owner_read_ns = held->at_ns;
+    thread->account.owner_read_ns = held->owner_read_ns;
     thread->account.owner_must_act =
         resource_is_lock((enum resource_kind)held->wait.kind) || held->wait.kind == RESOURCE_THREAD;
     if (!follow(owners, thread, &cycle) || !cycle.is_deadlock || cycle.is_known ||

@@ -15,6 +15,7 @@ struct held_wait {
     uint32_t owner;  /* and that of the one it waits for, or WAIT_NO_OWNER */
     bool has_owner;  /* a thread has it, or may have it, which need not be known yet */
     uint64_t at_ns;
+    uint64_t owner_read_ns;   /* in memory */
     uint64_t departed_ns;     /* which wait, for its waker: as in struct thread_wakers */
     struct counted_wait wait; /* without its owner */
     uint32_t sample;          /* its sample, as if the owner were not known, */

@@ -340,6 +340,9 @@ def test_no_deadlock_where_locks_change_hands(world):
     done = world.fgprof("run", "-F", 1000, "-o", world.path("waits.fgprof"), "--",
                         world.fixture("holders"), 3)
     assert done.returncode == 0 and not deadlocks(done.stderr), done.stderr
+    # Four kinds of them, and so fast that many waits are over when they are told of.
+    done = world.fgprof("run", "-F", 499, "-o", world.path("turns.fgprof"), "--", world.fixture("wakes"), 3)
+    assert done.returncode == 0 and not deadlocks(done.stderr), done.stderr
 
 
 # std::mutex in an object on the heap, std::shared_mutex held for writing and reading, std::thread's join.
