@@ -14,6 +14,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#define LISTS_MAX 4
+
 void process_close(struct process *process)
 {
     if (process->task_dir)
@@ -119,7 +121,16 @@ static bool is_ascending(const struct thread_list *list)
     return true;
 }
 
-int process_list_threads(struct process *process, struct thread_list *list, size_t max_count)
+size_t process_count_threads(const struct process *process)
+{
+    struct stat status;
+    if (fstat(dirfd(process->task_dir), &status) || status.st_nlink < 2)
+        return 0;
+    return status.st_nlink - 2; /* "." and ".." */
+}
+
+/* Reads on, or anew if the list is whole. */
+static int read_tids(struct process *process, struct thread_list *list, size_t max_count)
 {
     const struct dirent *entry = NULL;
     if (!list->is_partial) {
@@ -138,6 +149,22 @@ int process_list_threads(struct process *process, struct thread_list *list, size
     if (!entry && errno)
         return -errno;
     list->is_partial = entry != NULL;
+    return 0;
+}
+
+int process_list_threads(struct process *process, struct thread_list *list, size_t max_count)
+{
+    size_t count;
+    int err, attempts = 0;
+    /* The kernel ends the list early if a thread exits just when it is listed (next_tid in its
+     * fs/proc/base.c). */
+    do {
+        count = process_count_threads(process);
+        err = read_tids(process, list, max_count);
+    } while (!err && !list->is_partial && list->count < count && count <= max_count &&
+             ++attempts < LISTS_MAX);
+    if (err)
+        return err;
     /* The kernel lists them in the order of their births: mostly by their ids. */
     if (!list->is_partial && !is_ascending(list))
         qsort(list->tids, list->count, sizeof *list->tids, tids_compare);
@@ -162,14 +189,6 @@ void thread_list_free(struct thread_list *list)
 {
     free(list->tids);
     *list = (struct thread_list){0};
-}
-
-size_t process_count_threads(const struct process *process)
-{
-    struct stat status;
-    if (fstat(dirfd(process->task_dir), &status) || status.st_nlink < 2)
-        return 0;
-    return status.st_nlink - 2; /* "." and ".." */
 }
 
 int process_cpu_ns(const struct process *process, uint64_t *ret_cpu_ns)
