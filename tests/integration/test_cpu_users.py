@@ -49,8 +49,8 @@ def test_behind_one_process(world):
         if how == "computes":
             assert_share(by_hog, all_samples, truth["hog-0"], truth["waited"], users)
         assert by_hog >= 0.5 * all_samples * truth["hog-0"] / truth["waited"], (how, users, truth)
-        assert users[None] <= 0.1 * all_samples, (how, users)
-        assert users["idle CPU"] <= 0.03 * all_samples, (how, users)
+        assert users[None] <= 0.1 * all_samples + 2, (how, users)
+        assert users["idle CPU"] <= 0.03 * all_samples + 2, (how, users)
 
 
 @alone

@@ -5,7 +5,7 @@ import json
 import re
 import time
 
-from harness import alone, folded, has, wait_until_sampling
+from harness import alone, folded, has, users_build, wait_until_sampling
 from servers import postgres_with_a_lock
 from test_capture import need_record
 from test_waits import converted, labels_of
@@ -43,6 +43,7 @@ def recorded(world, *options):
 
 
 @alone
+@users_build
 def test_every_way_to_wake(world):
     need_record(world)
     path, done = recorded(world)
@@ -89,6 +90,7 @@ def test_holders_let_waiters_go(world):
 
 
 @alone
+@users_build
 def test_blame_and_report(world):
     need_record(world)
     path, done = recorded(world)
