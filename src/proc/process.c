@@ -14,7 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define LISTS_MAX 4
+#define LISTS_MAX 8
 
 void process_close(struct process *process)
 {
