@@ -3,7 +3,7 @@
 #include <string.h>
 
 static bool find_in(Elf *elf, Elf_Scn *scn, const GElf_Shdr *header, const char *name,
-                    unsigned char type, struct dynamic_symbol *ret_symbol)
+                    unsigned char type, struct module_part *ret_symbol)
 {
     Elf_Data *data = elf_getdata(scn, NULL);
     size_t count = data && header->sh_entsize ? data->d_size / header->sh_entsize : 0;
@@ -15,14 +15,14 @@ static bool find_in(Elf *elf, Elf_Scn *scn, const GElf_Shdr *header, const char 
         const char *found = bounded_elf_string(elf, header->sh_link, symbol.st_name);
         if (!found || strcmp(found, name) != 0)
             continue;
-        *ret_symbol = (struct dynamic_symbol){symbol.st_value, symbol.st_size};
+        *ret_symbol = (struct module_part){symbol.st_value, symbol.st_size};
         return true;
     }
     return false;
 }
 
 bool dynamic_symbol_find(struct module *module, const char *name, unsigned char type,
-                         struct dynamic_symbol *ret_symbol)
+                         struct module_part *ret_symbol)
 {
     Elf *elf = module_open_elf(module);
     uint64_t bytes_left = module->image.bytes;

@@ -4,13 +4,9 @@
 
 #include "elf/module.h"
 
-struct dynamic_symbol {
-    uint64_t value, bytes;
-};
-
 /* Finds the symbol of that name and type (STT_TLS ...) in .dynsym or else, as a static
  * executable need not have that, in .symtab. Returns false if there is none. */
 bool dynamic_symbol_find(struct module *module, const char *name, unsigned char type,
-                         struct dynamic_symbol *ret_symbol);
+                         struct module_part *ret_symbol);
 
 #endif

@@ -19,9 +19,6 @@ struct eh_frame_header {
     uint32_t entry_count;
 };
 #define CFI_SECTION_BYTES_MAX ((uint64_t)256 << 20) /* a larger one is ignored */
-/* The kernel accepts 64 KiB of program headers (load_elf_phdrs in its fs/binfmt_elf.c); linkers
- * make about ten segments. */
-#define SEGMENTS_MAX 256
 #define EH_PCREL_SDATA4 0x1b
 #define EH_UDATA4 0x03
 #define EH_DATAREL_SDATA4 0x3b

@@ -5,6 +5,10 @@
 
 #include "elf/module.h"
 
+/* The kernel accepts 64 KiB of program headers (load_elf_phdrs in its fs/binfmt_elf.c); linkers
+ * make about ten segments. */
+#define SEGMENTS_MAX 256
+
 /* Fills in segments, unwind_table and build_id from module->image. Returns 0, -ENOEXEC if it is not
  * a usable ELF file, or -ENOMEM. */
 int elf_file_read(struct module *module);

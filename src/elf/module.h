@@ -83,7 +83,8 @@ struct module {
                            is ours */
     bool is_readable;   /* false: no file could be opened, or it is not ELF; image is then empty,
                            unless it is a jitdump */
-    bool is_orphan;     /* its process had gone before it could be opened: another may have it */
+    bool is_orphan;     /* its process had gone before it could be opened, or it could not be read
+                           then: it is opened anew for another */
     int error;          /* why it is not readable: -ENOEXEC, an error of mapped_file_open, or
                            another; else 0 */
     const char *_Atomic unread; /* why its unwind tables and code could not be read, in words; NULL:

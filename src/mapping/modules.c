@@ -262,13 +262,21 @@ static bool is_gone(int proc_fd, pid_t tid)
     return faccessat(proc_fd, path, F_OK, 0) != 0;
 }
 
-static int module_open(struct modules *modules, int proc_fd, pid_t tid,
+static int read_headers(const struct modules *modules, struct module *module)
+{
+    struct queries *queries = modules->queries;
+    return queries ? queries->read(queries, module) : elf_file_read(module);
+}
+
+static int module_open(struct modules *modules, uint32_t number, int proc_fd, pid_t tid,
                        const struct maps_entry *entry, struct module **ret_module)
 {
     struct module *module = calloc(1, sizeof *module);
     if (!module)
         return -ENOMEM;
     module->image.fd = -1;
+    module->number = number;
+    module->serial = ++modules->opened;
     module->dev_major = entry->dev_major;
     module->dev_minor = entry->dev_minor;
     module->inode = entry->inode;
@@ -278,14 +286,15 @@ static int module_open(struct modules *modules, int proc_fd, pid_t tid,
         err = entry->inode ? open_file_image(modules, module, proc_fd, tid, entry)
                            : open_vdso_image(module, tid, entry);
     }
+    module->is_readable = !err;
     if (!err)
-        err = elf_file_read(module);
+        err = read_headers(modules, module);
     if (!err && is_other_copy(module, tid, entry))
         err = -ESTALE;
     if (err && !is_jitdump(module->path))
         image_close(&module->image);
     module->is_readable = !err;
-    module->is_orphan = err && is_gone(proc_fd, tid);
+    module->is_orphan = err == -EAGAIN || (err && is_gone(proc_fd, tid));
     module->error = err;
     if (err == -ENOMEM) {
         module_free(module);
@@ -341,11 +350,9 @@ int modules_get(struct modules *modules, int proc_fd, pid_t tid, const struct ma
     }
     if (array_reserve(&modules->items, &modules->capacity, number + 1))
         return -ENOMEM;
-    int err = module_open(modules, proc_fd, tid, entry, ret_module);
+    int err = module_open(modules, (uint32_t)number, proc_fd, tid, entry, ret_module);
     if (err)
         return err;
-    (*ret_module)->number = (uint32_t)number;
-    (*ret_module)->serial = ++modules->opened;
     (*ret_module)->root_fd_plus_1 = keep_root(modules, proc_fd, tid);
     modules->items[number] = *ret_module;
     modules->count += number == modules->count;

@@ -4,7 +4,7 @@
 #ifndef FGPROF_MAPPING_MODULES_H
 #define FGPROF_MAPPING_MODULES_H
 
-#include "elf/module.h"
+#include "elf/query.h"
 
 #include <sys/types.h>
 
@@ -17,7 +17,8 @@ struct root {
 };
 
 struct modules {
-    struct root *roots; /* root directories other than ours */
+    struct queries *queries; /* reads the files' headers; NULL: that is done here */
+    struct root *roots;      /* root directories other than ours */
     size_t root_count, root_capacity;
     struct module **items; /* by number; NULL: the number is free */
     size_t count, capacity;

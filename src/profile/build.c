@@ -159,6 +159,8 @@ static int add_note(struct naming *naming, const struct counted_stack *stack,
     if (!mapping || !mapping->module)
         return profile_add_note(naming->profile, note, ret_location);
     const char *why = mapping->module->unread;
+    if (why && !mapping->module->is_readable)
+        note = notes[STACK_CUT_UNREAD];
     if (why && profile_add_unreadable(naming->profile, mapping->path, why))
         return -ENOMEM;
     char *text;

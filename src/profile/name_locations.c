@@ -104,8 +104,10 @@ static int ask(struct location_naming *naming, const struct unnamed_location *un
         .fetch = sources->fetch,
     };
     int err = reader_ask(sources->reader, &question, take_symbol, naming, &why);
-    return err == -ENOEXEC ? profile_add_unreadable(naming->profile, question.module->path, why)
-                           : err;
+    if (err != -ENOEXEC)
+        return err;
+    const char *unread = question.module->is_readable ? NULL : question.module->unread;
+    return profile_add_unreadable(naming->profile, question.module->path, unread ? unread : why);
 }
 
 /* Takes it from the cache. Returns 0, -ENOENT if it is not there, or -ENOMEM. */

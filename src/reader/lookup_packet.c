@@ -139,6 +139,124 @@ bool lookup_packet_take_answer(struct bytes *body, const struct lookup *lookup,
     return !body->failed && !bytes_left(body);
 }
 
+/* ---- By name ---- */
+
+void lookup_packet_put_query(struct buffer *body, uint64_t slot, const struct query *query)
+{
+    packet_put_number(body, slot);
+    packet_put_number(body, query->kind);
+    packet_put_number(body, query->address);
+    packet_put_number(body, query->type);
+    packet_put_text(body, query->name);
+}
+
+bool lookup_packet_take_query(struct bytes *body, uint64_t *ret_slot, struct query *ret_query)
+{
+    *ret_slot = packet_number(body);
+    uint64_t kind = take_up_to(body, QUERY_KINDS - 1);
+    *ret_query = (struct query){.kind = (enum query_kind)kind, .address = packet_number(body)};
+    ret_query->type = (unsigned char)take_up_to(body, UINT8_MAX);
+    ret_query->name = packet_text(body);
+    bool needs_name = kind == QUERY_SYMBOL || kind == QUERY_SECTION;
+    return !body->failed && (ret_query->name || !needs_name);
+}
+
+static void put_range(struct buffer *body, const struct function_range *range)
+{
+    packet_put_number(body, range->start);
+    packet_put_number(body, range->end);
+}
+
+static struct function_range take_range(struct bytes *body)
+{
+    uint64_t start = packet_number(body), end = packet_number(body);
+    if (start > end)
+        body->failed = true;
+    return (struct function_range){start, end};
+}
+
+static void put_runtime(struct buffer *body, const struct go_runtime *go)
+{
+    packet_put_number(body, go->minor);
+    put_range(body, &go->adding);
+    packet_put_number(body, go->idle_count);
+    for (size_t i = 0; i < go->idle_count; i++)
+        put_range(body, &go->idle[i]);
+}
+
+static struct go_runtime take_runtime(struct bytes *body)
+{
+    struct go_runtime go = {.minor = (unsigned)take_up_to(body, UINT16_MAX)};
+    go.adding = take_range(body);
+    go.idle_count = take_up_to(body, GO_IDLE_FUNCTIONS_MAX);
+    for (size_t i = 0; i < go.idle_count; i++)
+        go.idle[i] = take_range(body);
+    return go;
+}
+
+static void put_function(struct buffer *body, const struct query_function *function)
+{
+    packet_put_number(body, function->start);
+    packet_put_number(body, function->line);
+    packet_put_text(body, function->name);
+    packet_put_text(body, function->innermost);
+    packet_put_text(body, function->file);
+}
+
+static void take_name(struct bytes *body, char name[QUERY_TEXT_BYTES])
+{
+    const char *text = packet_text(body);
+    size_t bytes = text ? strlen(text) + 1 : 0;
+    if (!bytes || bytes > QUERY_TEXT_BYTES)
+        body->failed = true;
+    else
+        memcpy(name, text, bytes);
+}
+
+static void take_function(struct bytes *body, struct query_function *function)
+{
+    function->start = packet_number(body);
+    function->line = (uint32_t)take_up_to(body, UINT32_MAX);
+    take_name(body, function->name);
+    take_name(body, function->innermost);
+    take_name(body, function->file);
+}
+
+void lookup_packet_put_found(struct buffer *body, enum query_kind kind,
+                             const union query_answer *answer)
+{
+    switch (kind) {
+    case QUERY_NAME:
+    case QUERY_GO_FUNCTION:
+        put_function(body, &answer->function);
+        break;
+    case QUERY_GO:
+        put_runtime(body, &answer->go);
+        break;
+    default:
+        packet_put_number(body, answer->part.address);
+        packet_put_number(body, answer->part.bytes);
+    }
+}
+
+bool lookup_packet_take_found(struct bytes *body, enum query_kind kind,
+                              union query_answer *ret_answer)
+{
+    switch (kind) {
+    case QUERY_NAME:
+    case QUERY_GO_FUNCTION:
+        take_function(body, &ret_answer->function);
+        break;
+    case QUERY_GO:
+        ret_answer->go = take_runtime(body);
+        break;
+    default:
+        ret_answer->part.address = packet_number(body);
+        ret_answer->part.bytes = packet_number(body);
+    }
+    return !body->failed && !bytes_left(body);
+}
+
 /* ---- Generated code ---- */
 
 void lookup_packet_put_source(struct buffer *body, const struct jit_source *source)

@@ -1,5 +1,5 @@
-/* Questions for what unwinding looks up, and for generated code, and their answers, as they are
- * sent.
+/* Questions for what is looked up while sampling, and for generated code, and their answers, as
+ * they are sent.
  *
  * An answer may be what a file made of its reader. So it is checked field by field that it says
  * something that a rule can say: unwinding then goes wrong with it at most as it would with the
@@ -20,6 +20,14 @@ void lookup_packet_put_answer(struct buffer *body, enum lookup_kind kind,
 /* Returns false if it can't be one. */
 bool lookup_packet_take_answer(struct bytes *body, const struct lookup *lookup,
                                union lookup_answer *ret_answer);
+
+/* The same of elf/query.h; the name stays in `body`. */
+void lookup_packet_put_query(struct buffer *body, uint64_t slot, const struct query *query);
+bool lookup_packet_take_query(struct bytes *body, uint64_t *ret_slot, struct query *ret_query);
+void lookup_packet_put_found(struct buffer *body, enum query_kind kind,
+                             const union query_answer *answer);
+bool lookup_packet_take_found(struct bytes *body, enum query_kind kind,
+                              union query_answer *ret_answer);
 
 /* How far a perf map or a jitdump was read. */
 void lookup_packet_put_source(struct buffer *body, const struct jit_source *source);

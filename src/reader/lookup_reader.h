@@ -1,4 +1,4 @@
-/* Looks things up for unwinding in a process without privileges: see unwind/lookup.h.
+/* Looks things up in a process without privileges: see unwind/lookup.h and elf/query.h.
  *
  * If that process crashes, hangs or takes too much memory over a module, nothing more is looked up
  * in that module, and `unread` of it says why: its stacks are cut there. Another process goes on

@@ -1,7 +1,9 @@
 #include "reader/lookup_server.h"
 #include "elf/elf_file.h"
+#include "reader/asked_files.h"
 #include "reader/lookup_packet.h"
 #include "reader/module_packet.h"
+#include "symbol/module_query.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -14,19 +16,23 @@ struct module_slot {
     struct module *module; /* NULL: none */
     int error;             /* why it can't be read */
     struct module_tables tables;
+    struct module_names names;
 };
 
 struct lookup_server {
     int socket;
+    struct asked_files asked;
     struct module_slot slots[LOOKUP_MODULES_MAX];
     struct cfi_entry scratch;
     struct jit_reading reading;
+    union query_answer found;
     struct buffer answer;
 };
 
 static void close_slot(struct module_slot *slot)
 {
     module_tables_free(&slot->tables);
+    module_names_free(&slot->names);
     module_free(slot->module);
     *slot = (struct module_slot){.error = -ENOENT};
 }
@@ -65,6 +71,57 @@ static int look_up(struct lookup_server *server, const struct packet *packet)
     return packet_send(server->socket, PACKET_LOOKED_UP, answer, -1);
 }
 
+static int answer_query(struct lookup_server *server, const struct packet *packet)
+{
+    struct bytes body = packet_bytes(packet);
+    struct buffer *answer = &server->answer;
+    struct query query;
+    uint64_t number;
+    if (!lookup_packet_take_query(&body, &number, &query) || number >= LOOKUP_MODULES_MAX)
+        return -EPROTO;
+    struct module_slot *slot = &server->slots[number];
+    int err = !slot->module ? -ENODEV : slot->error;
+    if (!err)
+        err =
+            module_query(&slot->names, slot->module, &server->asked.files, &query, &server->found);
+    answer->length = 0;
+    packet_put_number(answer, (uint64_t)(int64_t)err);
+    if (!err)
+        lookup_packet_put_found(answer, query.kind, &server->found);
+    return packet_send(server->socket, PACKET_ANSWERED, answer, -1);
+}
+
+/* Looks up the symbols that are asked for with the headers. */
+static void put_symbols(struct lookup_server *server, struct module_slot *slot, struct bytes *body)
+{
+    struct query query;
+    uint64_t number;
+    while (bytes_left(body) && lookup_packet_take_query(body, &number, &query)) {
+        bool is_there =
+            !module_query(&slot->names, slot->module, &server->asked.files, &query, &server->found);
+        packet_put_number(&server->answer, is_there);
+        lookup_packet_put_found(&server->answer, query.kind, &server->found);
+    }
+}
+
+static int read_headers(struct lookup_server *server, const struct packet *packet)
+{
+    struct bytes body = packet_bytes(packet);
+    struct buffer *answer = &server->answer;
+    uint64_t number = packet_number(&body);
+    if (body.failed || number >= LOOKUP_MODULES_MAX)
+        return -EPROTO;
+    struct module_slot *slot = &server->slots[number];
+    int err = !slot->module ? -ENODEV : slot->error;
+    answer->length = 0;
+    packet_put_number(answer, (uint64_t)(int64_t)err);
+    if (!err) {
+        module_packet_put_headers(answer, slot->module);
+        put_symbols(server, slot, &body);
+    }
+    return packet_send(server->socket, PACKET_ANSWERED, answer, -1);
+}
+
 /* The file is closed by the caller. */
 static int read_code(struct lookup_server *server, const struct packet *packet)
 {
@@ -90,6 +147,7 @@ static void serve(int socket)
     if (!server)
         return;
     server->socket = socket;
+    asked_files_init(&server->asked, socket);
     int err = 0;
     while (!err && packet_receive(socket, 0, &packet) == 0) {
         if (packet.kind == PACKET_LOAD) {
@@ -97,6 +155,8 @@ static void serve(int socket)
             continue;
         }
         err = packet.kind == PACKET_LOOK_UP     ? look_up(server, &packet)
+              : packet.kind == PACKET_QUERY     ? answer_query(server, &packet)
+              : packet.kind == PACKET_HEADERS   ? read_headers(server, &packet)
               : packet.kind == PACKET_READ_CODE ? read_code(server, &packet)
                                                 : -EPROTO;
         if (packet.fd >= 0)

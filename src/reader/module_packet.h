@@ -13,4 +13,10 @@ int module_packet_send(int socket, enum packet_kind kind, uint64_t number,
  * ran out, even if the module can't be read. Returns 0 or a negative errno. */
 int module_packet_take(struct bytes *body, int fd, struct module **ret_module);
 
+/* What elf_file_read has found. */
+void module_packet_put_headers(struct buffer *body, const struct module *module);
+/* Leaves what follows in `body`. Returns false if it can't be that, or memory is short; the module
+ * may then have some of it. */
+bool module_packet_take_headers(struct bytes *body, struct module *module);
+
 #endif

@@ -1,5 +1,6 @@
 #include "reader/naming.h"
 #include "elf/elf_file.h"
+#include "reader/asked_files.h"
 #include "reader/module_packet.h"
 #include "reader/packet.h"
 #include "symbol/names/demangle.h"
@@ -20,12 +21,6 @@
 /* Names to show are kept until there are so many: programs may come and go for long. */
 #define SHOWN_MAX 200000
 
-/* Asks the other end for each file of debug information, as this process can open none. */
-struct asked_files {
-    struct debug_files files;
-    int socket;
-};
-
 struct open_module {
     struct module *module;   /* NULL: none */
     struct symbols *symbols; /* NULL: not read yet, or they can't be */
@@ -43,45 +38,6 @@ struct naming {
     struct shown_names shown;
     struct buffer answer;
 };
-
-/* Returns a descriptor or a negative errno, and the text that came with it, or NULL. */
-static int ask_for_file(int socket, enum packet_kind kind, struct buffer *question, char **ret_path)
-{
-    struct packet packet = {0};
-    int err = packet_send(socket, kind, question, -1);
-    buffer_free(question);
-    if (!err)
-        err = packet_receive(socket, 0, &packet);
-    if (!err) {
-        struct bytes body = packet_bytes(&packet);
-        err = (int)packet_number(&body);
-        const char *path = packet_text(&body);
-        *ret_path = path ? strdup(path) : NULL;
-        if (!err)
-            err = packet.fd < 0 ? -EPROTO : packet.fd;
-    }
-    buffer_free(&packet.body);
-    return err;
-}
-
-static int ask_by_path(struct debug_files *files, const char *path)
-{
-    struct buffer question = {0};
-    char *none = NULL;
-    packet_put_text(&question, path);
-    int fd = ask_for_file(((struct asked_files *)files)->socket, PACKET_WANTED, &question, &none);
-    free(none);
-    return fd;
-}
-
-static int ask_by_build_id(struct debug_files *files, const unsigned char *build_id, size_t bytes,
-                           char **ret_path)
-{
-    struct buffer question = {0};
-    packet_put_number(&question, bytes);
-    buffer_write(&question, build_id, bytes);
-    return ask_for_file(((struct asked_files *)files)->socket, PACKET_FETCHED, &question, ret_path);
-}
 
 static void close_module(struct open_module *opened)
 {
@@ -234,9 +190,10 @@ static int answer(struct naming *naming, const struct packet *packet)
 
 static void serve(int socket)
 {
-    struct naming naming = {.socket = socket, .asked = {{ask_by_path, ask_by_build_id}, socket}};
+    struct naming naming = {.socket = socket};
     struct packet packet = {0};
     int err = 0;
+    asked_files_init(&naming.asked, socket);
     while (!err && packet_receive(socket, 0, &packet) == 0)
         err = answer(&naming, &packet);
     for (size_t i = 0; i < OPEN_MODULES_MAX; i++)

@@ -19,6 +19,8 @@ enum packet_kind {
     PACKET_FILE,      /* what was asked for: 0 or a negative errno, a path or none; the file */
     PACKET_LOAD,      /* the same as PACKET_OPEN, with the module's slot in place of its number */
     PACKET_LOOK_UP,   /* for unwinding: the module's slot, what to look up */
+    PACKET_QUERY,     /* the module's slot, and what to look up by name */
+    PACKET_HEADERS,   /* the module's slot: what its headers say; and queries */
     PACKET_READ_CODE, /* a perf map or jitdump: how far it was read, how much to read; the file */
     /* From the reader: */
     PACKET_OPENED,    /* before the first symbols: 0 or a negative errno, and why */
@@ -28,6 +30,8 @@ enum packet_kind {
     PACKET_WANTED,    /* it needs a file: its path */
     PACKET_FETCHED,   /* it needs a file from a server: the build id's length, and its bytes */
     PACKET_LOOKED_UP, /* 0 or a negative errno, the answer */
+    PACKET_ANSWERED,  /* the same, to PACKET_QUERY and PACKET_HEADERS; then, for each of the
+                         queries, whether its symbol was found, and the answer */
     PACKET_CODE_READ, /* the same: how far it was read, what it says */
 };
 

@@ -1,15 +1,13 @@
 #include "reader/reader.h"
-#include "base/clock.h"
+#include "reader/asked_files.h"
 #include "reader/connection.h"
 #include "reader/module_packet.h"
 #include "reader/naming.h"
 #include "symbol/debug_file.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #define WHY_BYTES 128
 
@@ -57,79 +55,13 @@ void reader_free(struct reader *reader)
     free(reader);
 }
 
-/* ---- Files that the reader asks for ---- */
-
-/* It may ask for any file, as the paths of split debug information come from the target's files. It
- * gets none that is not ELF: what else there is on this machine is not its business. */
-static int refuse_others(int fd)
-{
-    char magic[SELFMAG];
-    if (fd < 0)
-        return fd;
-    if (pread(fd, magic, sizeof magic, 0) == sizeof magic && memcmp(magic, ELFMAG, SELFMAG) == 0)
-        return fd;
-    close(fd);
-    return -ENOEXEC;
-}
-
-static int send_file(struct reader *reader, int fd, const char *path)
-{
-    struct buffer answer = {0};
-    fd = refuse_others(fd);
-    packet_put_number(&answer, (uint64_t)(int64_t)(fd < 0 ? fd : 0));
-    packet_put_text(&answer, path);
-    int err = packet_send(reader->connection.socket, PACKET_FILE, &answer, fd);
-    buffer_free(&answer);
-    if (fd >= 0)
-        close(fd);
-    return err;
-}
-
-static int open_wanted(struct reader *reader, struct debug_files *files)
-{
-    struct bytes body = packet_bytes(&reader->connection.packet);
-    const char *path = packet_text(&body);
-    return path ? send_file(reader, files->open(files, path), NULL) : -EPROTO;
-}
-
-static int fetch_wanted(struct reader *reader, struct debug_files *files)
-{
-    struct bytes body = packet_bytes(&reader->connection.packet);
-    uint64_t bytes = packet_number(&body);
-    char *path = NULL;
-    if (bytes > BUILD_ID_BYTES_MAX || bytes > bytes_left(&body))
-        return -EPROTO;
-    int fd = files->fetch(files, body.at, bytes, &path);
-    int err = send_file(reader, fd, path);
-    free(path);
-    return err;
-}
-
-/* Waits for a packet of this kind. Files that the reader asks for meanwhile are sent to it. */
+/* Waits for a packet of this kind. */
 static int receive(struct reader *reader, const struct reader_question *question,
                    enum packet_kind kind)
 {
     struct own_debug_files own;
     own_debug_files_init(&own, question->module, question->fetch);
-    for (;;) {
-        int err = packet_receive(reader->connection.socket, reader->connection.until_ns,
-                                 &reader->connection.packet);
-        if (!err && reader->connection.packet.fd >= 0)
-            close(reader->connection.packet.fd);
-        if (err || reader->connection.packet.kind == kind)
-            return err;
-        uint64_t begin_ns = monotonic_ns();
-        if (reader->connection.packet.kind == PACKET_WANTED)
-            err = open_wanted(reader, &own.files);
-        else if (reader->connection.packet.kind == PACKET_FETCHED)
-            err = fetch_wanted(reader, &own.files);
-        else
-            err = -EPROTO;
-        if (err)
-            return err;
-        reader->connection.until_ns +=
-            monotonic_ns() - begin_ns; /* a server's time is not the reader's */
-    }
+    return asked_files_receive(&reader->connection, kind, &own.files);
 }
 
 /* ---- Questions ---- */

@@ -135,7 +135,7 @@ static int read_code(struct lookups *lookups, const struct jit_source *source, o
 
 void own_lookups_init(struct own_lookups *own)
 {
-    *own = (struct own_lookups){.lookups = {find, read_code}};
+    *own = (struct own_lookups){.lookups = {.find = find, .read_code = read_code}};
 }
 
 void own_lookups_forget(struct own_lookups *own, const struct module *module)

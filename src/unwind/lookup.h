@@ -4,9 +4,12 @@
  * A target, or the author of its files, controls these. So while sampling, a process without
  * privileges looks things up, and its answers are checked (see reader/lookup_reader.h).
  *
+ * What is looked up by name goes the same way, and so do headers: see elf/query.h.
+ *
  * The process that samples still reads itself:
- *   - ELF headers: segments, build id, where the unwind tables are (elf/elf_file.h);
- *   - a few bytes of code, compared with those of calls, returns and trampolines (code/calls.h);
+ *   - bytes at an address of a file, whose meaning is known (module_read): numbers that a symbol
+ *     stands for, the code of a function that is searched for references or jumps, a few bytes of
+ *     code that are compared with those of calls, returns and trampolines (code/calls.h);
  *   - entries of call frame information for libunwind, once a rule is RULE_COMPLEX: libunwind goes
  *     back and forth between them and the stack (walk_libunwind.c checks them first);
  *   - generated code, which is copied from memory and in no file (rule_from_bytes). */
@@ -14,6 +17,7 @@
 #define FGPROF_UNWIND_LOOKUP_H
 
 #include "elf/go/pclntab.h"
+#include "elf/query.h"
 #include "jit/source.h"
 #include "unwind/code/prologue.h"
 #include "unwind/rule.h"
@@ -47,6 +51,7 @@ union lookup_answer {
 
 /* The interface of something that looks things up. */
 struct lookups {
+    struct queries queries; /* see elf/query.h; nothing is found if it is zeroed */
     /* Returns 0; -ENOEXEC if the module can't be read, and will not be; -EAGAIN if it can't be at
      * present; or -ENOMEM. */
     int (*find)(struct lookups *lookups, struct module *module, const struct lookup *lookup,

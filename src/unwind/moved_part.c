@@ -30,31 +30,30 @@ static bool begins_as(struct rule_tables *tables, struct module *module, uint64_
 
 /* What is found at any byte need not be an instruction, so where it leads to is checked. */
 static uint64_t find_by_jumps(struct rule_tables *tables, struct module *module,
-                              const struct dynamic_symbol *function, const uint8_t *code,
-                              size_t bytes)
+                              const struct module_part *function, const uint8_t *code, size_t bytes)
 {
     struct rule_place entry;
-    if (!read_cfa(tables, module, function->value, &entry))
+    if (!read_cfa(tables, module, function->address, &entry))
         return 0;
     for (size_t at = 0; at + JUMP_BYTES <= bytes; at++) {
         uint64_t target;
-        if (!jump_is_at(code + at, function->value + at, &target) ||
-            target - function->value < function->bytes)
+        if (!jump_is_at(code + at, function->address + at, &target) ||
+            target - function->address < function->bytes)
             continue;
         uint64_t start = rule_tables_function(tables, module, target);
-        if (start && start != function->value && !begins_as(tables, module, start, &entry))
+        if (start && start != function->address && !begins_as(tables, module, start, &entry))
             return start;
     }
     return 0;
 }
 
 uint64_t moved_part_find(struct rule_tables *tables, struct module *module,
-                         const struct dynamic_symbol *function)
+                         const struct module_part *function)
 {
     size_t bytes = function->bytes < CODE_BYTES_MAX ? function->bytes : CODE_BYTES_MAX;
     uint8_t *code = malloc(bytes + 1);
     uint64_t found = 0;
-    if (code && module_read(module, function->value, code, bytes))
+    if (code && module_read(module, function->address, code, bytes))
         found = find_by_jumps(tables, module, function, code, bytes);
     free(code);
     return found;

@@ -429,8 +429,7 @@ static int forget_code(struct results *results, const struct counted_threads *th
 }
 
 static int forget_spaces(struct results *results, const struct counted_threads *threads,
-                         struct owners *owners, const struct compaction *how,
-                         const struct renumber *stay)
+                         const struct compaction *how, const struct renumber *stay)
 {
     struct spaces *spaces = &results->spaces;
     if (spaces->shared)
@@ -444,7 +443,7 @@ static int forget_spaces(struct results *results, const struct counted_threads *
         else if (space->is_free)
             unwinder_forget(how->unwinder, space);
     }
-    return err ? err : unused_modules_free(results, how->unwinder, &owners->sites);
+    return err ? err : unused_modules_free(results, how->unwinder);
 }
 
 int compact(struct results *results, struct counted_threads *threads, struct owners *owners,
@@ -465,7 +464,7 @@ int compact(struct results *results, struct counted_threads *threads, struct own
             err = drop_rows(results, threads, owners, how->programs, &numbers);
     }
     if (!err)
-        err = forget_spaces(results, threads, owners, how, &numbers.spaces);
+        err = forget_spaces(results, threads, how, &numbers.spaces);
     if (!err)
         ended_processes_drop(&ended, results, owners);
     ended_processes_free(&ended);

@@ -21,11 +21,9 @@
 static bool is_search_due(struct program_goroutines *goroutines, const struct program_maps *maps)
 {
     const struct go *go = &goroutines->go;
-    size_t mapping_count = goroutines->mapping_count;
     uint64_t now_ns;
-    goroutines->mapping_count = maps->space->mapping_count;
     if (!go->module)
-        return mapping_count != goroutines->mapping_count;
+        return goroutines->mapping_count != maps->space->mapping_count;
     if (!go->layout || go->place.layout)
         return false;
     now_ns = monotonic_ns();
@@ -40,17 +38,17 @@ static void note_unread(struct program_goroutines *goroutines, struct result_cou
 {
     const struct go *go = &goroutines->go;
     uint64_t unread = !go->module || go->place.layout ? 0
-                      : go->layout                    ? go->minor | FGPROF_GO_WITHOUT_LIST
-                      : go->minor                     ? go->minor
+                      : go->layout                    ? go->runtime.minor | FGPROF_GO_WITHOUT_LIST
+                      : go->runtime.minor             ? go->runtime.minor
                                                       : 1;
     if (unread || counts->go_version == goroutines->unread)
         counts->go_version = unread;
     goroutines->unread = unread;
 }
 
-int program_goroutines_update(struct program_goroutines *goroutines, struct results *results,
-                              struct program_maps *maps, const struct observation *observation,
-                              struct channel *channel)
+int program_goroutines_update(struct program_goroutines *goroutines,
+                              const struct goroutine_means *means, struct program_maps *maps,
+                              const struct observation *observation, struct channel *channel)
 {
     struct request request = {.kind = REQUEST_GOROUTINES, .program = observation->program->number};
     struct go *go = &goroutines->go;
@@ -64,13 +62,18 @@ int program_goroutines_update(struct program_goroutines *goroutines, struct resu
         return err;
     struct stack_areas areas = maps->areas;
     areas.mem_fd_plus_1 = observation->program->mem_fd + 1;
-    if (go->module)
-        go_find_list(go, tid, &areas);
-    else
-        go_find(maps->space, tid, &areas, go);
-    note_unread(goroutines, &results->counts);
+    err = go->module ? go_find_list(means->queries, go, tid, &areas)
+                     : go_find(means->queries, maps->space, tid, &areas, go);
+    if (err && err != -EAGAIN)
+        return err;
+    if (!err)
+        goroutines->mapping_count = maps->space->mapping_count;
+    note_unread(goroutines, &means->results->counts);
     if (!go->place.layout)
         return 0;
+    goroutines->known = calloc(KNOWN_GO_FUNCTIONS, sizeof *goroutines->known);
+    if (!goroutines->known)
+        return -ENOMEM;
     goroutines->is_told = true;
     request.go = go->place;
     return channel_request(channel, &request);
@@ -115,22 +118,22 @@ uint32_t program_goroutines_current(const struct program_goroutines *goroutines,
     return is_current ? (uint32_t)current.id : 0;
 }
 
-static const struct known_go_address *known_address(struct program_goroutines *goroutines,
-                                                    uint64_t address)
+/* Valid until the next call. What can't be looked up is not known. */
+static const struct go_function *function_at(struct program_goroutines *goroutines,
+                                             const struct goroutine_means *means, uint64_t address)
 {
-    struct known_go_address *known =
-        &goroutines->known[hash_bytes(&address, sizeof address, 0) % KNOWN_GO_ADDRESSES];
-    const struct go *go = &goroutines->go;
-    struct pclntab_function function;
-    if (known->address != address)
-        *known = (struct known_go_address){
-            .address = address,
-            .is_entry = pclntab_find(&go->table, address - go->bias, &function) &&
-                        function.start == address - go->bias,
-            .is_own = go_is_own(go, address),
-            .lock = go_lock_of_caller(go, address),
-        };
-    return known;
+    struct known_go_function *known =
+        &goroutines->known[hash_bytes(&address, sizeof address, 0) % KNOWN_GO_FUNCTIONS];
+    if (known->address != address) {
+        free(known->function.text);
+        int err = go_function_at(means->queries, &goroutines->go, address, &known->function);
+        known->address = err ? 0 : address;
+        if (!means->list) {
+            free(known->function.text);
+            known->function.text = NULL;
+        }
+    }
+    return &known->function;
 }
 
 /* ---- Time ---- */
@@ -175,7 +178,7 @@ static int unwind(struct program_goroutines *goroutines, const struct goroutine_
 {
     const struct goroutine *goroutine = &seen->goroutine;
     struct unwind_hints hints;
-    bool is_entry = known_address(goroutines, goroutine->pc)->is_entry;
+    bool is_entry = function_at(goroutines, means, goroutine->pc)->start == goroutine->pc;
     struct snapshot snapshot = {
         .registers = {.interrupted_call = -1, .finished_call = -1},
         .stack = {.address = goroutine->sp,
@@ -197,13 +200,14 @@ static int unwind(struct program_goroutines *goroutines, const struct goroutine_
 
 /* By the functions that wait for its semaphore. */
 static struct go_wait find_wait(struct program_goroutines *goroutines,
+                                const struct goroutine_means *means,
                                 const struct goroutine_seen *seen, const struct stack *stack)
 {
     struct go_wait wait = seen->wait;
     for (size_t i = 1; wait.kind == GO_WAIT_SEMAPHORE && i < stack->depth && i < LOCK_DEPTH_MAX;
          i++)
-        go_wait_set_lock(&wait, known_address(goroutines, stack->addresses[i])->lock,
-                         goroutines->go.minor);
+        go_wait_set_lock(&wait, function_at(goroutines, means, stack->addresses[i] - 1)->lock,
+                         goroutines->go.runtime.minor);
     return wait;
 }
 
@@ -298,7 +302,8 @@ static int label(const struct goroutine_means *means, const struct program_gorou
         .process = process,
         .task = TASK_GOROUTINE,
     };
-    const char *reason = is_runnable ? "" : go_wait_reason(goroutines->go.minor, goroutine->reason);
+    const char *reason =
+        is_runnable ? "" : go_wait_reason(goroutines->go.runtime.minor, goroutine->reason);
     int err = strings_intern(&results->strings, reason, &ret_labels->wait_reason);
     return err || !seen->label_bytes
                ? err
@@ -319,7 +324,7 @@ static int count_parked(struct program_goroutines *goroutines, const struct goro
     if (!err)
         err = label(means, goroutines, batch, seen, &labels);
     if (!err) {
-        *ret_wait = find_wait(goroutines, seen, stack);
+        *ret_wait = find_wait(goroutines, means, seen, stack);
         err = add_wait(goroutines, means, maps, batch, seen, ret_wait, &labels.wait_plus_1);
     }
     if (!err)
@@ -346,9 +351,11 @@ static int list(struct program_goroutines *goroutines, const struct goroutine_me
         .waits_ns = since_ns && since_ns < now_ns ? now_ns - since_ns : 0,
         .is_locked = goroutine->is_locked,
         .wait = *wait,
-        /* Where the go statement's call returns to. Nobody has started the first one. */
-        .creator = goroutine->id > 1 ? go_describe(&goroutines->go, goroutine->creator - 1) : NULL,
     };
+    /* Where the go statement's call returns to. Nobody has started the first one. */
+    const char *creator =
+        goroutine->id > 1 ? function_at(goroutines, means, goroutine->creator - 1)->text : NULL;
+    listed.creator = creator ? strdup(creator) : NULL;
     if (!seen->is_parked &&
         memory_read_word(tid, &maps->areas, goroutine->m + goroutines->go.place.layout->m_thread,
                          &thread) &&
@@ -366,7 +373,7 @@ static int take_for_dump(struct program_goroutines *goroutines, const struct gor
 {
     struct go_wait wait = {0};
     uint32_t sample;
-    if (seen->has_moved || known_address(goroutines, seen->goroutine.start)->is_own)
+    if (seen->has_moved || function_at(goroutines, means, seen->goroutine.start)->is_own)
         return 0;
     int err = seen->is_parked
                   ? count_parked(goroutines, means, maps, batch, seen, stack, &wait, &sample)
@@ -399,7 +406,7 @@ static int take(struct program_goroutines *goroutines, const struct goroutine_me
         goroutine->since_ns > seen->before_ns ? goroutine->since_ns : seen->before_ns;
     *goroutine = (struct counted_goroutine){.since_ns = since_ns};
     means->results->counts.goroutines_moved += seen->has_moved;
-    if (!seen->is_parked || known_address(goroutines, seen->goroutine.start)->is_own)
+    if (!seen->is_parked || function_at(goroutines, means, seen->goroutine.start)->is_own)
         return 0;
     int err = count_parked(goroutines, means, maps, batch, seen, stack, &wait, &sample);
     if (!err)
@@ -428,5 +435,8 @@ int program_goroutines_take(struct program_goroutines *goroutines,
 
 void program_goroutines_free(struct program_goroutines *goroutines)
 {
+    for (size_t i = 0; i < KNOWN_GO_FUNCTIONS && goroutines->known; i++)
+        free(goroutines->known[i].function.text);
+    free(goroutines->known);
     free(goroutines->items);
 }

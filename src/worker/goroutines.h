@@ -15,14 +15,11 @@ struct counted_goroutine {
     uint64_t since_ns;      /* CLOCK_MONOTONIC: since then its time is not counted yet */
 };
 
-/* What the runtime's table of functions says of an address. */
-struct known_go_address {
-    uint64_t address;
-    bool is_entry;          /* a function begins there */
-    bool is_own;            /* see go_is_own */
-    enum go_wait_kind lock; /* see go_lock_of_caller */
+struct known_go_function {
+    uint64_t address; /* 0: none */
+    struct go_function function;
 };
-#define KNOWN_GO_ADDRESSES 256
+#define KNOWN_GO_FUNCTIONS 1024
 
 /* Zeroed at first. */
 struct program_goroutines {
@@ -33,14 +30,15 @@ struct program_goroutines {
     bool is_told;                    /* the sampling thread was told of it */
     struct counted_goroutine *items; /* by number, as in allgs */
     size_t count, capacity;
-    uint64_t seen_ns;  /* those that are parked were still there then */
-    uint64_t carry_ns; /* less than a tick, of time that was counted */
-    struct known_go_address known[KNOWN_GO_ADDRESSES];
+    uint64_t seen_ns;                /* those that are parked were still there then */
+    uint64_t carry_ns;               /* less than a tick, of time that was counted */
+    struct known_go_function *known; /* KNOWN_GO_FUNCTIONS by hash of the address; NULL: none yet */
 };
 
 /* What counting needs. */
 struct goroutine_means {
     struct unwinder *unwinder;
+    struct queries *queries;
     struct results *results;
     uint64_t period_ns;
     size_t max_depth;
@@ -59,9 +57,9 @@ struct goroutine_batch {
 /* These functions return 0 or -ENOMEM. */
 
 /* Searches for a runtime if something new is mapped, and tells the sampling thread of one. */
-int program_goroutines_update(struct program_goroutines *goroutines, struct results *results,
-                              struct program_maps *maps, const struct observation *observation,
-                              struct channel *channel);
+int program_goroutines_update(struct program_goroutines *goroutines,
+                              const struct goroutine_means *means, struct program_maps *maps,
+                              const struct observation *observation, struct channel *channel);
 
 /* Whether the thread with this stack has no goroutine to run: then it is left out. */
 bool program_goroutines_is_idle(const struct program_goroutines *goroutines,

@@ -15,7 +15,8 @@
 /* Prefix of keys that profiles use themselves. */
 #define OWN_KEY_PREFIX "label."
 
-static int find_place(struct program_labels *labels, const struct program_maps *maps, pid_t tid)
+static int find_place(struct program_labels *labels, struct queries *queries,
+                      const struct program_maps *maps, pid_t tid)
 {
     uint64_t now_ns = monotonic_ns();
     /* A library may be loaded later, or its variable get a fixed place. */
@@ -24,7 +25,7 @@ static int find_place(struct program_labels *labels, const struct program_maps *
     if (is_settled || !throttle_allows(&labels->searching, now_ns, AGE_NS, SEARCH_PART_OF_TIME))
         return 0;
     struct context_place place = {0};
-    int err = tls_variable_find(maps->space, tid, VARIABLE, &place);
+    int err = tls_variable_find(queries, maps->space, tid, VARIABLE, &place);
     labels->searching = (struct throttle){now_ns, monotonic_ns() - now_ns};
     /* A failed search, as of a thread that exits, proves nothing. */
     if (err && err != -ENOENT)
@@ -52,8 +53,9 @@ static bool is_same_place(const struct context_place *a, const struct context_pl
     return a->kind == b->kind && a->offset == b->offset && a->module == b->module;
 }
 
-int program_labels_update(struct program_labels *labels, const struct program_maps *maps,
-                          const struct observation *observation, struct channel *channel)
+int program_labels_update(struct program_labels *labels, struct queries *queries,
+                          const struct program_maps *maps, const struct observation *observation,
+                          struct channel *channel)
 {
     bool was_read;
     if (!maps->space->has_context)
@@ -63,7 +65,7 @@ int program_labels_update(struct program_labels *labels, const struct program_ma
                   ? 0
                   : read_process_context(labels, observation->program, tid, &was_read);
     if (!err && labels->context.is_known_schema)
-        err = find_place(labels, maps, tid);
+        err = find_place(labels, queries, maps, tid);
     if (err || is_same_place(&labels->place, &labels->told))
         return err;
     const struct request request = {

@@ -2,6 +2,7 @@
 #ifndef FGPROF_WORKER_LABELS_H
 #define FGPROF_WORKER_LABELS_H
 
+#include "elf/query.h"
 #include "label/process_context.h"
 #include "sampler/channel.h"
 #include "worker/program_maps.h"
@@ -26,8 +27,9 @@ struct program_labels {
 /* Finds where the program's threads have their contexts, and sends that to the sampling thread.
  * Costs nothing if the process publishes no context: without that, its threads' are not to be read
  * (OTEP 4947). Returns 0 or -ENOMEM. */
-int program_labels_update(struct program_labels *labels, const struct program_maps *maps,
-                          const struct observation *observation, struct channel *channel);
+int program_labels_update(struct program_labels *labels, struct queries *queries,
+                          const struct program_maps *maps, const struct observation *observation,
+                          struct channel *channel);
 
 /* Sets *ret_set_plus_1 to the labels of the observation, and *ret_sight to what they say of the
  * span of the label `span_key`, if that is not NULL; and counts what became of its context. Returns

@@ -3,18 +3,16 @@
 #ifndef FGPROF_WORKER_LOCK_SITES_H
 #define FGPROF_WORKER_LOCK_SITES_H
 
+#include "elf/query.h"
 #include "wait/lock.h"
 #include "worker/results.h"
 
-struct libc_names;
-
-/* Starts zeroed. */
+/* Starts zeroed but for: */
 struct lock_sites {
+    struct queries *queries; /* NULL: no lock is recognized */
     struct lock_site *items; /* by the stack's number in the results; RESOURCE_NOT_KNOWN: it was not
                                 looked at yet */
     size_t count, capacity;
-    struct libc_names *libcs;
-    size_t libc_count, libc_capacity;
 };
 
 /* Returns 0 or -ENOMEM. */
@@ -23,9 +21,6 @@ int lock_sites_get(struct lock_sites *sites, const struct results *results, uint
 
 /* Stacks were dropped, and the others have new numbers. */
 void lock_sites_keep(struct lock_sites *sites, const struct renumber *stacks);
-
-/* Forgets the module, which is about to be closed. */
-void lock_sites_forget_module(struct lock_sites *sites, const struct module *module);
 
 void lock_sites_free(struct lock_sites *sites);
 

@@ -28,7 +28,7 @@ static void note_unread(const struct python *python, struct results *results)
         results->counts.python_version = (version ? version : 1) | flags;
 }
 
-int program_python_update(struct program_python *python, struct results *results,
+int program_python_update(struct program_python *python, const struct python_means *means,
                           struct program_maps *maps, const struct observation *observation,
                           struct channel *channel)
 {
@@ -39,12 +39,14 @@ int program_python_update(struct program_python *python, struct results *results
             python_find_gil(&python->python, observation_live_tid(observation), &maps->areas);
     if (python->python.module || python->mapping_count == maps->space->mapping_count)
         return 0;
-    python->mapping_count = maps->space->mapping_count;
     int err = maps->areas.count ? 0 : program_maps_read_areas(maps, observation, &was_read);
+    if (!err)
+        err = python_find(means->queries, maps->space, observation_live_tid(observation),
+                          &maps->areas, &python->python);
     if (err)
-        return err;
-    python_find(maps->space, observation_live_tid(observation), &maps->areas, &python->python);
-    note_unread(&python->python, results);
+        return err == -EAGAIN ? 0 : err;
+    python->mapping_count = maps->space->mapping_count;
+    note_unread(&python->python, means->results);
     if (!python->python.is_known)
         return 0;
     python->is_told = true;
@@ -201,8 +203,8 @@ static enum native_kind kind_of(const struct program_python *python, struct unwi
         return NATIVE_OTHER;
     uint64_t function = rule_tables_function(unwinder_rules(unwinder), python->python.module,
                                              address - mapping->bias);
-    bool evaluates =
-        function && (function == python->python.evaluation.value || function == python->moved_part);
+    bool evaluates = function && (function == python->python.evaluation.address ||
+                                  function == python->moved_part);
     return evaluates ? NATIVE_EVALUATION : NATIVE_INTERPRETER;
 }
 

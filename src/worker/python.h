@@ -35,10 +35,19 @@ struct program_python {
     struct throttle naming; /* when these were read */
 };
 
+/* What finding, naming and merging needs. */
+struct python_means {
+    struct unwinder *unwinder;
+    struct queries *queries;
+    struct results *results;
+    bool keeps_native_frames;
+    bool tells_threads_apart;
+};
+
 /* Searches for an interpreter if something new is mapped, and tells the sampling thread of one; and
  * for its lock until it has one.
  * Returns 0 or -ENOMEM. */
-int program_python_update(struct program_python *python, struct results *results,
+int program_python_update(struct program_python *python, const struct python_means *means,
                           struct program_maps *maps, const struct observation *observation,
                           struct channel *channel);
 
@@ -47,14 +56,6 @@ int program_python_update(struct program_python *python, struct results *results
  * dump, which has one of each thread. */
 bool program_python_came_later(const struct program_python *python,
                                const struct observation *observation, bool is_dump);
-
-/* What naming and merging needs. */
-struct python_means {
-    struct unwinder *unwinder;
-    struct results *results;
-    bool keeps_native_frames;
-    bool tells_threads_apart;
-};
 
 /* Sets *name to the one that Python has for the thread, if there is any; the main thread has its
  * program's. Returns 0 or -ENOMEM. */

@@ -13,17 +13,18 @@
 #define PART_OF_PASS_NS 10000000u
 #define DUMP_TRIES 10
 
-void program_tasks_update(struct program_tasks *tasks, const struct program_python *python,
-                          const struct program_maps *maps, const struct observation *observation,
-                          struct results *results)
+void program_tasks_update(struct program_tasks *tasks, const struct task_means *means,
+                          const struct program_python *python, const struct program_maps *maps,
+                          const struct observation *observation)
 {
     size_t mapping_count = maps->space->mapping_count;
     if (!python->is_told || tasks->place.version || tasks->mapping_count == mapping_count)
         return;
     tasks->mapping_count = mapping_count;
-    if (python_tasks_find(maps->space, &python->python, observation_live_tid(observation),
-                          &maps->areas, &tasks->place) == -ENOTSUP)
-        results->counts.tasks_version = python->python.version;
+    if (python_tasks_find(means->queries, maps->space, &python->python,
+                          observation_live_tid(observation), &maps->areas,
+                          &tasks->place) == -ENOTSUP)
+        means->results->counts.tasks_version = python->python.version;
 }
 
 /* ---- One task ---- */

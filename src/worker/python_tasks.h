@@ -27,6 +27,7 @@ struct program_tasks {
 
 /* What counting needs. */
 struct task_means {
+    struct queries *queries;
     struct results *results;
     uint64_t period_ns;
     bool are_named;             /* also those whose names asyncio made */
@@ -42,9 +43,9 @@ struct task_tick {
 };
 
 /* Finds out once where the program has its tasks. */
-void program_tasks_update(struct program_tasks *tasks, const struct program_python *python,
-                          const struct program_maps *maps, const struct observation *observation,
-                          struct results *results);
+void program_tasks_update(struct program_tasks *tasks, const struct task_means *means,
+                          const struct program_python *python, const struct program_maps *maps,
+                          const struct observation *observation);
 
 /* Counts what each task does now for the time since they were last read, unless that was just
  * before. Returns 0 or -ENOMEM. */

@@ -1,18 +1,11 @@
 #include "worker/unused_modules.h"
 #include "elf/elf_file.h"
 
-/* What learns about modules. */
-struct learners {
-    struct unwinder *unwinder;
-    struct lock_sites *sites;
-};
-
 static void forget_module(void *context, const struct module *module)
 {
-    const struct learners *learners = context;
-    if (learners->unwinder)
-        unwinder_forget_module(learners->unwinder, module);
-    lock_sites_forget_module(learners->sites, module);
+    struct unwinder *unwinder = context;
+    if (unwinder)
+        unwinder_forget_module(unwinder, module);
 }
 
 /* Marks the modules that a program has mapped. */
@@ -29,13 +22,11 @@ static void find_mapped(const struct spaces *spaces, struct renumber *mapped)
     }
 }
 
-int unused_modules_free(struct results *results, struct unwinder *unwinder,
-                        struct lock_sites *sites)
+int unused_modules_free(struct results *results, struct unwinder *unwinder)
 {
-    struct learners learners = {unwinder, sites};
     const struct modules *modules = &results->modules;
     struct renumber mapped;
-    modules_close_unused(&results->modules, forget_module, &learners);
+    modules_close_unused(&results->modules, forget_module, unwinder);
     int err = renumber_init(&mapped, modules->count);
     if (err)
         return err;
@@ -44,7 +35,7 @@ int unused_modules_free(struct results *results, struct unwinder *unwinder,
         struct module *module = modules->items[i];
         if (!module || renumber_of(&mapped, (uint32_t)i) != ROW_GONE)
             continue;
-        forget_module(&learners, module);
+        forget_module(unwinder, module);
         module_reset(module);
     }
     renumber_free(&mapped);

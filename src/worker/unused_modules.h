@@ -3,13 +3,11 @@
 #define FGPROF_WORKER_UNUSED_MODULES_H
 
 #include "unwind/unwind.h"
-#include "worker/lock_sites.h"
 #include "worker/results.h"
 
 /* Closes the modules that no mapping refers to. If a module is only in spaces that no program is
  * in, its names may still be needed, but nothing is unwound through it: frees what can be read
  * again. `unwinder` may be NULL. Returns 0 or -ENOMEM. */
-int unused_modules_free(struct results *results, struct unwinder *unwinder,
-                        struct lock_sites *sites);
+int unused_modules_free(struct results *results, struct unwinder *unwinder);
 
 #endif

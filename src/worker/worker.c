@@ -7,6 +7,7 @@
 #include "worker/pages.h"
 #include "worker/wakes.h"
 #include "sampler/process.h"
+#include "unwind/lookup.h"
 #include "worker/elapsed_ticks.h"
 
 #include <errno.h>
@@ -30,6 +31,7 @@ struct worker {
     struct worker_options options;
     struct channel *channel;
     struct results *results;
+    struct queries *queries; /* NULL: none */
     struct unwind_means means;
     struct python_means python;
     struct goroutine_means goroutines;
@@ -84,18 +86,23 @@ int worker_new(const struct worker_options *options, struct channel *channel,
         free(worker);
         return err;
     }
+    worker->queries = options->lookups ? &options->lookups->queries : NULL;
+    worker->owners.sites.queries = results->modules.queries = worker->queries;
     worker->python = (struct python_means){.unwinder = worker->means.unwinder,
+                                           .queries = worker->queries,
                                            .results = results,
                                            .keeps_native_frames = options->keeps_native_frames,
                                            .tells_threads_apart = options->tells_threads_apart};
     worker->goroutines = (struct goroutine_means){.unwinder = worker->means.unwinder,
+                                                  .queries = worker->queries,
                                                   .results = results,
                                                   .period_ns = options->period_ns,
                                                   .max_depth = options->max_depth,
                                                   .peers = &worker->owners.peers,
                                                   .list = options->tasks,
                                                   .are_told_apart = options->tells_threads_apart};
-    worker->tasks = (struct task_means){.results = results,
+    worker->tasks = (struct task_means){.queries = worker->queries,
+                                        .results = results,
                                         .period_ns = options->period_ns,
                                         .list = options->tasks,
                                         .are_named = options->tells_threads_apart};
@@ -164,7 +171,7 @@ static int update_python(struct worker *worker, const struct observation *observ
 {
     struct program_python *python = &program->python;
     bool had_gil = python->python.gil != 0;
-    int err = program_python_update(python, worker->results, &program->maps, observation,
+    int err = program_python_update(python, &worker->python, &program->maps, observation,
                                     worker->channel);
     if (err || had_gil || !python->python.gil)
         return err;
@@ -179,7 +186,7 @@ static int update_tasks(struct worker *worker, const struct observation *observa
 {
     struct program_tasks *tasks = &program->tasks;
     bool was_known = tasks->place.version;
-    program_tasks_update(tasks, &program->python, &program->maps, observation, worker->results);
+    program_tasks_update(tasks, &worker->tasks, &program->python, &program->maps, observation);
     if (was_known || !worker->tasks.list)
         return 0;
     const struct task_tick tick = {.process = observation->process, .is_last = true};
@@ -196,14 +203,15 @@ static int update_program(struct worker *worker, const struct observation *obser
     if (!err)
         err = program_maps_update(&program->maps, results, observation);
     if (!err && program->maps.space && !worker->options.waits)
-        err = program_labels_update(&program->labels, &program->maps, observation, worker->channel);
+        err = program_labels_update(&program->labels, worker->queries, &program->maps, observation,
+                                    worker->channel);
     if (!err && program->maps.space)
         err = update_python(worker, observation, program);
     if (!err && program->maps.space && worker->options.has_tasks)
         err = update_tasks(worker, observation, program);
     if (!err && program->maps.space && worker->options.has_goroutines)
-        err = program_goroutines_update(&program->goroutines, results, &program->maps, observation,
-                                        worker->channel);
+        err = program_goroutines_update(&program->goroutines, &worker->goroutines, &program->maps,
+                                        observation, worker->channel);
     if (!err && program->maps.space)
         err = generated_update(&program->generated, worker->means.unwinder, results, observation,
                                &program->maps.space);

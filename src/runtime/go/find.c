@@ -2,93 +2,10 @@
 #include "proc/memory.h"
 #include "runtime/go/reference.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-
-/* ---- The version: the linker leaves it in every program (debug/buildinfo/buildinfo.go) ---- */
-
-#define BUILD_INFO_ALIGNMENT 16
-#define BUILD_INFO_VERSION 32 /* since Go 1.18: the length, and the text of runtime.Version() */
-#define HAS_INLINE_STRINGS 2
-
-static unsigned minor_of(const char *text)
-{
-    const char *at = strstr(text, "go1.");
-    unsigned minor = 0;
-    for (at = at ? at + 4 : ""; *at >= '0' && *at <= '9' && minor < 1000; at++)
-        minor = 10 * minor + (unsigned)(*at - '0');
-    return minor;
-}
-
-static unsigned version_of(struct module *module)
-{
-    static const char magic[] = "\xff Go buildinf:";
-    unsigned char info[BUILD_INFO_VERSION + 1 + 64];
-    for (size_t i = 0; i < module->segment_count; i++) {
-        const struct segment *segment = &module->segments[i];
-        uint64_t end = segment->offset + segment->file_bytes;
-        uint64_t at =
-            (segment->offset + BUILD_INFO_ALIGNMENT - 1) & ~(uint64_t)(BUILD_INFO_ALIGNMENT - 1);
-        while (!segment->executable &&
-               image_find(&module->image, at, end, magic, 8, BUILD_INFO_ALIGNMENT, &at)) {
-            if (image_read(&module->image, at, info, sizeof info) &&
-                memcmp(info, magic, sizeof magic - 1) == 0 && info[15] & HAS_INLINE_STRINGS &&
-                info[BUILD_INFO_VERSION] < 64) {
-                info[BUILD_INFO_VERSION + 1 + info[BUILD_INFO_VERSION]] = '\0';
-                return minor_of((const char *)info + BUILD_INFO_VERSION + 1);
-            }
-            at += BUILD_INFO_ALIGNMENT;
-        }
-    }
-    return 0;
-}
-
-/* ---- Functions by name ---- */
-
-/* A thread without a goroutine sleeps in one of these (runtime/proc.go). */
-static const char *const idle_names[] = {
-    "runtime.schedule", "runtime.findRunnable",   "runtime.findrunnable", "runtime.stopm",
-    "runtime.sysmon",   "runtime.templateThread", "runtime.stoplockedm",  "runtime.gcstopm",
-};
-_Static_assert(sizeof idle_names / sizeof *idle_names == GO_IDLE_FUNCTIONS_MAX, "one each");
-
-#define NAME_BYTES_MAX 32 /* longer than all that are looked for */
-
-/* Reads the name, cut to fit; "" if it is not that of a function of the runtime. */
-static void read_name(const struct pclntab *table, const struct pclntab_function *function,
-                      char name[NAME_BYTES_MAX])
-{
-    static const char prefix[] = "runtime.";
-    char whole[PCLNTAB_STRING_MAX] = "";
-    *name = '\0';
-    if (module_read(table->module, table->names + function->name, whole, sizeof prefix - 1) &&
-        strcmp(whole, prefix) == 0 && pclntab_name(table, function->name, whole))
-        snprintf(name, NAME_BYTES_MAX, "%.*s", NAME_BYTES_MAX - 1, whole);
-}
-
-static void note_function(struct go *go, const struct pclntab_function *function)
-{
-    char name[NAME_BYTES_MAX];
-    read_name(&go->table, function, name);
-    if (strcmp(name, "runtime.allgadd") == 0)
-        go->adding = (struct function_range){function->start, function->end};
-    for (size_t i = 0; i < GO_IDLE_FUNCTIONS_MAX && go->idle_count < GO_IDLE_FUNCTIONS_MAX; i++) {
-        if (strcmp(name, idle_names[i]) == 0)
-            go->idle[go->idle_count++] = (struct function_range){function->start, function->end};
-    }
-}
-
-/* Finds the functions that are wanted. */
-static void find_functions(struct go *go)
-{
-    const struct pclntab *table = &go->table;
-    struct pclntab_function function;
-    for (uint64_t i = 0; i < table->function_count; i++) {
-        if (pclntab_function(table, i, &function))
-            note_function(go, &function);
-    }
-}
 
 /* ---- The list of goroutines ---- */
 
@@ -116,7 +33,7 @@ struct references {
 static bool refers_to_data(const struct go *go, const unsigned char *code, size_t bytes, size_t at,
                            unsigned way, uint64_t *ret_data)
 {
-    const struct function_range *adding = &go->adding;
+    const struct function_range *adding = &go->runtime.adding;
     return reference_may_be_at(code + at, bytes - at, adding->start + at, way, ret_data) &&
            *ret_data % sizeof(uint64_t) == 0 && module_has_memory(go->module, *ret_data) &&
            (*ret_data < adding->start || *ret_data >= adding->end);
@@ -126,11 +43,11 @@ static void read_references(const struct go *go, pid_t tid, const struct stack_a
                             struct references *ret_references)
 {
     unsigned char code[CODE_BYTES_MAX];
-    size_t bytes = go->adding.end - go->adding.start;
+    size_t bytes = go->runtime.adding.end - go->runtime.adding.start;
     uint64_t data;
     ret_references->count = 0;
     bytes = bytes < sizeof code ? bytes : sizeof code;
-    if (!bytes || !module_read(go->module, go->adding.start, code, bytes))
+    if (!bytes || !module_read(go->module, go->runtime.adding.start, code, bytes))
         return;
     for (size_t at = 0; at < bytes; at++) {
         for (unsigned way = 0; way < REFERENCE_WAYS; way++) {
@@ -157,32 +74,41 @@ static uint64_t find_copy(const struct references *references, const struct refe
     return 0;
 }
 
-/* Whether the list begins with goroutines that make sense, and functions of the program began some
- * of these. */
-static bool has_goroutines(const struct go *go, const struct referred *slice, pid_t tid,
-                           const struct stack_areas *areas)
+/* Returns 0 if a function of the program begins at the address; -ENOENT if none does; -EAGAIN or
+ * -ENOMEM. */
+static int find_start(struct queries *queries, const struct go *go, uint64_t address)
+{
+    const struct query at = {.kind = QUERY_GO_FUNCTION, .address = address - go->bias};
+    union query_answer answer;
+    int err = query_ask(queries, go->module, &at, &answer);
+    return err || answer.function.start == at.address ? err : -ENOENT;
+}
+
+/* Returns 0 if the list begins with goroutines that make sense, and functions of the program began
+ * some of these; -ENOENT if not; -EAGAIN or -ENOMEM. */
+static int check_goroutines(struct queries *queries, const struct go *go,
+                            const struct referred *slice, pid_t tid,
+                            const struct stack_areas *areas)
 {
     uint64_t items[GOROUTINES_TRIED];
     struct goroutine goroutine;
-    struct pclntab_function function;
-    size_t seen = 0,
-           count = slice->words[1] < GOROUTINES_TRIED ? slice->words[1] : GOROUTINES_TRIED;
+    size_t count = slice->words[1] < GOROUTINES_TRIED ? slice->words[1] : GOROUTINES_TRIED;
+    int err = -ENOENT;
     if (memory_read(tid, areas, slice->words[0], items, count * sizeof *items) !=
         count * sizeof *items)
-        return false;
+        return -ENOENT;
     for (size_t i = 0; i < count; i++) {
         if (!items[i] || items[i] > ADDRESS_MAX || items[i] % sizeof *items ||
             !goroutine_read(go->layout, items[i], tid, areas, &goroutine))
-            return false;
+            return -ENOENT;
         enum goroutine_where where = goroutine_where(&goroutine);
         if (where == GOROUTINE_SENSELESS || goroutine.status > STATUS_MAX ||
             goroutine.id > ADDRESS_MAX)
-            return false;
-        seen += where != GOROUTINE_NOWHERE &&
-                pclntab_find(&go->table, goroutine.start - go->bias, &function) &&
-                function.start == goroutine.start - go->bias;
+            return -ENOENT;
+        if (err == -ENOENT && where != GOROUTINE_NOWHERE)
+            err = find_start(queries, go, goroutine.start);
     }
-    return seen > 0;
+    return err;
 }
 
 /* Every program has several goroutines; a word of 1 is nothing special. */
@@ -193,87 +119,90 @@ static bool may_be_list(const struct referred *slice)
            count <= room && room <= SLICE_ROOM_MAX;
 }
 
-static bool find_list(struct go *go, pid_t tid, const struct stack_areas *areas)
+/* Returns 0; -ENOENT if there is none; -EAGAIN or -ENOMEM. */
+static int find_list(struct queries *queries, struct go *go, pid_t tid,
+                     const struct stack_areas *areas)
 {
     struct references references;
+    int err = -ENOENT;
     read_references(go, tid, areas, &references);
-    for (size_t i = 0; i < references.count; i++) {
+    for (size_t i = 0; i < references.count && err == -ENOENT; i++) {
         const struct referred *slice = &references.items[i];
         if (!may_be_list(slice))
             continue;
         const struct go_place place = {go->layout, find_copy(&references, slice, slice->words[0]),
                                        find_copy(&references, slice, slice->words[1])};
-        if (place.first && place.count && has_goroutines(go, slice, tid, areas)) {
+        if (place.first && place.count)
+            err = check_goroutines(queries, go, slice, tid, areas);
+        if (!err)
             go->place = place;
-            return true;
-        }
     }
-    return false;
+    return err;
 }
 
-void go_find_list(struct go *go, pid_t tid, const struct stack_areas *areas)
+int go_find_list(struct queries *queries, struct go *go, pid_t tid, const struct stack_areas *areas)
 {
-    bool may_find = go->layout && go->idle_count && !go->place.layout;
-    for (int i = 0; may_find && i < LIST_TRIES && !find_list(go, tid, areas); i++)
-        ;
+    bool may_find = go->layout && go->runtime.idle_count && !go->place.layout;
+    int err = -ENOENT;
+    for (int i = 0; may_find && i < LIST_TRIES && err == -ENOENT; i++)
+        err = find_list(queries, go, tid, areas);
+    return err == -ENOENT ? 0 : err;
 }
 
-/* Returns whether the module has a runtime. */
-static bool look_into(struct module *module, uint64_t bias, pid_t tid,
-                      const struct stack_areas *areas, struct go *go)
+/* Returns 0; -ENOENT if the module has no runtime; -EAGAIN or -ENOMEM. */
+static int look_into(struct queries *queries, const struct mapping *mapping, pid_t tid,
+                     const struct stack_areas *areas, struct go *go)
 {
-    if ((module->go.has_sections && !module->go.is_go) || !pclntab_open(&go->table, module))
-        return false;
-    go->module = module;
-    go->bias = bias;
-    go->minor = version_of(module);
-    go->layout = go_layout_of(go->minor);
-    if (go->layout)
-        find_functions(go);
-    go_find_list(go, tid, areas);
-    return true;
+    static const struct query runtime = {.kind = QUERY_GO};
+    struct module *module = mapping->module;
+    union query_answer answer;
+    if (module->go.has_sections && !module->go.is_go)
+        return -ENOENT;
+    int err = query_ask(queries, module, &runtime, &answer);
+    if (err)
+        return err;
+    *go = (struct go){.module = module,
+                      .layout = go_layout_of(answer.go.minor),
+                      .bias = mapping->bias,
+                      .runtime = answer.go};
+    return go_find_list(queries, go, tid, areas);
 }
 
-void go_find(struct space *space, pid_t tid, const struct stack_areas *areas, struct go *ret_go)
+int go_find(struct queries *queries, struct space *space, pid_t tid,
+            const struct stack_areas *areas, struct go *ret_go)
 {
     struct module_walk walk = {0};
     const struct mapping *mapping;
+    int err = -ENOENT;
     *ret_go = (struct go){0};
-    while ((mapping = space_next_module(space, &walk))) {
-        if (look_into(mapping->module, mapping->bias, tid, areas, ret_go))
-            return;
-        *ret_go = (struct go){0};
-    }
+    while (err == -ENOENT && (mapping = space_next_module(space, &walk)))
+        err = look_into(queries, mapping, tid, areas, ret_go);
+    return err == -ENOENT ? 0 : err;
 }
 
 bool go_is_idle(const struct go *go, const uint64_t *addresses, size_t depth)
 {
     for (size_t i = 0; i < depth; i++) {
         uint64_t address = addresses[i] - go->bias;
-        for (size_t j = 0; j < go->idle_count; j++) {
-            if (address >= go->idle[j].start && address < go->idle[j].end)
+        for (size_t j = 0; j < go->runtime.idle_count; j++) {
+            if (address >= go->runtime.idle[j].start && address < go->runtime.idle[j].end)
                 return true;
         }
     }
     return false;
 }
 
-char *go_describe(const struct go *go, uint64_t address)
+/* As isSystemGoroutine of runtime/traceback.go, which shows the one of finalizers while it runs
+ * some. */
+static bool is_own(const char *name)
 {
-    char name[PCLNTAB_STRING_MAX], file[PCLNTAB_STRING_MAX], *text;
-    struct pclntab_function function;
-    uint32_t line;
-    if (!pclntab_find(&go->table, address - go->bias, &function) ||
-        !pclntab_name(&go->table, function.name, name))
-        return NULL;
-    bool has_line = pclntab_line(&go->table, &function, address - go->bias, file, &line);
-    int length = has_line ? asprintf(&text, "%s (%s:%" PRIu32 ")", name, file, line)
-                          : asprintf(&text, "%s", name);
-    return length < 0 ? NULL : text;
+    return strncmp(name, "runtime.", strlen("runtime.")) == 0 &&
+           strcmp(name, "runtime.main") != 0 && strcmp(name, "runtime.handleAsyncEvent") != 0 &&
+           strcmp(name, "runtime.corostart") != 0;
 }
 
 /* Until Go 1.20 or 1.24, the reason does not tell which it is. */
-enum go_wait_kind go_lock_of_caller(const struct go *go, uint64_t address)
+static enum go_wait_kind lock_of(const char *name)
 {
     static const struct {
         const char *name;
@@ -284,15 +213,6 @@ enum go_wait_kind go_lock_of_caller(const struct go *go, uint64_t address)
         {"sync.(*RWMutex).Lock", GO_WAIT_WRITE_LOCK},
         {"sync.(*WaitGroup).Wait", GO_WAIT_GROUP},
     };
-    struct pclntab_function function;
-    struct pclntab_inlined inlined;
-    char name[PCLNTAB_STRING_MAX];
-    uint64_t own = address - go->bias - 1;
-    if (!pclntab_find(&go->table, own, &function))
-        return GO_WAIT_SEMAPHORE;
-    bool is_inlined = pclntab_inlined(&go->table, &function, own, &inlined);
-    if (!pclntab_name(&go->table, is_inlined ? inlined.name : function.name, name))
-        return GO_WAIT_SEMAPHORE;
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
         if (strcmp(name, functions[i].name) == 0)
             return functions[i].kind;
@@ -300,15 +220,24 @@ enum go_wait_kind go_lock_of_caller(const struct go *go, uint64_t address)
     return GO_WAIT_SEMAPHORE;
 }
 
-/* As isSystemGoroutine of runtime/traceback.go, which shows the one of finalizers while it runs
- * some. */
-bool go_is_own(const struct go *go, uint64_t start)
+int go_function_at(struct queries *queries, const struct go *go, uint64_t address,
+                   struct go_function *ret_function)
 {
-    struct pclntab_function function;
-    char name[NAME_BYTES_MAX];
-    if (!pclntab_find(&go->table, start - go->bias, &function))
-        return false;
-    read_name(&go->table, &function, name);
-    return *name && strcmp(name, "runtime.main") != 0 &&
-           strcmp(name, "runtime.handleAsyncEvent") != 0 && strcmp(name, "runtime.corostart") != 0;
+    const struct query at = {.kind = QUERY_GO_FUNCTION, .address = address - go->bias};
+    union query_answer answer;
+    *ret_function = (struct go_function){.lock = GO_WAIT_SEMAPHORE};
+    int err = query_ask(queries, go->module, &at, &answer);
+    if (err)
+        return err == -ENOENT ? 0 : err;
+    const struct query_function *function = &answer.function;
+    ret_function->start = function->start + go->bias;
+    ret_function->is_own = is_own(function->name);
+    ret_function->lock = lock_of(*function->innermost ? function->innermost : function->name);
+    int length = function->line ? asprintf(&ret_function->text, "%s (%s:%" PRIu32 ")",
+                                           function->name, function->file, function->line)
+                                : asprintf(&ret_function->text, "%s", function->name);
+    if (length >= 0)
+        return 0;
+    ret_function->text = NULL;
+    return -ENOMEM;
 }

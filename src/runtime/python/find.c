@@ -1,23 +1,23 @@
 #include "runtime/python/find.h"
-#include "elf/dynamic_symbol.h"
 #include "proc/memory.h"
 
 #include <elf.h>
-#include <string.h>
+#include <errno.h>
 
 #define HAS_OFFSETS 0x030d0000u /* from this version on the interpreter tells its layout */
 
 /* PY_VERSION_HEX, which Python has in a constant since 3.11 (Include/pyversion.h, Py_Version). What
  * is older is known by the first version that has a function: the C API's documentation says it. */
-static uint32_t version_of(struct module *module)
+static uint32_t version_of(struct queries *queries, struct module *module)
 {
-    struct dynamic_symbol symbol;
+    struct module_part symbol;
     unsigned long version;
-    if (dynamic_symbol_find(module, "Py_Version", STT_OBJECT, &symbol))
-        return module_read(module, symbol.value, &version, sizeof version) ? (uint32_t)version : 0;
-    if (dynamic_symbol_find(module, "Py_NewRef", STT_FUNC, &symbol))
+    if (!query_symbol(queries, module, "Py_Version", STT_OBJECT, &symbol))
+        return module_read(module, symbol.address, &version, sizeof version) ? (uint32_t)version
+                                                                             : 0;
+    if (!query_symbol(queries, module, "Py_NewRef", STT_FUNC, &symbol))
         return 0x030a0000;
-    return dynamic_symbol_find(module, "PyModule_AddType", STT_FUNC, &symbol) ? 0x03090000 : 0;
+    return !query_symbol(queries, module, "PyModule_AddType", STT_FUNC, &symbol) ? 0x03090000 : 0;
 }
 
 static bool learn_layout(struct python *python, pid_t tid, const struct stack_areas *areas)
@@ -45,23 +45,28 @@ uint64_t python_find_gil(const struct python *python, pid_t tid, const struct st
     return was_read ? gil : 0;
 }
 
-/* Returns whether the module is an interpreter. */
-static bool look_into(struct module *module, uint64_t bias, pid_t tid,
-                      const struct stack_areas *areas, struct python *python)
+/* Returns 0; -ENOENT if the module is no interpreter; -EAGAIN or -ENOMEM. */
+static int look_into(struct queries *queries, const struct mapping *mapping, pid_t tid,
+                     const struct stack_areas *areas, struct python *python)
 {
-    struct dynamic_symbol runtime, type;
-    if (!dynamic_symbol_find(module, "_PyRuntime", STT_OBJECT, &runtime) ||
-        !dynamic_symbol_find(module, "_PyEval_EvalFrameDefault", STT_FUNC, &python->evaluation))
-        return false;
+    struct module *module = mapping->module;
+    struct module_part runtime, type;
+    int err = query_symbol(queries, module, "_PyRuntime", STT_OBJECT, &runtime);
+    if (!err)
+        err = query_symbol(queries, module, "_PyEval_EvalFrameDefault", STT_FUNC,
+                           &python->evaluation);
+    if (err)
+        return err;
     python->module = module;
-    python->runtime = runtime.value + bias;
-    python->version = version_of(module);
-    if (dynamic_symbol_find(module, "PyCode_Type", STT_OBJECT, &type))
-        python->code_type = type.value + bias;
+    python->bias = mapping->bias;
+    python->runtime = runtime.address + mapping->bias;
+    python->version = version_of(queries, module);
+    if (!query_symbol(queries, module, "PyCode_Type", STT_OBJECT, &type))
+        python->code_type = type.address + mapping->bias;
     python->is_known = learn_layout(python, tid, areas);
     if (python->is_known)
         python->gil = python_find_gil(python, tid, areas);
-    return true;
+    return 0;
 }
 
 enum standing { NO_PYTHON, NOT_KNOWN, NOT_BEGUN, RUNS };
@@ -79,16 +84,19 @@ static enum standing standing_of(const struct python *python, pid_t tid,
     return has_interpreter ? RUNS : NOT_BEGUN;
 }
 
-void python_find(struct space *space, pid_t tid, const struct stack_areas *areas,
-                 struct python *ret_python)
+int python_find(struct queries *queries, struct space *space, pid_t tid,
+                const struct stack_areas *areas, struct python *ret_python)
 {
     struct module_walk walk = {0};
     const struct mapping *mapping;
     struct python best = {0}, other = {0};
     while ((mapping = space_next_module(space, &walk))) {
         struct python found = {0};
-        if (!look_into(mapping->module, mapping->bias, tid, areas, &found))
+        int err = look_into(queries, mapping, tid, areas, &found);
+        if (err == -ENOENT)
             continue;
+        if (err)
+            return err;
         bool is_better = standing_of(&found, tid, areas) > standing_of(&best, tid, areas);
         const struct python worse = is_better ? best : found;
         enum standing standing = standing_of(&worse, tid, areas);
@@ -101,4 +109,5 @@ void python_find(struct space *space, pid_t tid, const struct stack_areas *areas
     best.has_other = other.module != NULL;
     best.other_version = other.version;
     *ret_python = best;
+    return 0;
 }

@@ -2,7 +2,7 @@
 #ifndef FGPROF_RUNTIME_PYTHON_FIND_H
 #define FGPROF_RUNTIME_PYTHON_FIND_H
 
-#include "elf/dynamic_symbol.h"
+#include "elf/query.h"
 #include "mapping/space.h"
 #include "proc/stack_areas.h"
 #include "runtime/python/layout.h"
@@ -16,16 +16,18 @@ struct python {
     struct python_layout layout;
     bool has_other; /* another one runs in the process, or may; its version: */
     uint32_t other_version;
-    uint64_t runtime;                 /* the address of _PyRuntime */
-    uint64_t gil;                     /* of the main interpreter's lock; 0: not known yet */
-    uint64_t code_type;               /* of PyCode_Type; 0: not known */
-    struct dynamic_symbol evaluation; /* the module's own _PyEval_EvalFrameDefault */
+    uint64_t bias;                 /* what is added to the module's own addresses */
+    uint64_t runtime;              /* the address of _PyRuntime */
+    uint64_t gil;                  /* of the main interpreter's lock; 0: not known yet */
+    uint64_t code_type;            /* of PyCode_Type; 0: not known */
+    struct module_part evaluation; /* the module's own _PyEval_EvalFrameDefault */
 };
 
 /* Looks through the modules of the space. `tid` is a live thread of the process. A process may have
- * several interpreters: the first one that runs is taken, and a known one before another. */
-void python_find(struct space *space, pid_t tid, const struct stack_areas *areas,
-                 struct python *ret_python);
+ * several interpreters: the first one that runs is taken, and a known one before another. Returns
+ * 0, also if it finds none; -EAGAIN if its files can't be read at present; or -ENOMEM. */
+int python_find(struct queries *queries, struct space *space, pid_t tid,
+                const struct stack_areas *areas, struct python *ret_python);
 
 /* The lock of the main interpreter, which from 3.12 on is made with it; 0: it has none yet. */
 uint64_t python_find_gil(const struct python *python, pid_t tid, const struct stack_areas *areas);

@@ -1,6 +1,5 @@
 #include "runtime/python/tasks.h"
 #include "base/array.h"
-#include "elf/dynamic_symbol.h"
 #include "proc/memory.h"
 #include "runtime/python/threads.h"
 
@@ -110,21 +109,13 @@ bool python_tasks_take_offsets(struct python_tasks_place *place,
 }
 
 /* The address of the module's section .AsyncioDebug, in its own addresses; 0: it has none. */
-static uint64_t find_section(struct module *module)
+static uint64_t find_section(struct queries *queries, struct module *module)
 {
-    Elf *elf = module_open_elf(module);
-    GElf_Shdr header;
-    const char *name;
-    Elf_Scn *scn = NULL;
-    uint64_t address = 0;
-    while (elf && !address && (scn = bounded_elf_next_section(elf, scn, &header, &name))) {
-        if (strcmp(name, ".AsyncioDebug") == 0 &&
-            header.sh_size >= PYTHON_ASYNCIO_WORDS * sizeof(uint64_t))
-            address = header.sh_addr;
-    }
-    if (elf)
-        elf_end(elf);
-    return address;
+    const struct query section = {.kind = QUERY_SECTION, .name = ".AsyncioDebug"};
+    union query_answer answer;
+    bool has_it = !query_ask(queries, module, &section, &answer) &&
+                  answer.part.bytes >= PYTHON_ASYNCIO_WORDS * sizeof(uint64_t);
+    return has_it ? answer.part.address : 0;
 }
 
 static bool is_asyncio(const struct mapping *mapping)
@@ -134,15 +125,16 @@ static bool is_asyncio(const struct mapping *mapping)
 }
 
 /* _asyncio is a module of its own, or a part of the interpreter. */
-static bool read_offsets(struct space *space, const struct python *python, pid_t tid,
-                         const struct stack_areas *areas, struct python_tasks_place *place)
+static bool read_offsets(struct queries *queries, struct space *space, const struct python *python,
+                         pid_t tid, const struct stack_areas *areas,
+                         struct python_tasks_place *place)
 {
     struct module_walk walk = {0};
     const struct mapping *mapping;
     uint64_t offsets[PYTHON_ASYNCIO_WORDS];
     while ((mapping = space_next_module(space, &walk))) {
         bool may_have = mapping->module == python->module || is_asyncio(mapping);
-        uint64_t address = may_have ? find_section(mapping->module) : 0;
+        uint64_t address = may_have ? find_section(queries, mapping->module) : 0;
         if (address && memory_read(tid, areas, address + mapping->bias, offsets, sizeof offsets) ==
                            sizeof offsets)
             return python_tasks_take_offsets(place, offsets);
@@ -161,49 +153,53 @@ static bool has_module(struct space *space)
     return false;
 }
 
-static uint64_t type_of(const struct python *python, uint64_t bias, const char *name)
+static void find_types(struct queries *queries, const struct python *python,
+                       struct python_task_types *types)
 {
-    struct dynamic_symbol symbol;
-    return dynamic_symbol_find(python->module, name, STT_OBJECT, &symbol) ? symbol.value + bias : 0;
-}
-
-static void find_types(const struct python *python, uint64_t bias, struct python_task_types *types)
-{
-    *types = (struct python_task_types){
-        .generators = {type_of(python, bias, "PyCoro_Type"), type_of(python, bias, "PyGen_Type"),
-                       type_of(python, bias, "PyAsyncGen_Type")},
-        .wrappers = {type_of(python, bias, "_PyAsyncGenASend_Type"),
-                     type_of(python, bias, "_PyAsyncGenAThrow_Type"),
-                     type_of(python, bias, "_PyCoroWrapper_Type")},
-        .integer = type_of(python, bias, "PyLong_Type"),
-        .set = type_of(python, bias, "PySet_Type"),
+    const struct {
+        const char *name;
+        uint64_t *address;
+    } all[] = {
+        {"PyCoro_Type", &types->generators[0]},
+        {"PyGen_Type", &types->generators[1]},
+        {"PyAsyncGen_Type", &types->generators[2]},
+        {"_PyAsyncGenASend_Type", &types->wrappers[0]},
+        {"_PyAsyncGenAThrow_Type", &types->wrappers[1]},
+        {"_PyCoroWrapper_Type", &types->wrappers[2]},
+        {"PyLong_Type", &types->integer},
+        {"PySet_Type", &types->set},
     };
+    struct module_part symbol;
+    *types = (struct python_task_types){0};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        if (!query_symbol(queries, python->module, all[i].name, STT_OBJECT, &symbol))
+            *all[i].address = symbol.address + python->bias;
+    }
 }
 
-static bool find_all(struct space *space, const struct python *python, pid_t tid,
-                     const struct stack_areas *areas, struct python_tasks_place *place)
+static bool find_all(struct queries *queries, struct space *space, const struct python *python,
+                     pid_t tid, const struct stack_areas *areas, struct python_tasks_place *place)
 {
-    struct dynamic_symbol runtime;
     python_tasks_take_version(place, python->version);
-    if (!place->version || python->layout.object_type != OBJECT_TYPE ||
-        !dynamic_symbol_find(python->module, "_PyRuntime", STT_OBJECT, &runtime))
+    if (!place->version || python->layout.object_type != OBJECT_TYPE)
         return false;
-    find_types(python, python->runtime - runtime.value, &place->types);
+    find_types(queries, python, &place->types);
     if (!place->types.generators[0] || !place->types.set)
         return false;
     if (!place->version->set)
-        return read_offsets(space, python, tid, areas, place);
+        return read_offsets(queries, space, python, tid, areas, place);
     const struct python_memory memory = {.layout = &python->layout, .tid = tid, .areas = areas};
     place->modules = python_modules_of(&memory, python->runtime, python->version);
     return place->modules.offset;
 }
 
-int python_tasks_find(struct space *space, const struct python *python, pid_t tid,
-                      const struct stack_areas *areas, struct python_tasks_place *ret_place)
+int python_tasks_find(struct queries *queries, struct space *space, const struct python *python,
+                      pid_t tid, const struct stack_areas *areas,
+                      struct python_tasks_place *ret_place)
 {
     struct python_tasks_place place = {.runtime = python->runtime, .layout = python->layout};
     *ret_place = (struct python_tasks_place){0};
-    if (!find_all(space, python, tid, areas, &place))
+    if (!find_all(queries, space, python, tid, areas, &place))
         return has_module(space) ? -ENOTSUP : -ENOENT;
     *ret_place = place;
     return 0;

@@ -40,8 +40,9 @@ struct python_tasks_place {
 
 /* Returns 0; -ENOENT if the program has not loaded asyncio, so far as its mappings show that; or
  * -ENOTSUP if its tasks can't be read in this version or build. `python` is known. */
-int python_tasks_find(struct space *space, const struct python *python, pid_t tid,
-                      const struct stack_areas *areas, struct python_tasks_place *ret_place);
+int python_tasks_find(struct queries *queries, struct space *space, const struct python *python,
+                      pid_t tid, const struct stack_areas *areas,
+                      struct python_tasks_place *ret_place);
 
 /* What _asyncio tells: `offsets` are the words of its section. Returns false if they make no sense.
  */

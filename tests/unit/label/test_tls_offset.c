@@ -9,12 +9,12 @@ __thread int tls_offset_test_variable __attribute__((aligned(32))) = 1;
 static void test_the_formula_is_the_linkers(void **state)
 {
     (void)state;
-    struct dynamic_symbol symbol;
+    struct module_part symbol;
     assert_true(dynamic_symbol_find(&module, "tls_offset_test_variable", STT_TLS, &symbol));
     assert_false(dynamic_symbol_find(&module, "tls_offset_test_variable", STT_OBJECT, &symbol));
     assert_false(dynamic_symbol_find(&module, "no_such_variable", STT_TLS, &symbol));
     uintptr_t pointer = (uintptr_t)__builtin_thread_pointer();
-    uint64_t offset = (uint64_t)tls_offset_of_main(&module.tls) + symbol.value;
+    uint64_t offset = (uint64_t)tls_offset_of_main(&module.tls) + symbol.address;
     assert_int_equal(pointer + offset, (uintptr_t)&tls_offset_test_variable);
 }
 

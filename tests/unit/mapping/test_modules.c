@@ -247,6 +247,42 @@ static void test_a_file_that_came_too_late(void **state)
     close(own_fd);
 }
 
+static int read_error;
+
+static int read_nothing(struct queries *queries, struct module *module)
+{
+    (void)queries;
+    assert_true(module->is_readable && module->serial && module->image.fd >= 0);
+    return read_error;
+}
+
+/* What can't be read now is read for the next process; what never can be is not. */
+static void test_a_file_that_is_read_elsewhere(void **state)
+{
+    (void)state;
+    struct queries queries = {.read = read_nothing};
+    struct modules modules = {.queries = &queries};
+    struct maps_entry entry;
+    struct module *module, *again;
+    int maps_fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    int own_fd = open("/proc/self", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_int_equal(maps_read(maps_fd, find_own_code, &entry), 1);
+    read_error = -EAGAIN;
+    assert_int_equal(modules_get(&modules, own_fd, getpid(), &entry, &module), 0);
+    assert_true(!module->is_readable && module->error == -EAGAIN && module->image.fd < 0);
+    read_error = -EIO;
+    assert_int_equal(modules_get(&modules, own_fd, getpid(), &entry, &again), 0);
+    assert_ptr_not_equal(again, module);
+    assert_true(!again->is_readable);
+    read_error = 0;
+    assert_int_equal(modules_get(&modules, own_fd, getpid(), &entry, &module), 0);
+    assert_ptr_equal(module, again);
+    modules_free(&modules);
+    free((char *)entry.path);
+    close(maps_fd);
+    close(own_fd);
+}
+
 static void count_gone(void *context, const struct module *module)
 {
     assert_int_equal(module->number, 0);
@@ -294,6 +330,7 @@ int main(void)
         cmocka_unit_test(test_read_stays_within_the_segment),
         cmocka_unit_test(test_segments_beyond_the_file),
         cmocka_unit_test(test_a_file_that_came_too_late),
+        cmocka_unit_test(test_a_file_that_is_read_elsewhere),
         cmocka_unit_test(test_numbers_of_closed_modules_are_given_again),
     };
     return cmocka_run_group_tests_name("module", tests, NULL, NULL);

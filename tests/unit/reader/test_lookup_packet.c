@@ -176,12 +176,114 @@ static void test_questions(void **state)
     }
 }
 
+/* ---- By name ---- */
+
+/* Whether an answer is taken that has these numbers, and then these texts. */
+static bool is_found(enum query_kind kind, const uint64_t *numbers, size_t number_count,
+                     const char *const *texts, size_t text_count)
+{
+    static union query_answer taken;
+    struct buffer body = {0};
+    buffer_write(&body, numbers, number_count * sizeof *numbers);
+    for (size_t i = 0; i < text_count; i++)
+        packet_put_text(&body, texts[i]);
+    const uint8_t *begin = (const uint8_t *)body.bytes;
+    struct bytes bytes = {begin, begin + body.length, false};
+    bool ok = lookup_packet_take_found(&bytes, kind, &taken);
+    buffer_free(&body);
+    return ok;
+}
+
+static void test_parts(void **state)
+{
+    (void)state;
+    const uint64_t part[] = {UINT64_MAX, 8, 0};
+    assert_true(is_found(QUERY_SYMBOL, part, 2, NULL, 0));
+    assert_false(is_found(QUERY_SYMBOL, part, 1, NULL, 0));
+    assert_false(is_found(QUERY_SECTION, part, 3, NULL, 0));
+}
+
+static void test_named_functions(void **state)
+{
+    (void)state;
+    static char long_name[QUERY_TEXT_BYTES + 1];
+    memset(long_name, 'a', sizeof long_name - 1);
+    const uint64_t numbers[] = {4096, UINT32_MAX}, line[] = {4096, (uint64_t)UINT32_MAX + 1};
+    const char *texts[] = {"f", "", "f.go"};
+    assert_true(is_found(QUERY_GO_FUNCTION, numbers, 2, texts, 3));
+    assert_true(is_found(QUERY_NAME, numbers, 2, texts, 3));
+    assert_false(is_found(QUERY_NAME, numbers, 2, texts, 2));
+    assert_false(is_found(QUERY_NAME, line, 2, texts, 3));
+    for (size_t i = 0; i < 3; i++) {
+        const char *bad[] = {"f", "", "f.go"};
+        bad[i] = NULL;
+        assert_false(is_found(QUERY_NAME, numbers, 2, bad, 3));
+        bad[i] = long_name;
+        assert_false(is_found(QUERY_NAME, numbers, 2, bad, 3));
+        bad[i] = long_name + 1;
+        assert_true(is_found(QUERY_NAME, numbers, 2, bad, 3));
+    }
+}
+
+static void test_runtimes(void **state)
+{
+    (void)state;
+    uint64_t numbers[4 + 2 * (GO_IDLE_FUNCTIONS_MAX + 1)] = {21, 8, 9, GO_IDLE_FUNCTIONS_MAX};
+    size_t count = 4 + 2 * GO_IDLE_FUNCTIONS_MAX;
+    assert_true(is_found(QUERY_GO, numbers, count, NULL, 0));
+    assert_false(is_found(QUERY_GO, numbers, count - 1, NULL, 0));
+    assert_false(is_found(QUERY_GO, numbers, count + 1, NULL, 0));
+    numbers[count - 2] = 1; /* begins behind its end */
+    assert_false(is_found(QUERY_GO, numbers, count, NULL, 0));
+    numbers[count - 2] = 0;
+    numbers[2] = 7;
+    assert_false(is_found(QUERY_GO, numbers, count, NULL, 0));
+    numbers[2] = 9;
+    numbers[0] = UINT32_MAX;
+    assert_false(is_found(QUERY_GO, numbers, count, NULL, 0));
+    numbers[0] = 21;
+    numbers[3]++;
+    assert_false(is_found(QUERY_GO, numbers, count + 2, NULL, 0));
+}
+
+static void test_queries(void **state)
+{
+    (void)state;
+    for (uint64_t kind = 0; kind < QUERY_KINDS + 2; kind++) {
+        for (int has_name = 0; has_name < 2; has_name++) {
+            const struct query asked = {(enum query_kind)kind, UINT64_MAX - 1,
+                                        has_name ? "name" : NULL, 2};
+            struct query taken;
+            struct buffer body = {0};
+            uint64_t slot;
+            lookup_packet_put_query(&body, 9, &asked);
+            const uint8_t *begin = (const uint8_t *)body.bytes;
+            struct bytes bytes = {begin, begin + body.length, false};
+            struct bytes cut = {begin, begin + body.length - 1, false};
+            bool needs_name = kind == QUERY_SYMBOL || kind == QUERY_SECTION;
+            assert_int_equal(lookup_packet_take_query(&bytes, &slot, &taken),
+                             kind < QUERY_KINDS && (has_name || !needs_name));
+            assert_int_equal(slot, 9);
+            assert_true(taken.address == asked.address && taken.type == asked.type);
+            assert_false(lookup_packet_take_query(&cut, &slot, &taken));
+            buffer_free(&body);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_answers_arrive),        cmocka_unit_test(test_no_rule),
-        cmocka_unit_test(test_no_function),           cmocka_unit_test(test_no_prologue),
-        cmocka_unit_test(test_too_short_or_too_long), cmocka_unit_test(test_questions),
+        cmocka_unit_test(test_answers_arrive),
+        cmocka_unit_test(test_no_rule),
+        cmocka_unit_test(test_no_function),
+        cmocka_unit_test(test_no_prologue),
+        cmocka_unit_test(test_too_short_or_too_long),
+        cmocka_unit_test(test_questions),
+        cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_named_functions),
+        cmocka_unit_test(test_runtimes),
+        cmocka_unit_test(test_queries),
     };
     return cmocka_run_group_tests_name("lookup_packet", tests, NULL, NULL);
 }

@@ -1,12 +1,15 @@
 /* The reader process that unwinding asks: that it says what is looked up in this process, too, and
- * what comes of its faults. They are planted in module_tables_find and jit_source_read, which only
- * that process calls: an address that no module has stands for each, or a number of bytes. */
+ * what comes of its faults. They are planted in module_tables_find, module_query, elf_file_read and
+ * jit_source_read, which only that process calls: an address that no module has stands for each, or
+ * a number of bytes, or a path. */
 #include "unit.h"
 #include "base/clock.h"
 #include "elf/elf_file.h"
 #include "reader/lookup_packet.h"
 #include "reader/lookup_reader.h"
 #include "reader/lookup_server.h"
+#include "reader/module_packet.h"
+#include "symbol/module_query.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -101,6 +104,38 @@ int __wrap_module_tables_find(struct module_tables *tables, struct module *modul
     return __real_module_tables_find(tables, module, lookup, scratch, ret_answer);
 }
 
+int __real_module_query(struct module_names *names, struct module *module,
+                        struct debug_files *files, const struct query *query,
+                        union query_answer *ret_answer);
+int __wrap_module_query(struct module_names *names, struct module *module,
+                        struct debug_files *files, const struct query *query,
+                        union query_answer *ret_answer);
+int __wrap_module_query(struct module_names *names, struct module *module,
+                        struct debug_files *files, const struct query *query,
+                        union query_answer *ret_answer)
+{
+    union lookup_answer answer;
+    uint64_t fault = query->address - FAULT_AT(0);
+    if (!fault || fault >= FAULTS)
+        return __real_module_query(names, module, files, query, ret_answer);
+    memset(ret_answer, 0, sizeof *ret_answer);
+    ret_answer->go.minor = UINT32_MAX; /* FAULT_KIND */
+    return plant((enum fault)fault, &answer);
+}
+
+#define FAULT_PATH "/fault/"
+
+int __real_elf_file_read(struct module *module);
+int __wrap_elf_file_read(struct module *module);
+int __wrap_elf_file_read(struct module *module)
+{
+    union lookup_answer answer;
+    if (!module->path || strncmp(module->path, FAULT_PATH, strlen(FAULT_PATH)) != 0)
+        return __real_elf_file_read(module);
+    module->build_id_bytes = BUILD_ID_BYTES_MAX + 1; /* FAULT_KIND */
+    return plant((enum fault)atoi(module->path + strlen(FAULT_PATH)), &answer);
+}
+
 int __real_jit_source_read(const struct jit_source *source, off_t most,
                            struct jit_reading *reading);
 int __wrap_jit_source_read(const struct jit_source *source, off_t most,
@@ -129,7 +164,7 @@ static int open_program(struct module *module, uint32_t number)
     *module = (struct module){
         .number = number, .serial = number + 1, .path = strdup("/bin/app"), .is_readable = true};
     int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-    return image_open_fd(&module->image, fd) || elf_file_read(module);
+    return image_open_fd(&module->image, fd) || __real_elf_file_read(module);
 }
 
 static int open_modules(struct world *world, size_t count)
@@ -259,6 +294,191 @@ static void test_a_module_in_memory(void **state)
     check_it_answers(world, 1);
 }
 
+/* ---- Headers ---- */
+
+/* The module anew, with nothing read of it. */
+static struct module *unread_module(struct world *world, size_t number, const char *path)
+{
+    static uint32_t serial = 1000;
+    struct module *module = &world->modules[number];
+    module_clear(module);
+    *module = (struct module){.number = (uint32_t)number,
+                              .serial = serial++,
+                              .path = strdup(path),
+                              .is_readable = true,
+                              .image.fd = -1};
+    return module;
+}
+
+static int read_headers(struct world *world, struct module *module, const char *file)
+{
+    assert_int_equal(image_open_fd(&module->image, open(file, O_RDONLY | O_CLOEXEC)), 0);
+    return world->lookups->queries.read(&world->lookups->queries, module);
+}
+
+static void test_it_reads_headers(void **state)
+{
+    struct world *world = *state;
+    struct buffer left = {0}, right = {0};
+    module_packet_put_headers(&left, &world->modules[1]);
+    assert_int_equal(read_headers(world, unread_module(world, 0, "/bin/app"), "/proc/self/exe"), 0);
+    module_packet_put_headers(&right, &world->modules[0]);
+    assert_int_equal(left.length, right.length);
+    assert_memory_equal(left.bytes, right.bytes, left.length);
+    assert_true(world->modules[0].segment_count > 1);
+    assert_null(world->modules[0].unread);
+    check_it_answers(world, 0);
+    buffer_free(&left);
+    buffer_free(&right);
+}
+
+/* Its reader has not failed, and what it is asked of it next is not found. */
+static void test_no_headers(void **state)
+{
+    struct world *world = *state;
+    struct module_part symbol;
+    struct module *module = unread_module(world, 0, "/bin/app");
+    assert_int_equal(read_headers(world, module, "/etc/passwd"), -ENOEXEC);
+    assert_null(module->unread);
+    assert_int_equal(query_symbol(&world->lookups->queries, module, "main", STT_FUNC, &symbol),
+                     -ENOENT);
+    check_it_answers(world, 1);
+}
+
+static void test_headers_that_are_cut(void **state)
+{
+    struct world *world = *state;
+    struct buffer body = {0};
+    module_packet_put_headers(&body, &world->modules[0]);
+    const uint8_t *begin = (const uint8_t *)body.bytes;
+    for (size_t length = 0; length <= body.length; length++) {
+        struct module module = {.image.fd = -1};
+        struct bytes bytes = {begin, begin + length, false};
+        assert_int_equal(module_packet_take_headers(&bytes, &module), length == body.length);
+        module_clear(&module);
+    }
+    buffer_free(&body);
+}
+
+/* Where each number is that can't be any, and one that it can't be. */
+static void test_headers_that_can_not_be(void **state)
+{
+    static const struct {
+        size_t at;
+        uint64_t number;
+    } bad[] = {{3, (uint64_t)UINT32_MAX + 1}, {11, 2},          {12, 2},
+               {13, SEGMENTS_MAX + 1},        {13, UINT64_MAX}, {18, 2}};
+    struct world *world = *state;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct module module = {.image.fd = -1};
+        struct buffer body = {0};
+        module_packet_put_headers(&body, &world->modules[0]);
+        memcpy(body.bytes + bad[i].at * sizeof bad[i].number, &bad[i].number, sizeof bad[i].number);
+        const uint8_t *begin = (const uint8_t *)body.bytes;
+        struct bytes bytes = {begin, begin + body.length, false};
+        assert_false(module_packet_take_headers(&bytes, &module));
+        module_clear(&module);
+        buffer_free(&body);
+    }
+}
+
+static void check_header_fault(struct world *world, enum fault fault, const char *why)
+{
+    char path[32];
+    snprintf(path, sizeof path, FAULT_PATH "%d", fault);
+    struct module *module = unread_module(world, 0, path);
+    assert_int_equal(read_headers(world, module, "/proc/self/exe"), -EIO);
+    assert_non_null(module->unread);
+    assert_string_equal(module->unread, why);
+    assert_int_equal(world->lookups->queries.read(&world->lookups->queries, module), -EIO);
+    check_it_answers(world, 1);
+}
+
+static void test_a_build_id_that_can_not_be(void **state)
+{
+    check_header_fault(*state, FAULT_KIND, "its reader failed");
+}
+
+static void test_no_memory_for_headers(void **state)
+{
+    check_header_fault(*state, FAULT_NO_MEMORY, "reading it takes too much memory");
+}
+
+/* ---- By name ---- */
+
+static int query_of(struct world *world, size_t module, const struct query *query,
+                    union query_answer *ret_answer)
+{
+    return query_ask(&world->lookups->queries, &world->modules[module], query, ret_answer);
+}
+
+/* What this process finds, the reader does. */
+static int check_same(struct world *world, size_t module, const struct query *query)
+{
+    union query_answer here, there;
+    struct buffer left = {0}, right = {0};
+    struct module_names names = {0};
+    struct own_debug_files own;
+    own_debug_files_init(&own, &world->modules[module], NULL);
+    int err = __real_module_query(&names, &world->modules[module], &own.files, query, &here);
+    assert_int_equal(query_of(world, module, query, &there), err);
+    if (!err) {
+        lookup_packet_put_found(&left, query->kind, &here);
+        lookup_packet_put_found(&right, query->kind, &there);
+        assert_int_equal(left.length, right.length);
+        assert_memory_equal(left.bytes, right.bytes, left.length);
+    }
+    buffer_free(&left);
+    buffer_free(&right);
+    module_names_free(&names);
+    assert_null(world->modules[module].unread);
+    return err;
+}
+
+static void test_it_finds_by_name(void **state)
+{
+    struct world *world = *state;
+    const struct query symbol = {.kind = QUERY_SYMBOL, .name = "main", .type = STT_FUNC};
+    const struct query other_type = {.kind = QUERY_SYMBOL, .name = "main", .type = STT_OBJECT};
+    const struct query section = {.kind = QUERY_SECTION, .name = ".data"};
+    const struct query no_section = {.kind = QUERY_SECTION, .name = ".no-data"};
+    const struct query not_mapped = {.kind = QUERY_SECTION, .name = ".symtab"};
+    union query_answer answer;
+    assert_int_equal(check_same(world, 0, &symbol), 0);
+    assert_int_equal(check_same(world, 0, &other_type), -ENOENT);
+    assert_int_equal(check_same(world, 0, &section), 0);
+    assert_int_equal(check_same(world, 0, &no_section), -ENOENT);
+    assert_int_equal(check_same(world, 0, &not_mapped), -ENOENT);
+    assert_int_equal(query_of(world, 0, &symbol, &answer), 0);
+    const struct query name = {.kind = QUERY_NAME, .address = answer.part.address + 1};
+    const struct query nowhere = {.kind = QUERY_NAME, .address = UINT64_MAX};
+    assert_int_equal(check_same(world, 0, &nowhere), -ENOENT);
+    assert_int_equal(check_same(world, 0, &name), 0);
+    assert_int_equal(query_of(world, 0, &name, &answer), 0);
+    assert_string_equal(answer.function.name, "main");
+}
+
+static void test_a_program_without_go(void **state)
+{
+    const struct query runtime = {.kind = QUERY_GO};
+    const struct query function = {.kind = QUERY_GO_FUNCTION, .address = 1};
+    assert_int_equal(check_same(*state, 0, &runtime), -ENOENT);
+    assert_int_equal(check_same(*state, 0, &function), -ENOENT);
+}
+
+/* What a target has no file of, nothing is found in. */
+static void test_no_file_has_no_names(void **state)
+{
+    struct world *world = *state;
+    struct module_part symbol;
+    world->modules[0].is_readable = false;
+    assert_int_equal(
+        query_symbol(&world->lookups->queries, &world->modules[0], "main", STT_FUNC, &symbol),
+        -ENOENT);
+    assert_int_equal(query_symbol(NULL, &world->modules[1], "main", STT_FUNC, &symbol), -ENOENT);
+    world->modules[0].is_readable = true;
+}
+
 static void check_failed(struct world *world, uint64_t address, const char *why)
 {
     assert_int_equal(ask(world, 0, address), -ENOEXEC);
@@ -331,6 +551,32 @@ static void check_code_fault(struct world *world, enum fault fault)
     jit_source_close(&source);
 }
 
+/* The search goes on as if the module had no such thing; the module is not read again, and others
+ * are. */
+static void check_query_fault(struct world *world, enum fault fault, const char *why)
+{
+    const struct query query = {.kind = QUERY_GO, .address = FAULT_AT(fault)};
+    const struct query section = {.kind = QUERY_SECTION, .name = ".data"};
+    union query_answer answer;
+    assert_int_equal(check_same(world, 0, &section), 0);
+    assert_int_equal(query_of(world, 0, &query, &answer), -ENOENT);
+    assert_non_null(world->modules[0].unread);
+    assert_string_equal(world->modules[0].unread, why);
+    assert_int_equal(query_of(world, 0, &section, &answer), -ENOENT);
+    assert_int_equal(check_same(world, 1, &section), 0);
+    check_it_answers(world, 1);
+}
+
+static void test_a_runtime_that_can_not_be(void **state)
+{
+    check_query_fault(*state, FAULT_KIND, "its reader failed");
+}
+
+static void test_no_memory_for_names(void **state)
+{
+    check_query_fault(*state, FAULT_NO_MEMORY, "reading it takes too much memory");
+}
+
 static void test_no_memory_for_code(void **state)
 {
     check_code_fault(*state, FAULT_NO_MEMORY);
@@ -383,6 +629,41 @@ static void test_a_crash_over_code(void **state)
 static void test_a_hang_over_code(void **state)
 {
     check_code_fault(*state, FAULT_HANG);
+}
+
+static void test_a_crash_over_names(void **state)
+{
+    check_query_fault(*state, FAULT_CRASH, "its reader crashed");
+}
+
+static void test_a_hang_over_names(void **state)
+{
+    check_query_fault(*state, FAULT_HANG, "reading it takes too long");
+}
+
+static void test_a_crash_over_headers(void **state)
+{
+    check_header_fault(*state, FAULT_CRASH, "its reader crashed");
+}
+
+static void test_a_hang_over_headers(void **state)
+{
+    check_header_fault(*state, FAULT_HANG, "reading it takes too long");
+}
+
+static void test_headers_can_open_nothing(void **state)
+{
+    check_header_fault(*state, FAULT_OPEN, "its reader crashed");
+}
+
+static void test_memory_for_names(void **state)
+{
+    check_query_fault(*state, FAULT_EAT_MEMORY, "its reader crashed");
+}
+
+static void test_names_can_open_nothing(void **state)
+{
+    check_query_fault(*state, FAULT_OPEN, "its reader crashed");
 }
 
 static void test_an_end(void **state)
@@ -450,11 +731,16 @@ static void test_a_reader_that_was_killed(void **state)
     check_it_answers(world, 1);
 }
 
-/* Nothing is looked up with privileges instead. */
+/* Nothing is looked up with privileges instead. Symbols are known by then: each process that has
+ * mapped the module asks for the same. */
 static void test_no_process_can_be_started(void **state)
 {
     struct world *world = *state;
+    struct queries *queries = &world->lookups->queries;
+    struct module_part symbol, again;
     check_it_answers(world, 0);
+    assert_int_equal(query_symbol(queries, &world->modules[0], "main", STT_FUNC, &symbol), 0);
+    assert_int_equal(query_symbol(queries, &world->modules[0], "none", STT_FUNC, &again), -ENOENT);
     pid_t starter = child_of(getpid()), reader = child_of(starter);
     end(starter);
     kill(reader, SIGKILL);
@@ -463,6 +749,13 @@ static void test_no_process_can_be_started(void **state)
     assert_int_equal(ask(world, 0, world->code), -EAGAIN);
     assert_string_equal(world->modules[0].unread, "no process could be started to read it");
     assert_int_equal(ask(world, 1, world->code), -EAGAIN);
+    assert_int_equal(query_symbol(queries, &world->modules[0], "main", STT_FUNC, &again), 0);
+    assert_memory_equal(&again, &symbol, sizeof symbol);
+    assert_int_equal(query_symbol(queries, &world->modules[0], "none", STT_FUNC, &again), -ENOENT);
+    assert_int_equal(query_symbol(queries, &world->modules[0], "main", STT_OBJECT, &again),
+                     -EAGAIN);
+    world->modules[0].serial += COUNT;
+    assert_int_equal(query_symbol(queries, &world->modules[0], "main", STT_FUNC, &again), -EAGAIN);
 }
 #endif
 
@@ -475,6 +768,17 @@ int main(void)
         WITH_READER(test_it_reads_generated_code),
         WITH_READER(test_announcements_that_can_not_be),
         WITH_READER(test_no_memory_for_code),
+        WITH_READER(test_it_reads_headers),
+        WITH_READER(test_no_headers),
+        WITH_READER(test_headers_that_are_cut),
+        WITH_READER(test_headers_that_can_not_be),
+        WITH_READER(test_a_build_id_that_can_not_be),
+        WITH_READER(test_no_memory_for_headers),
+        WITH_READER(test_it_finds_by_name),
+        WITH_READER(test_a_program_without_go),
+        WITH_READER(test_no_file_has_no_names),
+        WITH_READER(test_a_runtime_that_can_not_be),
+        WITH_READER(test_no_memory_for_names),
         cmocka_unit_test_setup_teardown(test_more_modules_than_stay_open, set_up_many, tear_down),
         WITH_READER(test_a_module_in_memory),
         WITH_READER(test_answers_that_can_not_be),
@@ -488,6 +792,13 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_hang_over_code, set_up_impatient, tear_down),
         cmocka_unit_test_setup_teardown(test_a_hang, set_up_impatient, tear_down),
         cmocka_unit_test_setup_teardown(test_slow_answers, set_up_impatient, tear_down),
+        WITH_READER(test_a_crash_over_headers),
+        cmocka_unit_test_setup_teardown(test_a_hang_over_headers, set_up_impatient, tear_down),
+        WITH_READER(test_headers_can_open_nothing),
+        WITH_READER(test_a_crash_over_names),
+        cmocka_unit_test_setup_teardown(test_a_hang_over_names, set_up_impatient, tear_down),
+        WITH_READER(test_memory_for_names),
+        WITH_READER(test_names_can_open_nothing),
         WITH_READER(test_memory),
         WITH_READER(test_it_can_open_nothing),
         WITH_READER(test_a_reader_that_was_killed),

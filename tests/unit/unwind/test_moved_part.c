@@ -1,6 +1,7 @@
 /* The parts of this program's own functions that lie elsewhere, as compilers put them. */
 #include "own_module.h"
 #include "unit.h"
+#include "elf/dynamic_symbol.h"
 #include "unwind/moved_part.h"
 
 #ifdef __x86_64__
@@ -31,9 +32,9 @@ __asm__(
                              FUNCTION("other_frame") ".cfi_def_cfa_offset 32\n" JUMP("split_back")
                                  END_OF("other_frame") ".popsection\n");
 
-static struct dynamic_symbol symbol(const char *name)
+static struct module_part symbol(const char *name)
 {
-    struct dynamic_symbol found;
+    struct module_part found;
     assert_true(dynamic_symbol_find(&module, name, STT_FUNC, &found));
     return found;
 }
@@ -41,7 +42,7 @@ static struct dynamic_symbol symbol(const char *name)
 static uint64_t find(const char *name)
 {
     struct rule_tables tables = {0};
-    const struct dynamic_symbol function = symbol(name);
+    const struct module_part function = symbol(name);
     uint64_t part = moved_part_find(&tables, &module, &function);
     rule_tables_free(&tables);
     return part;
@@ -50,7 +51,7 @@ static uint64_t find(const char *name)
 static void test_a_part_is_found(void **state)
 {
     (void)state;
-    assert_int_equal(find("split"), symbol("split_part").value);
+    assert_int_equal(find("split"), symbol("split_part").address);
 }
 
 /* It jumps to another function at its end. */
@@ -63,8 +64,8 @@ static void test_a_call_at_the_end_is_no_part(void **state)
 static uint64_t find_function(const char *name)
 {
     struct rule_tables tables = {0};
-    const struct dynamic_symbol part = symbol(name);
-    const struct function_range range = {part.value, part.value + part.bytes};
+    const struct module_part part = symbol(name);
+    const struct function_range range = {part.address, part.address + part.bytes};
     uint64_t function = moved_part_function(&tables, &module, &range);
     rule_tables_free(&tables);
     return function;
@@ -73,7 +74,7 @@ static uint64_t find_function(const char *name)
 static void test_the_function_of_a_part(void **state)
 {
     (void)state;
-    assert_int_equal(find_function("split_part"), symbol("split").value);
+    assert_int_equal(find_function("split_part"), symbol("split").address);
     assert_int_equal(find_function("split"), 0);
     assert_int_equal(find_function("whole"), 0);
 }
@@ -90,9 +91,9 @@ static void test_what_is_no_function(void **state)
 {
     (void)state;
     struct rule_tables tables = {0};
-    assert_int_equal(moved_part_find(&tables, &module, &(struct dynamic_symbol){0, 4096}), 0);
+    assert_int_equal(moved_part_find(&tables, &module, &(struct module_part){0, 4096}), 0);
     assert_int_equal(
-        moved_part_find(&tables, &module, &(struct dynamic_symbol){UINT64_MAX - 7, UINT64_MAX}), 0);
+        moved_part_find(&tables, &module, &(struct module_part){UINT64_MAX - 7, UINT64_MAX}), 0);
     rule_tables_free(&tables);
 }
 

@@ -206,7 +206,7 @@ static void test_somebody_else_looks_up(void **state)
 {
     (void)state;
     struct module module = {.number = 3};
-    struct played played = {.lookups = {play}};
+    struct played played = {.lookups = {.find = play}};
     struct rule_tables tables = {.lookups = &played.lookups};
     for (unsigned i = 0; i < 2; i++) {
         for (uint64_t address = 100; address < 110; address++) {
@@ -238,7 +238,7 @@ static void test_what_cannot_be_read(void **state)
 {
     (void)state;
     struct module module = {.number = 3};
-    struct played played = {.lookups = {play}, .err = -EAGAIN};
+    struct played played = {.lookups = {.find = play}, .err = -EAGAIN};
     struct rule_tables tables = {.lookups = &played.lookups};
     for (unsigned i = 1; i < 4; i++) {
         assert_unread(&tables, &module);

@@ -6,18 +6,18 @@
 
 #include <errno.h>
 
-int __wrap_tls_variable_find(struct space *space, pid_t tid, const char *name,
-                             struct context_place *ret_place);
+int __wrap_tls_variable_find(struct queries *queries, struct space *space, pid_t tid,
+                             const char *name, struct context_place *ret_place);
 
 static const struct context_place library = {CONTEXT_DYNAMIC, 16, 2};
 
 /* What the next search says. */
 static int result;
 
-int __wrap_tls_variable_find(struct space *space, pid_t tid, const char *name,
-                             struct context_place *ret_place)
+int __wrap_tls_variable_find(struct queries *queries, struct space *space, pid_t tid,
+                             const char *name, struct context_place *ret_place)
 {
-    (void)space, (void)tid, (void)name;
+    (void)queries, (void)space, (void)tid, (void)name;
     if (!result)
         *ret_place = library;
     return result;
@@ -61,7 +61,7 @@ static bool search(struct world *world, int err, struct context_place *ret_told)
     result = err;
     world->labels.searching = (struct throttle){0};
     assert_int_equal(
-        program_labels_update(&world->labels, &world->maps, &observation, world->channel), 0);
+        program_labels_update(&world->labels, NULL, &world->maps, &observation, world->channel), 0);
     if (!channel_next_request(world->channel, &request))
         return false;
     assert_int_equal(request.kind, REQUEST_CONTEXT);

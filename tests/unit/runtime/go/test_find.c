@@ -1,172 +1,103 @@
-/* The list of goroutines of a program that is made in this process's memory. */
-#include "make_pclntab.h"
-#include "runtime/go/find.h"
+/* What is made of what Go's function table says of an address. The table is played by the test. */
 #include "unit.h"
+#include "runtime/go/find.h"
 
-#include <unistd.h>
+#include <errno.h>
+#include <string.h>
 
-#define GOROUTINES 5
-#define MAIN MADE_GO_CODE /* where that function begins */
-#define ALLGADD (MADE_GO_CODE + 0x100u)
+#define BIAS 0x1000u
 
-/* Where the program has its data. */
-enum {
-    LIST = MADE_GO_DATA + 0x3000,
-    FIRST = MADE_GO_DATA + 0x3018,
-    COUNT = MADE_GO_DATA + 0x3020,
-    OTHER = MADE_GO_DATA + 0x3028,
+struct table {
+    struct queries queries;
+    int error;
+    struct query_function function;
 };
 
-static struct made_go made;
-static struct go go;
-static unsigned char goroutines[GOROUTINES][GOROUTINE_BYTES_MAX] __attribute__((aligned(8)));
-static uint64_t pointers[GOROUTINES];
+static struct module module = {.is_readable = true};
+static const struct go go = {.module = &module, .bias = BIAS};
 
-static void put(size_t number, size_t offset, uint64_t value)
+static int answer(struct queries *queries, struct module *asked, const struct query *query,
+                  union query_answer *ret_answer)
 {
-    memcpy(goroutines[number] + offset, &value, sizeof value);
+    const struct table *table = (const struct table *)queries;
+    assert_ptr_equal(asked, &module);
+    assert_int_equal(query->kind, QUERY_GO_FUNCTION);
+    assert_int_equal(query->address, 0x105);
+    ret_answer->function = table->function;
+    return table->error;
 }
 
-/* Code that reads the word of data; returns the address of what follows. */
-static uint64_t put_code(uint64_t at, uint64_t data)
+static struct table table_of(const char *name, const char *innermost)
 {
-#ifdef __x86_64__
-    static const uint8_t load[] = {0x48, 0x8b, 0x05}; /* mov data(%rip), %rax */
-    put_go(&made, at, load, sizeof load);
-    put_go32(&made, at + 3, data - (at + 7));
-    return at + 7;
-#else
-    uint64_t pages = (data >> 12) - (at >> 12);
-    put_go32(&made, at, 0x90000000u | (pages & 3) << 29 | (pages >> 2 & 0x7ffff) << 5); /* adrp */
-    put_go32(&made, at + 4, 0xf9400000u | (data & 0xfff) / 8 << 10);                    /* ldr */
-    return at + 8;
-#endif
+    struct table table = {{.ask = answer}, 0, {.start = 0x100, .line = 7, .file = "/src/f.go"}};
+    strcpy(table.function.name, name);
+    strcpy(table.function.innermost, innermost);
+    return table;
 }
 
-static int begin(void **state)
+static struct go_function look_up(struct table *table)
 {
-    static const struct made_function functions[] = {
-        {.name = "runtime.main", .code_bytes = 0x100},
-        {.name = "runtime.allgadd", .code_bytes = 0x100},
-    };
-    static const uint32_t data[] = {LIST, LIST + 8, FIRST, COUNT, OTHER};
-    uint64_t code = ALLGADD;
-    (void)state;
-    make_go(&made, PCLNTAB_1_20, functions, 2);
-    for (size_t i = 0; i < sizeof data / sizeof *data; i++)
-        code = put_code(code, data[i]);
-    go = (struct go){.module = &made.module,
-                     .layout = go_layout_of(26),
-                     .bias = (uintptr_t)made.bytes - 0x400000,
-                     .adding = {ALLGADD, code},
-                     .idle_count = 1};
-    assert_true(pclntab_open(&go.table, &made.module));
-    memset(goroutines, 0, sizeof goroutines);
-    for (size_t i = 0; i < GOROUTINES; i++) {
-        pointers[i] = (uintptr_t)goroutines[i];
-        put(i, 0, 0x10000);
-        put(i, 8, 0x12000);
-        put(i, go.layout->g_sched, 0x11f00);
-        put(i, go.layout->g_id, 1 + i);
-        put(i, go.layout->g_start, MAIN + go.bias);
-        goroutines[i][go.layout->g_status] = 4;
-    }
-    put_go64(&made, LIST, (uintptr_t)pointers);
-    put_go64(&made, LIST + 8, GOROUTINES);
-    put_go64(&made, LIST + 16, 8);
-    put_go64(&made, FIRST, (uintptr_t)pointers);
-    put_go64(&made, COUNT, GOROUTINES);
-    put_go64(&made, OTHER, 1);
-    return 0;
+    struct go_function function;
+    assert_int_equal(go_function_at(&table->queries, &go, 0x105 + BIAS, &function), 0);
+    return function;
 }
 
-static int end(void **state)
+static void test_where_it_is(void **state)
 {
     (void)state;
-    made_go_free(&made);
-    return 0;
+    struct table table = table_of("main.f", "");
+    struct go_function function = look_up(&table);
+    assert_int_equal(function.start, 0x100 + BIAS);
+    assert_string_equal(function.text, "main.f (/src/f.go:7)");
+    free(function.text);
+    table.function.line = 0;
+    function = look_up(&table);
+    assert_string_equal(function.text, "main.f");
+    free(function.text);
 }
 
-static bool is_found(void)
+static void check(const char *name, const char *innermost, bool is_own, enum go_wait_kind lock)
 {
-    go_find_list(&go, getpid(), NULL);
-    return go.place.layout;
+    struct table table = table_of(name, innermost);
+    struct go_function function = look_up(&table);
+    assert_int_equal(function.is_own, is_own);
+    assert_int_equal(function.lock, lock);
+    free(function.text);
 }
 
-static void test_the_list(void **state)
-{
-    (void)state;
-    assert_true(is_found());
-    assert_int_equal(go.place.first, FIRST + go.bias);
-    assert_int_equal(go.place.count, COUNT + go.bias);
-}
-
-/* Of a program that is beginning. */
-static void test_it_is_found_later(void **state)
-{
-    (void)state;
-    put_go64(&made, COUNT, 0);
-    put_go64(&made, LIST + 8, 0);
-    assert_false(is_found());
-    put_go64(&made, COUNT, GOROUTINES);
-    put_go64(&made, LIST + 8, GOROUTINES);
-    assert_true(is_found());
-}
-
-/* A word that is not as the runtime has it. */
-static void test_what_does_not_agree(void **state)
-{
-    static const struct {
-        uint32_t at;
-        uint64_t value;
-    } wrong[] = {
-        {FIRST, 0},
-        {COUNT, GOROUTINES - 1},
-        {LIST, 0x10},
-        {LIST + 8, GOROUTINES + 1},
-        {LIST, 1},
-        {LIST + 16, 1},
-        {LIST + 16, 1ull << 40},
-    };
-    (void)state;
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        uint64_t before;
-        memcpy(&before, made.bytes + (wrong[i].at - 0x400000), sizeof before);
-        put_go64(&made, wrong[i].at, wrong[i].value);
-        assert_false(is_found());
-        put_go64(&made, wrong[i].at, before);
-    }
-    assert_true(is_found());
-}
-
-/* All agrees, but what is listed are no goroutines. */
-static void test_made_up_goroutines(void **state)
+static void test_what_it_is(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < GOROUTINES; i++)
-        put(i, go.layout->g_start, MAIN + go.bias + 1); /* no function begins there */
-    assert_false(is_found());
-    for (size_t i = 0; i < GOROUTINES; i++)
-        put(i, go.layout->g_start, MAIN + go.bias);
-    put(1, go.layout->g_status, 77);
-    assert_false(is_found());
-    put(1, go.layout->g_status, 4);
-    put(2, 8, 0x1000); /* its stack ends before it begins */
-    assert_false(is_found());
-    put(2, 8, 0x12000);
-    pointers[3] = 16;
-    assert_false(is_found());
-    pointers[3] = (uintptr_t)goroutines[3];
-    assert_true(is_found());
+    check("main.f", "", false, GO_WAIT_SEMAPHORE);
+    check("runtime.gcBgMarkWorker", "", true, GO_WAIT_SEMAPHORE);
+    check("runtime.main", "", false, GO_WAIT_SEMAPHORE);
+    check("runtimeish.f", "", false, GO_WAIT_SEMAPHORE);
+    check("sync.(*Mutex).lockSlow", "", false, GO_WAIT_MUTEX);
+    check("main.f", "sync.(*RWMutex).RLock", false, GO_WAIT_READ_LOCK);
+    check("sync.(*Mutex).lockSlow", "main.inlined", false, GO_WAIT_SEMAPHORE);
+}
+
+static void test_nothing_is_known(void **state)
+{
+    (void)state;
+    struct table table = table_of("runtime.stopm", "");
+    struct go_function function;
+    table.error = -ENOENT;
+    function = look_up(&table);
+    assert_int_equal(function.start, 0);
+    assert_int_equal(function.lock, GO_WAIT_SEMAPHORE);
+    assert_false(function.is_own || function.text);
+    table.error = -EAGAIN;
+    assert_int_equal(go_function_at(&table.queries, &go, 0x105 + BIAS, &function), -EAGAIN);
+    assert_null(function.text);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_the_list, begin, end),
-        cmocka_unit_test_setup_teardown(test_it_is_found_later, begin, end),
-        cmocka_unit_test_setup_teardown(test_what_does_not_agree, begin, end),
-        cmocka_unit_test_setup_teardown(test_made_up_goroutines, begin, end),
+        cmocka_unit_test(test_where_it_is),
+        cmocka_unit_test(test_what_it_is),
+        cmocka_unit_test(test_nothing_is_known),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests_name("find", tests, NULL, NULL);
 }

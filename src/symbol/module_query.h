@@ -1,0 +1,23 @@
+/* Looks up what is asked for while sampling (elf/query.h), in this process. */
+#ifndef FGPROF_SYMBOL_MODULE_QUERY_H
+#define FGPROF_SYMBOL_MODULE_QUERY_H
+
+#include "elf/go/pclntab.h"
+#include "elf/query.h"
+#include "symbol/debug_file.h"
+#include "symbol/symbol_table.h"
+
+/* What was read of one module so far. Starts zeroed. */
+struct module_names {
+    struct symbol_table table;
+    struct pclntab go;
+    bool has_table, has_go, has_looked_for_go;
+};
+
+/* `files` opens the symbols that were split from the module's file. Returns 0, -ENOENT or -ENOMEM.
+ */
+int module_query(struct module_names *names, struct module *module, struct debug_files *files,
+                 const struct query *query, union query_answer *ret_answer);
+void module_names_free(struct module_names *names);
+
+#endif
