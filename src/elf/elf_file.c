@@ -166,6 +166,18 @@ void module_reset(struct module *module)
     stubs_free(&module->stubs);
 }
 
+void module_close_file(struct module *module)
+{
+    module_reset(module);
+    image_close(&module->image);
+    free(module->segments);
+    module->segments = NULL;
+    module->segment_count = 0;
+    module->is_readable = false;
+    module->is_orphan = true;
+    module->error = -EMFILE;
+}
+
 void module_clear(struct module *module)
 {
     module_reset(module);

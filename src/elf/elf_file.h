@@ -23,6 +23,10 @@ size_t module_bytes(const struct module *module);
 /* Frees what was read from the file at first use, and would be read again. */
 void module_reset(struct module *module);
 
+/* Closes the file, as if there had been too many open files: what refers to the module keeps its
+ * path, and another process that maps the file gets another module. */
+void module_close_file(struct module *module);
+
 /* Frees everything that a module holds. */
 void module_clear(struct module *module);
 

@@ -141,6 +141,16 @@ static int open_by_place(int proc_fd, const struct maps_entry *entry)
     return fd;
 }
 
+#define OPEN_FOR_NAMES_MAX 1000u
+
+static size_t open_for_names_max(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur / PART_FOR_OTHERS > OPEN_FOR_NAMES_MAX)
+        return OPEN_FOR_NAMES_MAX;
+    return limit.rlim_cur / PART_FOR_OTHERS;
+}
+
 /* Keeps a reserve, so that threads can still be read, and the profile named and written, when
  * modules take all other descriptors. */
 static int keep_reserve(int fd)
@@ -350,13 +360,15 @@ int modules_get(struct modules *modules, int proc_fd, pid_t tid, const struct ma
     }
     if (array_reserve(&modules->items, &modules->capacity, number + 1))
         return -ENOMEM;
+    if (!modules->open_for_names_max)
+        modules->open_for_names_max = open_for_names_max();
     int err = module_open(modules, (uint32_t)number, proc_fd, tid, entry, ret_module);
     if (err)
         return err;
     (*ret_module)->root_fd_plus_1 = keep_root(modules, proc_fd, tid);
     modules->items[number] = *ret_module;
     modules->count += number == modules->count;
-    modules->in_use++;
+    modules->open_files += (*ret_module)->image.fd >= 0;
     return 0;
 }
 
@@ -398,9 +410,9 @@ void modules_close_unused(struct modules *modules, module_gone_fn *gone, void *c
         if (!module || module->users)
             continue;
         gone(context, module);
+        modules->open_files -= module->image.fd >= 0;
         module_free(module);
         modules->items[i] = NULL;
-        modules->in_use--;
     }
     close_unused_roots(modules);
 }

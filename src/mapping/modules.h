@@ -6,6 +6,7 @@
 
 #include "elf/query.h"
 
+#include <pthread.h>
 #include <sys/types.h>
 
 struct maps_entry;
@@ -18,11 +19,15 @@ struct root {
 
 struct modules {
     struct queries *queries; /* reads the files' headers; NULL: that is done here */
+    pthread_mutex_t *naming; /* held while another thread uses their files; NULL: there is none */
     struct root *roots;      /* root directories other than ours */
     size_t root_count, root_capacity;
     struct module **items; /* by number; NULL: the number is free */
     size_t count, capacity;
-    size_t in_use;      /* of the numbers */
+    size_t open_files;
+    /* How many may be open just for their names, of modules that no program has mapped any more:
+     * each takes a descriptor, and often the disk's room for a file that was deleted. */
+    size_t open_for_names_max;
     uint64_t waited_ns; /* for file systems that a process provides */
     uint32_t opened;    /* so many in all */
 };

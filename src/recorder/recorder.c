@@ -99,6 +99,7 @@ int fgprof_recorder_new(const fgprof_options *options, fgprof_recorder **ret_rec
         return err;
     }
     recorder->results.has_trace_ids = options->has_trace_ids;
+    recorder->results.modules.naming = &recorder->naming;
     init_timeline(recorder, &recorder->options);
     *ret_recorder = recorder;
     return 0;

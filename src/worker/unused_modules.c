@@ -22,6 +22,41 @@ static void find_mapped(const struct spaces *spaces, struct renumber *mapped)
     }
 }
 
+static bool is_open_for_names(const struct module *module, const struct renumber *mapped)
+{
+    return module && module->image.fd >= 0 && renumber_of(mapped, module->number) == ROW_GONE;
+}
+
+static struct module *find_oldest(const struct modules *modules, const struct renumber *mapped,
+                                  size_t *ret_count)
+{
+    struct module *oldest = NULL;
+    *ret_count = 0;
+    for (size_t i = 0; i < modules->count; i++) {
+        struct module *module = modules->items[i];
+        if (!is_open_for_names(module, mapped))
+            continue;
+        ++*ret_count;
+        oldest = !oldest || module->serial < oldest->serial ? module : oldest;
+    }
+    return oldest;
+}
+
+static void limit_files(struct modules *modules, const struct renumber *mapped)
+{
+    size_t most = modules->open_for_names_max, count;
+    struct module *oldest = find_oldest(modules, mapped, &count);
+    /* What is being named needs its files: next time. */
+    if (count <= most || (modules->naming && pthread_mutex_trylock(modules->naming)))
+        return;
+    for (; count > most; oldest = find_oldest(modules, mapped, &count)) {
+        module_close_file(oldest);
+        modules->open_files--;
+    }
+    if (modules->naming)
+        pthread_mutex_unlock(modules->naming);
+}
+
 int unused_modules_free(struct results *results, struct unwinder *unwinder)
 {
     const struct modules *modules = &results->modules;
@@ -38,6 +73,7 @@ int unused_modules_free(struct results *results, struct unwinder *unwinder)
         forget_module(unwinder, module);
         module_reset(module);
     }
+    limit_files(&results->modules, &mapped);
     renumber_free(&mapped);
     return 0;
 }

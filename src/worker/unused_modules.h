@@ -7,7 +7,8 @@
 
 /* Closes the modules that no mapping refers to. If a module is only in spaces that no program is
  * in, its names may still be needed, but nothing is unwound through it: frees what can be read
- * again. `unwinder` may be NULL. Returns 0 or -ENOMEM. */
+ * again. Too many files that are open just for names are closed, the oldest first: those names are
+ * lost. `unwinder` may be NULL. Returns 0 or -ENOMEM. */
 int unused_modules_free(struct results *results, struct unwinder *unwinder);
 
 #endif

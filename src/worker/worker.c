@@ -19,12 +19,11 @@
 #define CHECKPOINTS_IN_FULL 12
 /* Without checkpoints, what nothing refers to goes each time there are half as many rows again, and
  * some more: a quarter of those that fit in memory. So each row is looked at a few times in all. */
-#define ROW_BYTES 1024   /* about, with what it refers to */
-#define MODULES_MORE 256 /* an open file each */
+#define ROW_BYTES 1024 /* about, with what it refers to */
 
 /* How much there is of what comes and goes. */
 struct kept_rows {
-    size_t rows, modules;
+    size_t rows, files;
 };
 
 struct worker {
@@ -46,7 +45,7 @@ struct worker {
     struct stack stack; /* room for the stack that is found */
     struct worker_checkpoints checkpoints;
     size_t noted_at_bytes;       /* what was used when a checkpoint was last noted */
-    struct kept_rows noted_rows; /* without checkpoints: what there was when rows last went */
+    struct kept_rows noted_rows; /* what there was when rows last went */
     bool has_ordered_checkpoint;
     int error;                                   /* the first one */
     _Atomic uint64_t samples, stacks, deadlocks; /* may be read by other threads */
@@ -481,7 +480,7 @@ static struct kept_rows count_rows(const struct results *results)
         .rows = stacks->sample_count + stacks->stack_count + stacks->process_count -
                 stacks->free_process_count + results->spaces.count - results->spaces.free_count +
                 results->waits.count + results->label_sets.set_count + results->strings.count,
-        .modules = results->modules.in_use,
+        .files = results->modules.open_files,
     };
 }
 
@@ -527,6 +526,7 @@ static int note_checkpoint(struct worker *worker, const struct sampling_state *s
            worker->options.crowded(context, &worker->checkpoints))
         err = drop_what_is_old(worker, true);
     worker->noted_at_bytes = bytes_used(worker);
+    worker->noted_rows = count_rows(worker->results);
     return err;
 }
 
@@ -540,12 +540,14 @@ static bool are_more(size_t now, size_t noted, size_t more)
 static bool needs_checkpoint(const struct worker *worker)
 {
     size_t step = worker->options.bytes_max / CHECKPOINTS_IN_FULL;
-    if (worker->options.checkpoint)
-        return bytes_used(worker) >= worker->noted_at_bytes + step;
     const struct kept_rows now = count_rows(worker->results), noted = worker->noted_rows;
     size_t rows_more = worker->options.bytes_max / ROW_BYTES / 4;
-    return worker->options.order_checkpoint && (are_more(now.rows, noted.rows, rows_more) ||
-                                                are_more(now.modules, noted.modules, MODULES_MORE));
+    size_t files_more = worker->results->modules.open_for_names_max / 4;
+    bool has_more_files = now.files && are_more(now.files, noted.files, files_more);
+    if (worker->options.checkpoint)
+        return has_more_files || bytes_used(worker) >= worker->noted_at_bytes + step;
+    return worker->options.order_checkpoint &&
+           (has_more_files || are_more(now.rows, noted.rows, rows_more));
 }
 
 static void check_bytes(struct worker *worker)

@@ -1,6 +1,7 @@
 """What a recording keeps that begins nowhere but at its start: no more than --keep-memory."""
 
 import re
+import resource
 import signal
 import subprocess
 
@@ -49,3 +50,29 @@ def test_libraries_that_were_unloaded_are_closed(world):
     assert any("[truncated: stack not kept]" in stack for stack in stacks), stacks
     assert any("spin_once" in stack for stack in stacks), stacks
     assert grown_kb < 10000 and grown_files < 1000, (grown_kb, grown_files)
+
+
+FILES_MAX = 400
+
+
+def limit_files():
+    resource.setrlimit(resource.RLIMIT_NOFILE, (FILES_MAX, FILES_MAX))
+
+
+@users_build
+def test_libraries_that_were_unloaded_leave_files_for_others(world):
+    """Only a quarter of all that may be open is kept open for names. Without that, none was left for the
+    libraries that came later, in which stacks ended."""
+    output = world.path("libraries.folded")
+    with world.running("soak", "libraries", 300, stdin=subprocess.PIPE) as target:
+        sampler = world.start("attach", "-p", target.pid, "-o", output, "-F", 999, preexec_fn=limit_files)
+        soak_until(target, 3000, "libraries")
+        _, files = kept_open(sampler.pid)
+        sampler.send_signal(signal.SIGINT)
+        _, said = sampler.communicate(timeout=60)
+    assert sampler.returncode == 0, said
+    with open(output) as file:
+        stacks = folded(file.read())
+    assert files < FILES_MAX * 3 / 4, files
+    assert any("spin_once" in stack for stack in stacks), stacks
+    assert "too many open files" in said, said

@@ -452,6 +452,7 @@ static void test_modules_go_with_what_refers_to_them(void **state)
     module->path = strdup("/bin/cc");
     assert_int_equal(array_reserve(&modules->items, &modules->capacity, 1), 0);
     modules->items[modules->count++] = module;
+    modules->open_files = modules->open_for_names_max = 1;
     sample_at(world, 7);
     add_process(world, module, "cc", 0x10000);
     struct space *space = world->results.spaces.items[world->results.spaces.count - 1];
