@@ -323,15 +323,16 @@ def ask(path, what):
         connection.close()
 
 
-def serve(faulty, target):
+def ask_served(faulty, target, *paths, options=()):
+    """Asks a server for each path; the last one is to be answered even if an earlier one was not."""
     path = faulty.path("socket")
-    with faulty.start("serve", "-p", target.pid, "--listen", "unix:" + path, "-F", "200") as started:
+    with faulty.start("serve", "-p", target.pid, "--listen", "unix:" + path, "-F", "200", *options) as started:
         said = next_line(started)
         if said.startswith("fgprof-c: serving "):
-            for what in "/debug/fgprof?seconds=1", "/metrics", "/metrics":
+            for what in paths:
                 answer = ask(path, what)
                 if answer and answer[0] == 200:
-                    assert gzip.decompress(answer[1]) if "fgprof" in what else answer[1]
+                    assert gzip.decompress(answer[1]) if what.endswith("seconds=1") else answer[1]
                 elif answer:
                     assert answer[0] in (403, 500, 503) and answer[1], answer
             # What failed once fails no later request.
@@ -343,6 +344,16 @@ def serve(faulty, target):
     assert code in (0, 1), f"it ended with {code}: {said}"
     assert code == 0 or said.startswith("fgprof-c: "), said
     assert not os.listdir(faulty.directory), os.listdir(faulty.directory)
+
+
+def serve(faulty, target):
+    ask_served(faulty, target, "/debug/fgprof?seconds=1", "/metrics", "/metrics")
+
+
+def serve_kept(faulty, target):
+    """What else is made of what a server keeps: a page, a dump, the threads' makers."""
+    ask_served(faulty, target, "/debug/fgprof?last=1s&format=html", "/debug/pprof/goroutine?debug=2",
+               "/debug/pprof/threadcreate?debug=1", "/metrics", options=("--keep", "1s"))
 
 
 def can_last(function, error):
@@ -384,7 +395,7 @@ def target_of(world, number):
 
 # What the libraries of others do about it: glibc's regcomp (2.36) frees twice if memory is short,
 # libmicrohttpd ends the program if it can't wake its own threads, and AddressSanitizer if a thread
-# lacks memory.
+# lacks memory (by SIGILL, if several threads do).
 OTHERS_ABORT = re.compile(r"\(regcomp\+|Fatal error in GNU libmicrohttpd|AddressSanitizer: CHECK failed")
 
 
@@ -397,7 +408,8 @@ def fail_one(world, scenario, target, number, site):
     except Exception as error:
         with open(faulty.log, encoding="utf-8") as log:
             place = log.read()
-        if re.search(f"it ended with ({-signal.SIGABRT}|99):", str(error)) and OTHERS_ABORT.search(str(error) + place):
+        if re.search(f"it ended with ({-signal.SIGABRT}|{-signal.SIGILL}|99):", str(error)) and \
+                OTHERS_ABORT.search(str(error) + place):
             target.check()
             return True, None
         return True, f"{scenario.__name__} {name_of(site)}: {type(error).__name__} {error}\n{place}"
@@ -487,8 +499,16 @@ def test_calls_of_serve_fail(world):
 
 
 @users_build
+def test_calls_of_a_server_that_keeps_fail(world):
+    check_scenario(world, serve_kept)
+
+
+CONVERTED = ".folded", ".html", ".pb.gz", ".otlp.gz", ".speedscope.json", ".txt", ".report"
+
+
+@users_build
 def test_calls_of_convert_fail(world):
-    for ending in ".folded", ".html", ".pb.gz", ".otlp.gz", ".speedscope.json", ".txt", ".report":
+    for ending in CONVERTED:
         check_scenario(world, convert_to(ending))
 
 
@@ -496,5 +516,6 @@ def test_nothing_leaks_where_a_call_fails(world):
     """What ends with an error frees all that it has, too: LeakSanitizer and others look at a few."""
     if not world.is_sanitized:
         raise Skip("needs a build with the sanitizers")
-    for scenario in attach_folded, attach_ptrace, dump, run, record, serve, convert_to(".folded"):
+    for scenario in (attach_folded, attach_ptrace, dump, run, record, serve, serve_kept,
+                     *map(convert_to, CONVERTED)):
         check_scenario(world, scenario, SAMPLE_SANITIZED)
