@@ -16,6 +16,7 @@
  * the time of so many questions: a file may be made so that each takes nearly too long. */
 #define SLOW_PART 10
 #define SLOW_QUESTIONS_MAX 5
+#define TRIES_MORE 2
 /* How long no other process is started after one could not be. */
 #define REST_NS 1000000000u
 
@@ -256,8 +257,8 @@ static int ask_of(struct lookup_reader *reader, struct module *module,
         return -EIO;
     int err = ask(reader, module, question);
     /* Something else may have ended the process, or other modules have used up its memory: that a
-     * module is to blame shows in a new one. */
-    if (err == -EPIPE || err == -E2BIG) {
+     * module is to blame shows in new ones. */
+    for (unsigned i = 0; i < TRIES_MORE && (err == -EPIPE || err == -E2BIG); i++) {
         connection_drop(&reader->connection);
         err = ask(reader, module, question);
     }
