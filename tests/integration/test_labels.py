@@ -27,11 +27,11 @@ def check_static(world, kind, *arguments):
     with fed(world, f"labels-{kind}", "stay") as target:
         counts, stderr = roots(world, target, *arguments)
     ticks = int(re.search(r"(\d+) ticks planned", stderr)[1])
-    # A thread's first sample may be older than the knowledge of where its labels are.
+    # On a busy machine, the first samples are older than the knowledge of where labels are.
     for route in "/one", "/two":
-        assert ticks - 5 <= counts[route] <= ticks + 1, (counts, stderr)
+        assert ticks - 10 <= counts[route] <= ticks + 1, (counts, stderr)
     # The other two threads have none.
-    assert sum(counts.values()) - counts["/one"] - counts["/two"] >= 2 * ticks - 5, counts
+    assert sum(counts.values()) - counts["/one"] - counts["/two"] >= 2 * ticks - 10, counts
 
 
 def test_labels_in_a_position_independent_executable(world):
@@ -55,8 +55,8 @@ def check_library(world, name, *arguments):
         counts, stderr = roots(world, target)
     ticks = int(re.search(r"(\d+) ticks planned", stderr)[1])
     for route in "/early", "/late":
-        assert ticks - 5 <= counts[route] <= ticks + 1, (counts, stderr)
-    assert sum(counts.values()) - counts["/early"] - counts["/late"] >= 2 * ticks - 5, counts
+        assert ticks - 10 <= counts[route] <= ticks + 1, (counts, stderr)
+    assert sum(counts.values()) - counts["/early"] - counts["/late"] >= 2 * ticks - 10, counts
 
 
 def test_labels_in_libraries_that_are_linked(world):
