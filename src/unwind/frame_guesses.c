@@ -41,6 +41,15 @@ static bool is_first_function(const struct walk *walk, const struct frame *frame
            (module_read(mapping->module, address, after, sizeof after) && call_is_last(after));
 }
 
+/* Whether a saved frame pointer is that of another frame of the stack: the return address beside
+ * it may then be in code that was generated since the mappings were read. */
+static bool leads_to_frame(const struct walk *walk, const struct frame *frame, uint64_t saved)
+{
+    uint64_t word;
+    return saved > frame->frame_pointer && saved % sizeof word == 0 &&
+           walk_read_copy(&walk->snapshot->stack, saved, &word);
+}
+
 /* Follows the frame pointer from a frame that has set it up. */
 static enum step step_by_own_pointer(struct walk *walk, struct frame *frame)
 {
@@ -58,8 +67,11 @@ static enum step step_by_own_pointer(struct walk *walk, struct frame *frame)
         return frame_cut(walk, STACK_CUT_UNREADABLE);
     pc &= walk->code_mask;
     /* This also excludes 0, which is what most memory holds. */
-    if (!frame_follows_call(walk, pc) && !ends_handler(walk, pc))
+    if (!frame_follows_call(walk, pc) && !ends_handler(walk, pc)) {
+        if (pc && leads_to_frame(walk, frame, saved) && !space_find(walk->space, pc))
+            walk->hints->has_unknown_address = true;
         return frame_cut(walk, STACK_CUT_NO_UNWIND_INFO);
+    }
     frame_set(frame, pc, frame->frame_pointer + 2 * sizeof saved, true, saved);
     frame->has_base_pointer = false;
     frame->base_pointer_at = 0;

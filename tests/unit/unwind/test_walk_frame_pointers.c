@@ -82,6 +82,30 @@ static void test_the_ends_of_a_chain(void **state)
     ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(OUTER + 0x10));
 }
 
+static bool lacks_mapping(uint64_t saved, uint64_t return_address)
+{
+    made.hints = (struct unwind_hints){0};
+    put_frame(10, saved, return_address);
+    set_register(&made, RBP, word_at(10));
+    assert_int_equal(walk_from(&made, code_at(LEAF + 3), 5), 0);
+    ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, code_at(LEAF + 3));
+    return made.hints.has_unknown_address;
+}
+
+/* Such as what a JIT compiler has made since the mappings were read. */
+static void test_a_caller_in_no_known_mapping(void **state)
+{
+    const uint64_t nowhere = 0x123456789000;
+    (void)state;
+    assert_true(lacks_mapping(word_at(20), nowhere));
+    assert_false(lacks_mapping(word_at(20), 0));
+    assert_false(lacks_mapping(word_at(20), code_at(LEAF))); /* no call is before it */
+    assert_false(lacks_mapping(word_at(10), nowhere));       /* no frame is there */
+    assert_false(lacks_mapping(word_at(20) + 1, nowhere));
+    assert_false(lacks_mapping(0, nowhere));
+    assert_false(lacks_mapping(nowhere, nowhere));
+}
+
 /* What returns to a function's first instruction was not called by it: makecontext(3) put it there.
  */
 static void test_a_first_frame_that_did_not_call(void **state)
@@ -314,6 +338,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_a_chain),
         TEST(test_the_ends_of_a_chain),
+        TEST(test_a_caller_in_no_known_mapping),
         TEST(test_a_first_frame_that_did_not_call),
         TEST(test_behind_the_call_that_makes_threads),
         TEST(test_code_of_both_kinds),
