@@ -72,6 +72,7 @@ struct wait_seen {
     bool has_call;                    /* what it waits for was read: */
     struct call_target call;
     struct call_memory memory;
+    bool has_left; /* its futex is known as it was before, too: snapshot->left */
 };
 
 /* EVIDENCE_ASLEEP. */

@@ -57,14 +57,17 @@ static enum outcome stay(const struct record_source *own, const struct subject *
 }
 
 /* A lock's owner lets go some time before its waiter is awake. */
-static void take_futex(const struct record_source *own, const struct slot_view *view,
-                       struct observation *observation)
+static bool read_left(const struct record_source *own, const struct slot_view *view,
+                      struct observation *observation)
 {
     unsigned char futex[SWITCH_FUTEX_BYTES];
     bool has_before;
-    if (observation->wait.call.kind == CALL_FUTEX &&
-        switch_record_read_futex(own->record, view, futex, &has_before))
-        call_note_futex(&observation->wait.call, futex, has_before, &observation->wait.memory);
+    struct snapshot *snapshot = observation->snapshot;
+    const struct call_target call =
+        call_target_of(observation->wait.syscall_number, snapshot->registers.call_arguments);
+    return call.kind == CALL_FUTEX &&
+           switch_record_read_futex(own->record, view, futex, &has_before) &&
+           call_note_futex(&call, futex, has_before, &snapshot->left);
 }
 
 /* Returns 0 or -ENOMEM. */
@@ -73,14 +76,20 @@ static int read_details(const struct record_source *own, const struct subject *s
                         struct observation *observation)
 {
     const struct watch_place place = {subject->proc_fd, subject->tid, own->watches->keep_fds_below};
+    bool has_left = read_left(own, view, observation);
     int err = sleep_details_read(subject, &place, watch, observation);
     if (!err)
         sleep_details_read_preemptions(&place, watch, observation);
-    take_futex(own, view, observation);
+    observation->wait.has_left = has_left && observation->wait.has_call;
     if (err || switch_record_is_unmoved(own->record, view))
         return err;
     sleep_details_drop(subject, observation);
     observation->asleep.is_over = true;
+    if (!has_left)
+        return 0;
+    observation->wait.memory = observation->snapshot->left;
+    observation->wait.has_call = true;
+    observation->wait.has_left = false;
     return 0;
 }
 

@@ -2,6 +2,7 @@
 #ifndef FGPROF_OBSERVE_SNAPSHOT_H
 #define FGPROF_OBSERVE_SNAPSHOT_H
 
+#include "observe/call.h"
 #include "observe/registers.h"
 #include "observe/thread_context.h"
 #include "proc/stack_areas.h"
@@ -39,6 +40,8 @@ struct snapshot {
     struct kernel_chain kernel_chain; /* of a running thread */
     struct thread_context *context;   /* NULL: never read */
     struct python_frames *python;     /* NULL: never read */
+    struct call_memory left; /* wait_seen.has_left: the memory of its futex, as it was when the
+                                thread left its CPU */
 };
 
 /* Where the other stack is, and how much of it to copy; address 0: there is none. */

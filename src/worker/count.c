@@ -165,14 +165,6 @@ static uint64_t take_unowned(struct stack_table *stacks, struct thread_account *
     return unowned;
 }
 
-/* The record has a futex's memory as it was when the thread left its CPU. */
-static uint64_t owner_read_ns(const struct observation *observation)
-{
-    uint64_t departed_ns = observation->record.departed_ns;
-    return observation->evidence == EVIDENCE_ASLEEP && departed_ns ? departed_ns
-                                                                   : observation->now.at_ns;
-}
-
 /* Counts a sleeping thread's sample; later, in count_held, if the wait has an owner. */
 static int count_wait(const struct counter *counter, const struct observation *observation,
                       struct counted_thread *thread, uint32_t sample, uint64_t ticks,
@@ -182,7 +174,6 @@ static int count_wait(const struct counter *counter, const struct observation *o
     const struct counted_sample *row = &results->stacks.samples[sample];
     struct held_wait held = {.thread = observation->thread,
                              .at_ns = observation->now.at_ns,
-                             .owner_read_ns = owner_read_ns(observation),
                              .departed_ns = thread->account.wakers.departed_ns,
                              .sample = sample,
                              .last_tick = observation->tick,
@@ -397,7 +388,7 @@ static int note_wait(const struct counter *counter, const struct observation *ob
         .is_uninterruptible = observation->state == THREAD_UNINTERRUPTIBLE,
     };
     if (observation->wait.has_call && observation->wait.call.kind == CALL_FUTEX)
-        gils_note(&counter->owners->gils, observation, &facts.gil);
+        gils_note(&counter->owners->gils, observation, &observation->wait.memory, &facts.gil);
     if (program && observation->evidence == EVIDENCE_ASLEEP && observation->now.has_activity &&
         observation->wait.syscall_number >= 0) {
         facts.has_arguments = true;
@@ -554,6 +545,7 @@ int count_stack(const struct counter *counter, const struct observation *observa
         account->last_sample = sample;
         account->sleeps_on = observation->evidence == EVIDENCE_ASLEEP;
         account->sleep_is_over = account->sleeps_on && observation->asleep.is_over;
+        account->slept_tick = observation->tick;
     }
     account->is_dumped = counter->waits != NULL;
     kept_stack_drop(&thread->kept);

@@ -39,11 +39,9 @@ void gils_free(struct gils *gils)
 }
 
 /* Copies words before the futex, which were read with it. Returns false if they were not. */
-static bool copy_before(const struct observation *observation, uint64_t address, void *value,
-                        size_t bytes)
+static bool copy_before(const struct call_target *call, const struct call_memory *memory,
+                        uint64_t address, void *value, size_t bytes)
 {
-    const struct call_target *call = &observation->wait.call;
-    const struct call_memory *memory = &observation->wait.memory;
     uint64_t distance = call->address - address;
     if (distance > call_futex_words_before(call, memory) * sizeof *memory->words)
         return false;
@@ -51,19 +49,22 @@ static bool copy_before(const struct observation *observation, uint64_t address,
     return true;
 }
 
-static uint32_t holder_of(const struct gil *gil, const struct observation *observation)
+static uint32_t holder_of(const struct gil *gil, const struct observation *observation,
+                          const struct call_memory *memory)
 {
+    const struct call_target *call = &observation->wait.call;
     uint64_t state, id;
     uint32_t is_locked;
-    if (!copy_before(observation, gil->address + LAST_HOLDER_AT, &state, sizeof state) ||
-        !copy_before(observation, gil->address + LOCKED_AT, &is_locked, sizeof is_locked) ||
+    if (!copy_before(call, memory, gil->address + LAST_HOLDER_AT, &state, sizeof state) ||
+        !copy_before(call, memory, gil->address + LOCKED_AT, &is_locked, sizeof is_locked) ||
         is_locked != 1 ||
         !memory_read_word(observation->tid, NULL, state + gil->layout.thread_native_id, &id))
         return 0;
     return (uint32_t)python_thread_native_id(&gil->layout, id, observation->tid, NULL);
 }
 
-void gils_note(const struct gils *gils, const struct observation *observation, struct lock *lock)
+void gils_note(const struct gils *gils, const struct observation *observation,
+               const struct call_memory *memory, struct lock *lock)
 {
     for (size_t i = 0; i < gils->count; i++) {
         const struct gil *gil = &gils->items[i];
@@ -71,8 +72,9 @@ void gils_note(const struct gils *gils, const struct observation *observation, s
         if (!observation->program || gil->program != observation->program->number ||
             offset >= CONDITION_BYTES)
             continue;
-        *lock = (struct lock){
-            .kind = RESOURCE_GIL, .address = gil->address, .owner = holder_of(gil, observation)};
+        *lock = (struct lock){.kind = RESOURCE_GIL,
+                              .address = gil->address,
+                              .owner = holder_of(gil, observation, memory)};
         return;
     }
 }

@@ -24,7 +24,8 @@ void gils_forget(struct gils *gils, uint32_t program);
 void gils_free(struct gils *gils);
 
 /* If the futex that the thread waits for is part of its program's lock, makes `lock` that one, with
- * its owner. */
-void gils_note(const struct gils *gils, const struct observation *observation, struct lock *lock);
+ * the owner that it has by the futex's memory. */
+void gils_note(const struct gils *gils, const struct observation *observation,
+               const struct call_memory *memory, struct lock *lock);
 
 #endif

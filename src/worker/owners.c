@@ -176,12 +176,34 @@ static int read_peer(struct owners *owners, struct results *results,
     return 0;
 }
 
+static struct lock lock_in(const struct owners *owners, const struct observation *observation,
+                           const struct lock_site *site, const struct call_memory *memory)
+{
+    struct lock lock = lock_of(site, &observation->wait.call, memory);
+    gils_note(&owners->gils, observation, memory, &lock);
+    return lock;
+}
+
+/* The lock as it was at the look: it may have gone from hand to hand since the thread left its CPU.
+ * Where nobody has it any more, and the thread is about to wake, as it was when the thread left. */
+static struct lock read_lock(const struct owners *owners, const struct observation *observation,
+                             const struct lock_site *site, uint64_t *ret_owner_read_ns)
+{
+    struct lock lock = lock_in(owners, observation, site, &observation->wait.memory);
+    *ret_owner_read_ns = observation->now.at_ns;
+    if (lock.owner || !observation->wait.has_left)
+        return lock;
+    *ret_owner_read_ns = observation->record.departed_ns;
+    return lock_in(owners, observation, site, &observation->snapshot->left);
+}
+
 int owners_read(struct owners *owners, struct results *results,
                 const struct observation *observation, uint32_t stack, struct held_wait *ret_wait)
 {
     struct lock_site site;
     ret_wait->owner = WAIT_NO_OWNER;
     ret_wait->has_owner = false;
+    ret_wait->owner_read_ns = observation->now.at_ns;
     ret_wait->wait = wait_of_nothing(observation->process);
     if (!observation->wait.has_call)
         return 0;
@@ -190,8 +212,7 @@ int owners_read(struct owners *owners, struct results *results,
     int err = lock_sites_get(&owners->sites, results, stack, &site);
     if (err)
         return err;
-    struct lock lock = lock_of(&site, &observation->wait.call, &observation->wait.memory);
-    gils_note(&owners->gils, observation, &lock);
+    struct lock lock = read_lock(owners, observation, &site, &ret_wait->owner_read_ns);
     uint32_t space = results->stacks.stacks[stack].space;
     ret_wait->wait.key = lock.address;
     ret_wait->wait.vtable = find_vtable(results, space, &lock, &site, observation);
@@ -234,6 +255,12 @@ static bool waits_in_turn(const struct owners *owners, const struct counted_thre
     return false;
 }
 
+/* Whether the thread's last sample is of where it slept at that tick. */
+static bool slept_at(const struct thread_account *account, uint64_t tick)
+{
+    return account->sleeps_on && (!account->sleep_is_over || account->slept_tick == tick);
+}
+
 /* Finds where the owner was at that time. In a cycle its wait is left out: it would lead to an
  * earlier wait of this thread, and each round would make a longer chain. */
 static void find_place(const struct owners *owners, const struct results *results,
@@ -245,7 +272,7 @@ static void find_place(const struct owners *owners, const struct results *result
     const struct counted_sample *samples = results->stacks.samples;
     uint64_t apart_ns =
         at_ns > account->awake_at_ns ? at_ns - account->awake_at_ns : account->awake_at_ns - at_ns;
-    if (account->sleeps_on) {
+    if (slept_at(account, held->last_tick)) {
         wait->owner_stack = samples[account->last_sample].stack;
         if (held->owner != held->thread &&
             !waits_in_turn(owners, owner, &owners->threads->items[held->thread]))
@@ -294,10 +321,11 @@ int owners_resolve(struct owners *owners, struct results *results, uint64_t peri
 uint32_t owners_end_of_chain(const struct owners *owners, const struct held_wait *held)
 {
     uint32_t process = owners->threads->items[held->thread].process, last = held->thread;
+    uint64_t tick = held->last_tick;
     /* Cycles of waits end at CHAIN_MAX. */
     for (unsigned i = 0; held && i < CHAIN_MAX; i++) {
         const struct counted_thread *owner = &owners->threads->items[held->owner];
-        if (owner->process != process || owner->is_gone || !owner->account.sleeps_on)
+        if (owner->process != process || owner->is_gone || !slept_at(&owner->account, tick))
             break;
         last = held->owner;
         held = owner->held_plus_1 ? &owners->held[owner->held_plus_1 - 1] : NULL;

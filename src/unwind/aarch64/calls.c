@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum call_kind call_before(const uint8_t before[CALL_BYTES_MAX], uint64_t return_address,
+enum call_form call_before(const uint8_t before[CALL_BYTES_MAX], uint64_t return_address,
                            uint64_t *ret_target)
 {
     uint32_t instruction;

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum call_kind {
+enum call_form {
     CALL_NONE,     /* no call ends here */
     CALL_DIRECT,   /* with its target in the instruction */
     CALL_INDIRECT, /* through a register or memory */
@@ -15,7 +15,7 @@ enum call_kind {
 #define CALL_BYTES_MAX 7 /* the longest that is looked at */
 
 /* Whether the bytes before `return_address` are a call. *ret_target is set for a direct one. */
-enum call_kind call_before(const uint8_t before[CALL_BYTES_MAX], uint64_t return_address,
+enum call_form call_before(const uint8_t before[CALL_BYTES_MAX], uint64_t return_address,
                            uint64_t *ret_target);
 
 #define JUMP_BYTES 6 /* how much of the code is looked at */

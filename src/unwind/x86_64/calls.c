@@ -19,7 +19,7 @@ static unsigned indirect_length(uint8_t modrm, uint8_t sib)
     return length + (has_disp32 ? 4 : 0);
 }
 
-enum call_kind call_before(const uint8_t before[CALL_BYTES_MAX], uint64_t return_address,
+enum call_form call_before(const uint8_t before[CALL_BYTES_MAX], uint64_t return_address,
                            uint64_t *ret_target)
 {
     const uint8_t *end = before + CALL_BYTES_MAX;

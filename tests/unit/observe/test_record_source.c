@@ -195,8 +195,8 @@ static void test_a_sleeper_is_copied(void **state)
     assert_int_equal(record.wanted_bytes, RECORD_STACK_BYTES_MIN);
 }
 
-/* The owner has let go since the tick. */
-static void test_a_futex_is_known_as_it_was_at_the_tick(void **state)
+/* The owner may have let go since the tick. */
+static void test_a_futex_is_known_as_it_was_before_too(void **state)
 {
     struct world *world = *state;
     uint32_t words[FUTEX_WORDS], *now = (uint32_t *)(sleepers_stack + 512);
@@ -207,10 +207,34 @@ static void test_a_futex_is_known_as_it_was_at_the_tick(void **state)
     record.departure.registers.call_arguments[1] = FUTEX_WAIT;
     assert_int_equal(observe(world), OUTCOME_OBSERVED);
     assert_int_equal(world->seen.wait.memory.words[FUTEX_WORDS_BEFORE], *now);
+    assert_false(world->seen.wait.has_left);
     record.departure.out_ns++;
     record.futex = (const unsigned char *)words;
     assert_int_equal(observe(world), OUTCOME_OBSERVED);
-    assert_true(world->seen.wait.has_call);
+    assert_true(world->seen.wait.has_call && world->seen.wait.has_left);
+    assert_int_equal(world->seen.wait.memory.words[FUTEX_WORDS_BEFORE], *now);
+    assert_memory_equal(world->seen.snapshot->left.words, words, sizeof words);
+}
+
+/* It moves while what it waits for is read: that may be of another wait, and the record's is not.
+ */
+static void test_a_futex_of_a_wait_that_ends_meanwhile(void **state)
+{
+    struct world *world = *state;
+    uint32_t words[FUTEX_WORDS] = {7}, *now = (uint32_t *)(sleepers_stack + 512);
+    record.departure.syscall_number = SYS_futex;
+    record.departure.registers.call_arguments[0] = (uintptr_t)now;
+    record.departure.registers.call_arguments[1] = FUTEX_WAIT;
+    record.proofs_left = 1; /* of its stack */
+    assert_int_equal(observe(world), OUTCOME_OBSERVED);
+    assert_true(world->seen.asleep.is_over);
+    assert_false(world->seen.wait.has_call);
+    record.departure.out_ns++;
+    record.futex = (const unsigned char *)words;
+    record.proofs_left = 1;
+    assert_int_equal(observe(world), OUTCOME_OBSERVED);
+    assert_true(world->seen.asleep.is_over && world->seen.wait.has_call);
+    assert_false(world->seen.wait.has_left);
     assert_memory_equal(world->seen.wait.memory.words, words, sizeof words);
 }
 
@@ -589,7 +613,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_a_sleeper_is_copied, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_a_futex_is_known_as_it_was_at_the_tick, set_up,
+        cmocka_unit_test_setup_teardown(test_a_futex_of_a_wait_that_ends_meanwhile, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_a_futex_is_known_as_it_was_before_too, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_what_the_record_does_not_know_is_refused, set_up,
                                         tear_down),

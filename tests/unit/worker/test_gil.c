@@ -52,7 +52,7 @@ static struct lock note(void)
 {
     struct lock lock = {.kind = RESOURCE_CONDITION, .address = observation.wait.call.address};
     read_memory();
-    gils_note(&gils, &observation, &lock);
+    gils_note(&gils, &observation, &observation.wait.memory, &lock);
     return lock;
 }
 

@@ -20,13 +20,20 @@ static struct counted_thread *add_thread(struct world *world, uint32_t number, u
     return thread;
 }
 
-/* What thread `number` waits for, at `address` of its code, if the lock's word is that of `owner`.
- */
-static struct held_wait wait_of(struct world *world, uint32_t number, uint64_t address,
-                                uint32_t owner)
+#define NOT_KNOWN UINT32_MAX
+
+/* What thread `number` waits for, at `address` of its code, if the lock's word is that of `owner`,
+ * and was that of `left` when the thread left its CPU. */
+static struct held_wait wait_since(struct world *world, uint32_t number, uint64_t address,
+                                   uint32_t owner, uint32_t left)
 {
+    struct snapshot snapshot = {0};
     struct observation observation = {
         .thread = number,
+        .now.at_ns = NOW_NS,
+        .record.departed_ns = NOW_NS - 1,
+        .snapshot = &snapshot,
+        .wait.has_left = left != NOT_KNOWN,
         .evidence = EVIDENCE_ASLEEP,
         .wait.has_call = true,
         .wait.call = {.kind = CALL_FUTEX, .address = 0x8000 + 64 * number, .is_pi = true},
@@ -36,6 +43,8 @@ static struct held_wait wait_of(struct world *world, uint32_t number, uint64_t a
     for (unsigned i = 0; i < count; i++)
         ranges[i].got = ranges[i].bytes;
     call_note_read(&observation.wait.memory, ranges, count);
+    snapshot.left = observation.wait.memory;
+    snapshot.left.words[FUTEX_WORDS_BEFORE] = left | FUTEX_WAITERS;
     observation.wait.memory.words[FUTEX_WORDS_BEFORE] = owner | FUTEX_WAITERS;
     struct held_wait wait = {
         .thread = number, .at_ns = NOW_NS, .sample = sample_at(world, address), .ticks = 1};
@@ -45,6 +54,12 @@ static struct held_wait wait_of(struct world *world, uint32_t number, uint64_t a
     assert_int_equal(wait.wait.kind, RESOURCE_MUTEX);
     assert_int_equal(wait.wait.key, 0x8000 + 64 * number);
     return wait;
+}
+
+static struct held_wait wait_of(struct world *world, uint32_t number, uint64_t address,
+                                uint32_t owner)
+{
+    return wait_since(world, number, address, owner, NOT_KNOWN);
 }
 
 static void hold(struct world *world, const struct held_wait *wait)
@@ -111,6 +126,55 @@ static void test_an_owner_that_runs(void **state)
     resolve(world);
     assert_int_equal(resolved(world, 0)->owner_stack, WAIT_NO_STACK);
     assert_int_equal(resolved(world, 0)->owner_name, 11);
+}
+
+/* It was seen asleep, and has moved since. */
+static void test_an_owner_that_has_moved(void **state)
+{
+    struct world *world = *state;
+    add_thread(world, 0, 0, 50);
+    struct thread_account *owner = &add_thread(world, 1, 0, 51)->account;
+    owner->last_sample = sample_at(world, 0x111);
+    owner->awake_sample = sample_at(world, 0x222);
+    owner->sleeps_on = owner->sleep_is_over = true;
+    owner->slept_tick = 7;
+    struct held_wait wait = wait_of(world, 0, 0x100, 51);
+    wait.last_tick = 7;
+    hold(world, &wait);
+    resolve(world);
+    assert_int_equal(place_of(world, resolved(world, 0)), 0x111);
+    owners_drop(&world->owners);
+    wait.last_tick = 8;
+    hold(world, &wait);
+    resolve(world);
+    assert_int_equal(resolved(world, 0)->owner_stack, WAIT_NO_STACK);
+    assert_int_equal(owners_end_of_chain(&world->owners, &world->owners.held[0]), 0);
+    owners_drop(&world->owners);
+    owner->awake_at_ns = NOW_NS;
+    hold(world, &wait);
+    resolve(world);
+    assert_int_equal(place_of(world, resolved(world, 0)), 0x222);
+}
+
+/* A lock may go through several hands while a thread waits for it: the last one has it. */
+static void test_an_owner_that_was_another_when_the_wait_began(void **state)
+{
+    struct world *world = *state;
+    for (uint32_t i = 0; i < 3; i++)
+        add_thread(world, i, 0, 50 + (pid_t)i);
+    struct held_wait wait = wait_since(world, 0, 0x100, 52, 51);
+    assert_int_equal(wait.owner, 2);
+    assert_int_equal(wait.owner_read_ns, NOW_NS);
+    wait = wait_since(world, 0, 0x100, 0, 51); /* it has let go */
+    assert_int_equal(wait.owner, 1);
+    assert_int_equal(wait.owner_read_ns, NOW_NS - 1);
+    wait = wait_since(world, 0, 0x100, 0, NOT_KNOWN);
+    assert_int_equal(wait.owner, WAIT_NO_OWNER);
+    wait = wait_since(world, 0, 0x100, 52, 0);
+    assert_int_equal(wait.owner, 2);
+    wait = wait_since(world, 0, 0x100, 0, 0);
+    assert_int_equal(wait.owner, WAIT_NO_OWNER);
+    assert_false(wait.has_owner);
 }
 
 /* Whichever is seen first. */
@@ -375,6 +439,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WITH_WORLD(test_an_owner_that_sleeps),
         WITH_WORLD(test_an_owner_that_runs),
+        WITH_WORLD(test_an_owner_that_has_moved),
+        WITH_WORLD(test_an_owner_that_was_another_when_the_wait_began),
         WITH_WORLD(test_a_chain),
         WITH_WORLD(test_a_circle_ends),
         WITH_WORLD(test_a_circle_is_the_same_at_each_look),

@@ -10,7 +10,7 @@
 #define RETURN_ADDRESS 0x401000u
 
 /* What stands right before the return address. */
-static enum call_kind kind_of(const uint8_t *code, size_t bytes, uint64_t *target)
+static enum call_form kind_of(const uint8_t *code, size_t bytes, uint64_t *target)
 {
     uint8_t before[CALL_BYTES_MAX];
     memset(before, 0x90, sizeof before);
