@@ -75,4 +75,3 @@ def test_libraries_that_were_unloaded_leave_files_for_others(world):
         stacks = folded(file.read())
     assert files < FILES_MAX * 3 / 4, files
     assert any("spin_once" in stack for stack in stacks), stacks
-    assert "too many open files" in said, said
