@@ -72,7 +72,10 @@ struct wait_seen {
     bool has_call;                    /* what it waits for was read: */
     struct call_target call;
     struct call_memory memory;
-    bool has_left; /* its futex is known as it was before, too: snapshot->left */
+    /* A futex is known as it was when the thread left its CPU, and at the look: `memory` is the one
+     * nearer to the tick, */
+    bool is_left;   /* which is the first, */
+    bool has_other; /* and snapshot->other_futex is the other */
 };
 
 /* EVIDENCE_ASLEEP. */

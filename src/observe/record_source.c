@@ -56,6 +56,13 @@ static enum outcome stay(const struct record_source *own, const struct subject *
     return is_woken ? OUTCOME_WOKEN : OUTCOME_UNMOVED;
 }
 
+static void swap(struct call_memory *one, struct call_memory *other)
+{
+    struct call_memory kept = *one;
+    *one = *other;
+    *other = kept;
+}
+
 /* A lock's owner lets go some time before its waiter is awake. */
 static bool read_left(const struct record_source *own, const struct slot_view *view,
                       struct observation *observation)
@@ -67,7 +74,7 @@ static bool read_left(const struct record_source *own, const struct slot_view *v
         call_target_of(observation->wait.syscall_number, snapshot->registers.call_arguments);
     return call.kind == CALL_FUTEX &&
            switch_record_read_futex(own->record, view, futex, &has_before) &&
-           call_note_futex(&call, futex, has_before, &snapshot->left);
+           call_note_futex(&call, futex, has_before, &snapshot->other_futex);
 }
 
 /* Returns 0 or -ENOMEM. */
@@ -76,21 +83,24 @@ static int read_details(const struct record_source *own, const struct subject *s
                         struct observation *observation)
 {
     const struct watch_place place = {subject->proc_fd, subject->tid, own->watches->keep_fds_below};
+    struct wait_seen *wait = &observation->wait;
     bool has_left = read_left(own, view, observation);
+    uint64_t tick_ns = subject->tick_ns;
     int err = sleep_details_read(subject, &place, watch, observation);
     if (!err)
         sleep_details_read_preemptions(&place, watch, observation);
-    observation->wait.has_left = has_left && observation->wait.has_call;
-    if (err || switch_record_is_unmoved(own->record, view))
-        return err;
-    sleep_details_drop(subject, observation);
-    observation->asleep.is_over = true;
-    if (!has_left)
-        return 0;
-    observation->wait.memory = observation->snapshot->left;
-    observation->wait.has_call = true;
-    observation->wait.has_left = false;
-    return 0;
+    bool has_moved = !err && !switch_record_is_unmoved(own->record, view);
+    if (has_moved) {
+        sleep_details_drop(subject, observation);
+        observation->asleep.is_over = true;
+    }
+    wait->is_left = has_left && (has_moved || tick_ns - view->departure.out_ns <
+                                                  observation->now.at_ns - tick_ns);
+    wait->has_other = has_left && wait->has_call;
+    if (wait->is_left)
+        swap(&wait->memory, &observation->snapshot->other_futex);
+    wait->has_call |= has_left;
+    return err;
 }
 
 /* Copies a thread that is still off its CPU. */

@@ -40,8 +40,8 @@ struct snapshot {
     struct kernel_chain kernel_chain; /* of a running thread */
     struct thread_context *context;   /* NULL: never read */
     struct python_frames *python;     /* NULL: never read */
-    struct call_memory left; /* wait_seen.has_left: the memory of its futex, as it was when the
-                                thread left its CPU */
+    struct call_memory other_futex; /* wait_seen.has_other: the memory of its futex at the other of
+                                       two moments */
 };
 
 /* Where the other stack is, and how much of it to copy; address 0: there is none. */

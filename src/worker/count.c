@@ -214,14 +214,15 @@ static int count_wait(const struct counter *counter, const struct observation *o
 static int count_sleep(const struct counter *counter, const struct observation *observation,
                        struct counted_thread *thread)
 {
-    const struct thread_account *account = &thread->account;
+    struct thread_account *account = &thread->account;
     if (!account->sleeps_on || counter->waits)
         return 0;
+    account->slept_tick = observation->before.asleep_tick;
     if (observation->evidence == EVIDENCE_UNMOVED && observation->wait.has_call)
         return count_wait(counter, observation, thread, account->last_sample,
                           observation->before.asleep_ticks, 0);
     uint64_t departed_ns = account->wakers.departed_ns;
-    wakers_note(&thread->account.wakers, departed_ns, account->last_sample,
+    wakers_note(&account->wakers, departed_ns, account->last_sample,
                 observation->before.asleep_ticks, 0);
     note_ticks(counter, thread, account->last_sample, observation->before.asleep_tick,
                observation->before.asleep_ticks, departed_ns);

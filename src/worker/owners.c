@@ -184,17 +184,20 @@ static struct lock lock_in(const struct owners *owners, const struct observation
     return lock;
 }
 
-/* The lock as it was at the look: it may have gone from hand to hand since the thread left its CPU.
- * Where nobody has it any more, and the thread is about to wake, as it was when the thread left. */
+/* The lock as it was nearest to the tick: it may go from hand to hand while the thread waits. Where
+ * nobody had it then, as the thread was about to wake or to sleep, as it was at the other moment.
+ */
 static struct lock read_lock(const struct owners *owners, const struct observation *observation,
                              const struct lock_site *site, uint64_t *ret_owner_read_ns)
 {
-    struct lock lock = lock_in(owners, observation, site, &observation->wait.memory);
-    *ret_owner_read_ns = observation->now.at_ns;
-    if (lock.owner || !observation->wait.has_left)
+    const struct wait_seen *wait = &observation->wait;
+    const uint64_t departed_ns = observation->record.departed_ns, now_ns = observation->now.at_ns;
+    struct lock lock = lock_in(owners, observation, site, &wait->memory);
+    *ret_owner_read_ns = wait->is_left ? departed_ns : now_ns;
+    if (lock.owner || !wait->has_other)
         return lock;
-    *ret_owner_read_ns = observation->record.departed_ns;
-    return lock_in(owners, observation, site, &observation->snapshot->left);
+    *ret_owner_read_ns = wait->is_left ? now_ns : departed_ns;
+    return lock_in(owners, observation, site, &observation->snapshot->other_futex);
 }
 
 int owners_read(struct owners *owners, struct results *results,

@@ -154,6 +154,8 @@ int wake_end_wait(struct results *results, struct counted_thread *thread, uint64
     struct thread_wakers *wakers = &thread->account.wakers;
     int err = 0;
     departed_ns = departed_ns ? departed_ns : WAIT_BEFORE_RECORD;
+    if (wakers->departed_ns == departed_ns)
+        thread->account.sleep_is_over = true;
     for (unsigned i = 0; i < OPEN_WAITS_MAX && !err; i++) {
         struct open_wait *open = &wakers->open[i];
         if (open->departed_ns != departed_ns)

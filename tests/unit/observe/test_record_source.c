@@ -1,6 +1,7 @@
 /* Where a thread was at a tick, by a record of switches that the test plays. The thread is the
  * test's own, with a buffer for its stack. */
 #include "unit.h"
+#include "base/clock.h"
 #include "observe/record_source.h"
 
 #include <errno.h>
@@ -195,8 +196,8 @@ static void test_a_sleeper_is_copied(void **state)
     assert_int_equal(record.wanted_bytes, RECORD_STACK_BYTES_MIN);
 }
 
-/* The owner may have let go since the tick. */
-static void test_a_futex_is_known_as_it_was_before_too(void **state)
+/* A lock may have gone through several hands: what is nearer to the tick is likelier right. */
+static void test_a_futex_is_known_at_two_moments(void **state)
 {
     struct world *world = *state;
     uint32_t words[FUTEX_WORDS], *now = (uint32_t *)(sleepers_stack + 512);
@@ -206,14 +207,21 @@ static void test_a_futex_is_known_as_it_was_before_too(void **state)
     record.departure.registers.call_arguments[0] = (uintptr_t)now;
     record.departure.registers.call_arguments[1] = FUTEX_WAIT;
     assert_int_equal(observe(world), OUTCOME_OBSERVED);
-    assert_int_equal(world->seen.wait.memory.words[FUTEX_WORDS_BEFORE], *now);
-    assert_false(world->seen.wait.has_left);
-    record.departure.out_ns++;
+    const struct wait_seen *seen = &world->seen.wait;
+    assert_int_equal(seen->memory.words[FUTEX_WORDS_BEFORE], *now);
+    assert_false(seen->has_other || seen->is_left);
+    record.departure.out_ns++; /* 1 us before the tick, which is long ago */
     record.futex = (const unsigned char *)words;
     assert_int_equal(observe(world), OUTCOME_OBSERVED);
-    assert_true(world->seen.wait.has_call && world->seen.wait.has_left);
-    assert_int_equal(world->seen.wait.memory.words[FUTEX_WORDS_BEFORE], *now);
-    assert_memory_equal(world->seen.snapshot->left.words, words, sizeof words);
+    assert_true(seen->has_call && seen->has_other && seen->is_left);
+    assert_memory_equal(seen->memory.words, words, sizeof words);
+    assert_int_equal(world->seen.snapshot->other_futex.words[FUTEX_WORDS_BEFORE], *now);
+    world->subject.tick_ns = monotonic_ns();
+    record.departure.out_ns = world->subject.tick_ns - 1000000000u;
+    assert_int_equal(observe(world), OUTCOME_OBSERVED);
+    assert_true(seen->has_call && seen->has_other && !seen->is_left);
+    assert_int_equal(seen->memory.words[FUTEX_WORDS_BEFORE], *now);
+    assert_memory_equal(world->seen.snapshot->other_futex.words, words, sizeof words);
 }
 
 /* It moves while what it waits for is read: that may be of another wait, and the record's is not.
@@ -234,7 +242,7 @@ static void test_a_futex_of_a_wait_that_ends_meanwhile(void **state)
     record.proofs_left = 1;
     assert_int_equal(observe(world), OUTCOME_OBSERVED);
     assert_true(world->seen.asleep.is_over && world->seen.wait.has_call);
-    assert_false(world->seen.wait.has_left);
+    assert_false(world->seen.wait.has_other);
     assert_memory_equal(world->seen.wait.memory.words, words, sizeof words);
 }
 
@@ -615,8 +623,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_sleeper_is_copied, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_futex_of_a_wait_that_ends_meanwhile, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(test_a_futex_is_known_as_it_was_before_too, set_up,
-                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_a_futex_is_known_at_two_moments, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_what_the_record_does_not_know_is_refused, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_another_process, set_up, tear_down),

@@ -1,6 +1,7 @@
 /* What threads wait for: rows of owners, and where they were. Stacks are told apart by their only
  * address; locks are those with priority inheritance, which no stack needs to prove. */
 #include "owners_world.h"
+#include "worker/wakes.h"
 
 #include <linux/futex.h>
 
@@ -23,7 +24,7 @@ static struct counted_thread *add_thread(struct world *world, uint32_t number, u
 #define NOT_KNOWN UINT32_MAX
 
 /* What thread `number` waits for, at `address` of its code, if the lock's word is that of `owner`,
- * and was that of `left` when the thread left its CPU. */
+ * and was that of `left` when the thread left its CPU, which is longer before the tick. */
 static struct held_wait wait_since(struct world *world, uint32_t number, uint64_t address,
                                    uint32_t owner, uint32_t left)
 {
@@ -33,7 +34,7 @@ static struct held_wait wait_since(struct world *world, uint32_t number, uint64_
         .now.at_ns = NOW_NS,
         .record.departed_ns = NOW_NS - 1,
         .snapshot = &snapshot,
-        .wait.has_left = left != NOT_KNOWN,
+        .wait.has_other = left != NOT_KNOWN,
         .evidence = EVIDENCE_ASLEEP,
         .wait.has_call = true,
         .wait.call = {.kind = CALL_FUTEX, .address = 0x8000 + 64 * number, .is_pi = true},
@@ -43,8 +44,8 @@ static struct held_wait wait_since(struct world *world, uint32_t number, uint64_
     for (unsigned i = 0; i < count; i++)
         ranges[i].got = ranges[i].bytes;
     call_note_read(&observation.wait.memory, ranges, count);
-    snapshot.left = observation.wait.memory;
-    snapshot.left.words[FUTEX_WORDS_BEFORE] = left | FUTEX_WAITERS;
+    snapshot.other_futex = observation.wait.memory;
+    snapshot.other_futex.words[FUTEX_WORDS_BEFORE] = left | FUTEX_WAITERS;
     observation.wait.memory.words[FUTEX_WORDS_BEFORE] = owner | FUTEX_WAITERS;
     struct held_wait wait = {
         .thread = number, .at_ns = NOW_NS, .sample = sample_at(world, address), .ticks = 1};
@@ -136,8 +137,14 @@ static void test_an_owner_that_has_moved(void **state)
     struct thread_account *owner = &add_thread(world, 1, 0, 51)->account;
     owner->last_sample = sample_at(world, 0x111);
     owner->awake_sample = sample_at(world, 0x222);
-    owner->sleeps_on = owner->sleep_is_over = true;
+    owner->sleeps_on = true;
     owner->slept_tick = 7;
+    owner->wakers.departed_ns = 500;
+    const struct waker waker = {.kind = WAKER_TIMER};
+    assert_int_equal(wake_end_wait(&world->results, &world->threads.items[1], 400, &waker), 0);
+    assert_false(owner->sleep_is_over); /* another wait has ended */
+    assert_int_equal(wake_end_wait(&world->results, &world->threads.items[1], 500, &waker), 0);
+    assert_true(owner->sleep_is_over);
     struct held_wait wait = wait_of(world, 0, 0x100, 51);
     wait.last_tick = 7;
     hold(world, &wait);
