@@ -131,6 +131,42 @@ def accuracy(world, seconds):
     return rows, summary
 
 
+def shares_of_turns(world, mode, hold_us, rate_hz, seconds):
+    """The largest difference, in points, between the part of a waiter's time that the profile says an
+    owner had the lock, and the one by the program's own clock; and what one of that size has by chance."""
+    recording = world.path("turns.fgprof")
+    usage = world.run(world.fgprof, "run", "-F", rate_hz, "-o", recording, "--", world.program("handover"),
+                      seconds, hold_us, mode, timeout_s=seconds + 60, keeps_stdout=True)
+    programs.summary_of(usage)
+    truth, shown = collections.defaultdict(dict), collections.defaultdict(collections.Counter)
+    for waiter, owner, us in re.findall(r"(\w+) (\w+) (\d+)\n", usage.stdout):
+        truth[waiter][owner] = int(us) / 1e6
+    for ns, labels, functions in converted(world, recording, "--kind=block"):
+        if "wait_for_turn" in functions and labels.get("wait") == "mutex":
+            shown[labels["thread"]][labels.get("owner")] += ns / 1e9
+    worst, chance, unknown = 0, 0, 0
+    for waiter, owners in truth.items():
+        whole_s = sum(owners.values())
+        for owner, true_s in owners.items():
+            error = shown[waiter][owner] / sum(shown[waiter].values()) - true_s / whole_s
+            if abs(error) >= abs(worst):
+                part_of_it = true_s / whole_s
+                worst, chance = error, (part_of_it * (1 - part_of_it) / (whole_s * rate_hz)) ** 0.5
+        unknown = max(unknown, shown[waiter][None] / sum(shown[waiter].values()))
+    return [mode, f"{hold_us} us", rate_hz, f"{100 * worst:+.1f}", f"{100 * chance:.1f}", tables.percent(unknown)]
+
+
+def turns(world):
+    rows = []
+    for mode in ("sleeps", "computes"):
+        for hold_us in (200, 1000, 5000):
+            for rate_hz, seconds in world.pick(((20, 60), (99, 30), (499, 10)), ((99, 1),)):
+                programs.progress(f"  a lock by turns: {mode}, {hold_us} us, {rate_hz} Hz")
+                rows.append(shares_of_turns(world, mode, hold_us, rate_hz, seconds))
+    return tables.table(["the owner", "shortest hold", "Hz", "largest error, points", "expected sd", "not known"],
+                        rows)
+
+
 def cost(world, seconds, times):
     used = {"condition": [], "mutex": []}
     for _ in range(times):
@@ -225,6 +261,11 @@ function that holds the lock, `[not sampled then]`, or elsewhere.
 
 {tables.table(["lock", "waited, s/s", "shown, s/s", "difference", "owner: holder", "waiter",
                "not known", "other", "place: right", "not known", "wrong"], rows)}
+A lock that three threads have by turns, one for so long, and the others for twice and three times as long: a wait
+mostly spans the turns of two others. Which of them had the lock, as part of a waiter's time, and by the program's own
+clock: the largest of six differences, what it is expected to be by chance, and for how much nobody is known.
+
+{turns(world)}
 The sampler's CPU, of one, while {WAITING} threads wait for one mutex, and while they wait in one condition
 variable, by turns: the median of {times} and the middle half.
 
