@@ -80,6 +80,7 @@ def test_a_sampled_process_is_the_owner(world):
     assert charged >= 0.8 * truth["hog-0"] * RATE_HZ and in_place >= 0.1 * charged, (charged, in_place, truth)
 
 
+@alone
 def test_report(world):
     need_record(world)
     path, truth, pids = recorded(world, 1, "computes")

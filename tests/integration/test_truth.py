@@ -131,8 +131,9 @@ def test_a_woken_thread_knows_how_long_it_waited_for_a_cpu(world):
     asleep_ns = {name: totals["wall_ns"] - totals["cpu_ns"] - totals["delay_ns"]
                  for name, totals in sleeper["functions"].items()}
     assert total([sleeper], "delay_ns") > 0, sleeper
-    # Computing does not sleep; its delay is all that its wall time has more than its CPU time.
-    assert abs(asleep_ns["work"]) < 0.05 * sleeper["functions"]["work"]["wall_ns"], sleeper
+    # Computing does not sleep; its delay is all that its wall time has more than its CPU time, but for interrupts and
+    # what a hypervisor took.
+    assert abs(asleep_ns["work"]) < 0.1 * sleeper["functions"]["work"]["wall_ns"], sleeper
     for name, us in ("wait_short", 300), ("wait_long", 1000):
         assert asleep_ns[name] >= 1000 * us * sleeper["functions"][name]["calls"], (name, sleeper)
 
