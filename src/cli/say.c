@@ -1,34 +1,36 @@
 #include "cli/say.h"
 
 #include <stdarg.h>
-#include <stdlib.h>
+
+#define TEXT_BYTES 8192 /* of a message; what is longer is cut */
+#define ESCAPED_BYTES 4 /* "\x1b" */
+
+static bool is_control(const unsigned char *c)
+{
+    /* 0xc2 begins the control characters U+0080 to U+009f. */
+    return *c < 0x20 || *c == 0x7f || (*c == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0);
+}
 
 void put_escaped(FILE *to, const char *text)
 {
     for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
-        /* 0xc2 begins the control characters U+0080 to U+009f. */
-        if (*c < 0x20 || *c == 0x7f || (*c == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0))
+        if (is_control(c))
             fprintf(to, "\\x%02x", *c);
         else
             fputc(*c, to);
     }
 }
 
+/* Prints the line at once, as others may print, and without memory, which may be what is lacking.
+ */
 static void put_line(const char *before, const char *format, va_list arguments, const char *after)
 {
-    char *text = NULL, *line = NULL;
-    size_t bytes;
-    bool has_text = vasprintf(&text, format, arguments) >= 0;
-    FILE *out = has_text ? open_memstream(&line, &bytes) : NULL;
-    if (out) {
-        fputs(before, out);
-        put_escaped(out, text);
-        fprintf(out, "%s\n", after);
-    }
-    fputs(out && !fclose(out) ? line : "fgprof-c: out of memory\n", stderr);
-    free(line);
-    if (has_text)
-        free(text);
+    char text[TEXT_BYTES], line[ESCAPED_BYTES * TEXT_BYTES + 1], *end = line;
+    vsnprintf(text, sizeof text, format, arguments);
+    for (const unsigned char *c = (const unsigned char *)text; *c; c++)
+        end += sprintf(end, is_control(c) ? "\\x%02x" : "%c", *c);
+    *end = '\0';
+    fprintf(stderr, "%s%s%s\n", before, line, after);
 }
 
 bool say(const char *format, ...)
