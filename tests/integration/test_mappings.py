@@ -6,7 +6,7 @@ import re
 import shutil
 import subprocess
 
-from harness import (Skip, alone, children_of, folded, has, ticks_late, ticks_planned, tool,
+from harness import (Skip, alone, children_of, folded, has, late_share, ticks_late, ticks_planned, tool,
                      users_build, wait_until_sampled, wait_until_sampling)
 
 NOBODY = {"user": 65534, "group": 65534, "extra_groups": []}
@@ -194,7 +194,8 @@ def test_code_mapped_since_the_maps_were_read(world):
               if has(stack, "asleep_in_mapped")}
     cut = sum(count for stack, count in stacks.items() if "truncated" in stack[0])
     whole = sum(count for stack, count in stacks.items() if has(stack, "in_mapper"))
-    assert whole > 1000 and cut < 0.03 * whole, (cut, whole, done.stderr)
+    # On a busy machine the thread is awake again before it is read again.
+    assert whole > 1000 and cut < (0.03 + late_share(done.stderr)) * whole, (cut, whole, done.stderr)
 
 
 def test_modules_that_are_no_elf_files(world):
