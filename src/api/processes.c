@@ -43,9 +43,7 @@ static int processes_find(const regex_t *expression, pid_t **ret_pids, size_t *r
         pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
         if (pid <= 0 || pid == getpid() || !is_wanted(pid, expression))
             continue;
-        err = array_reserve(&pids, &capacity, count + 1);
-        if (!err)
-            pids[count++] = pid;
+        err = array_append(&pids, &count, &capacity, pid);
     }
     closedir(proc);
     if (err) {

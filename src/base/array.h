@@ -17,6 +17,13 @@ void *array_grow(void *items, size_t *capacity, size_t needed, size_t item_bytes
     (*(items) = array_grow(*(items), (capacity), (needed), sizeof **(items)),                      \
      *(capacity) >= (needed) ? 0 : -ENOMEM)
 
+/* Appends a value, which may be a compound literal, to *items, of which there are *count. Evaluates
+ * to 0, or to -ENOMEM and then nothing has changed. All but the value is evaluated more than once.
+ */
+#define array_append(items, count, capacity, ...)                                                  \
+    (array_reserve(items, capacity, *(count) + 1) ? -ENOMEM                                        \
+                                                  : ((*(items))[(*(count))++] = (__VA_ARGS__), 0))
+
 /* Gives back memory if less than a quarter is used, and keeps twice what is used. */
 void *array_shrink(void *items, size_t *capacity, size_t used, size_t item_bytes);
 #define array_trim(items, capacity, used)                                                          \

@@ -35,6 +35,13 @@ uint32_t index_find(const struct index *index, uint64_t hash, index_equal_fn *eq
 /* Adds an item that is known to be absent. Returns 0 or -ENOMEM. */
 int index_add(struct index *index, uint64_t hash, uint32_t item);
 
+/* Adds an item that is known to be absent, and appends it to *items (array_append). Evaluates to 0
+ * or -ENOMEM. */
+#define INDEX_APPEND(index, hash, items, count, capacity, ...)                                     \
+    (array_reserve(items, capacity, *(count) + 1) || index_add(index, hash, (uint32_t) * (count))  \
+         ? -ENOMEM                                                                                 \
+         : ((*(items))[(*(count))++] = (__VA_ARGS__), 0))
+
 /* Finds the item that begins with the same `key_bytes` bytes as `item`, without padding, or appends
  * `item` to *items, an array of *count with room for *capacity (base/array.h). Sets *ret_number.
  * Evaluates to 0 or -ENOMEM. The arguments are evaluated more than once. */

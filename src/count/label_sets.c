@@ -58,10 +58,9 @@ static int take_value(struct label_sets *sets, const char *value, struct label_k
     uint64_t hash = hash_bytes(label, sizeof *label, 0);
     if (index_find(&sets->value_index, hash, is_same_value, sets, label) != INDEX_NONE)
         return 0;
-    if (array_reserve(&sets->values, &sets->value_capacity, sets->value_count + 1) ||
-        index_add(&sets->value_index, hash, (uint32_t)sets->value_count))
+    if (INDEX_APPEND(&sets->value_index, hash, &sets->values, &sets->value_count,
+                     &sets->value_capacity, *label))
         return -ENOMEM;
-    sets->values[sets->value_count++] = *label;
     key->values++;
     return 0;
 }
@@ -109,12 +108,10 @@ static int intern_set(struct label_sets *sets, const struct set_key *key, uint32
         return 0;
     }
     if (array_reserve(&sets->labels, &sets->label_capacity, sets->label_count + key->count) ||
-        array_reserve(&sets->sets, &sets->set_capacity, sets->set_count + 1) ||
-        index_add(&sets->set_index, hash, (uint32_t)sets->set_count))
+        INDEX_APPEND(&sets->set_index, hash, &sets->sets, &sets->set_count, &sets->set_capacity,
+                     (struct label_set){(uint32_t)sets->label_count, (uint32_t)key->count}))
         return -ENOMEM;
     memcpy(&sets->labels[sets->label_count], key->labels, key->count * sizeof *key->labels);
-    sets->sets[sets->set_count++] =
-        (struct label_set){(uint32_t)sets->label_count, (uint32_t)key->count};
     sets->label_count += key->count;
     *ret_set_plus_1 = (uint32_t)sets->set_count;
     return 0;

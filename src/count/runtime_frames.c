@@ -38,11 +38,8 @@ int runtime_frames_add(struct runtime_frames *frames, const struct runtime_frame
     *ret_address = FIRST_ADDRESS | (number == INDEX_NONE ? frames->count : number);
     if (number != INDEX_NONE)
         return 0;
-    if (array_reserve(&frames->items, &frames->capacity, frames->count + 1) ||
-        index_add(&frames->index, hash, (uint32_t)frames->count))
-        return -ENOMEM;
-    frames->items[frames->count++] = row;
-    return 0;
+    return INDEX_APPEND(&frames->index, hash, &frames->items, &frames->count, &frames->capacity,
+                        row);
 }
 
 const struct runtime_frame *runtime_frames_find(const struct runtime_frames *frames,

@@ -19,11 +19,9 @@ static int add(struct waits *waits, const struct counted_wait *row, size_t rows_
     uint32_t found = index_find(&waits->index, hash, is_same, waits, row);
     *ret_wait_plus_1 = 0;
     if (found == INDEX_NONE && waits->count < rows_max) {
-        if (array_reserve(&waits->rows, &waits->capacity, waits->count + 1) ||
-            index_add(&waits->index, hash, (uint32_t)waits->count))
-            return -ENOMEM;
         found = (uint32_t)waits->count;
-        waits->rows[waits->count++] = *row;
+        if (INDEX_APPEND(&waits->index, hash, &waits->rows, &waits->count, &waits->capacity, *row))
+            return -ENOMEM;
     }
     if (found != INDEX_NONE)
         *ret_wait_plus_1 = found + 1;

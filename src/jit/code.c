@@ -44,10 +44,7 @@ static int append(struct jit_code *code, const struct jit_symbol *symbol)
 {
     if (code->symbol_count >= JIT_SYMBOLS_MAX)
         return -ENOSPC;
-    if (array_reserve(&code->symbols, &code->symbol_capacity, code->symbol_count + 1))
-        return -ENOMEM;
-    code->symbols[code->symbol_count++] = *symbol;
-    return 0;
+    return array_append(&code->symbols, &code->symbol_count, &code->symbol_capacity, *symbol);
 }
 
 int jit_code_add(struct jit_code *code, uint64_t start, uint64_t size, const char *name,

@@ -57,11 +57,8 @@ int jit_note(struct jit *jit, uint32_t space, uint64_t address)
     uint64_t hash = hash_use(&use);
     if (index_find(&jit->use_index, hash, is_same_use, jit, &use) != INDEX_NONE)
         return 0;
-    if (array_reserve(&jit->uses, &jit->use_capacity, jit->use_count + 1) ||
-        index_add(&jit->use_index, hash, (uint32_t)jit->use_count))
-        return -ENOMEM;
-    jit->uses[jit->use_count++] = use;
-    return 0;
+    return INDEX_APPEND(&jit->use_index, hash, &jit->uses, &jit->use_count, &jit->use_capacity,
+                        use);
 }
 
 static uint32_t find_use(const struct jit *jit, uint32_t space, uint64_t address)

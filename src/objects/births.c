@@ -197,11 +197,9 @@ uint64_t births_exec_ns(const struct births *births, pid_t process_id)
 /* Adds a record to those that were reported. */
 static int tell(struct births *births, const struct birth *birth)
 {
-    if (array_reserve(&births->told, &births->told_capacity, births->told_count + 1))
-        return -ENOMEM;
-    births->told[births->told_count++] = (struct told){
+    const struct told told = {
         .at_ns = birth->at_ns, .order = births->order++, .sample = NO_SAMPLE, .birth = *birth};
-    return 0;
+    return array_append(&births->told, &births->told_count, &births->told_capacity, told);
 }
 
 /* A PERF_RECORD_FORK or PERF_RECORD_EXIT: uint32_t pid, ppid, tid, ptid; uint64_t time. Of a birth,
@@ -273,10 +271,10 @@ static int find_samples(struct births *births, uint32_t event)
         if (record.header.type != PERF_RECORD_SAMPLE ||
             !record_read(&record, 0, &head, sizeof head))
             continue;
-        if (array_reserve(&births->samples, &births->sample_capacity, births->sample_count + 1))
+        const struct taken_sample sample = {ring_time(ring, head.at_ns), (pid_t)head.tid, event,
+                                            record.at};
+        if (array_append(&births->samples, &births->sample_count, &births->sample_capacity, sample))
             return -ENOMEM;
-        births->samples[births->sample_count++] =
-            (struct taken_sample){ring_time(ring, head.at_ns), (pid_t)head.tid, event, record.at};
     }
     return 0;
 }

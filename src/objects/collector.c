@@ -105,12 +105,12 @@ static int begin_program(struct collector *collector, struct object_process *pro
 static int add_program(struct collector *collector, struct object_process *process,
                        const struct notice *notice)
 {
-    if (array_reserve(&process->programs, &process->program_capacity, process->program_count + 1)) {
+    const struct watched_program watched = {.program = notice->program, .opened_ns = notice->at_ns};
+    if (array_append(&process->programs, &process->program_count, &process->program_capacity,
+                     watched)) {
         program_release(notice->program);
         return -ENOMEM;
     }
-    process->programs[process->program_count++] =
-        (struct watched_program){.program = notice->program, .opened_ns = notice->at_ns};
     return process->program_count == 1 ? begin_program(collector, process) : 0;
 }
 

@@ -118,9 +118,8 @@ static void watch(struct reaper *reaper)
 int reaper_hold(struct reaper *reaper, pid_t tid)
 {
     pthread_mutex_lock(&reaper->lock);
-    int err = array_reserve(&reaper->items, &reaper->capacity, reaper->count + 1);
-    if (!err)
-        reaper->items[reaper->count++] = (struct held){.tid = tid};
+    int err =
+        array_append(&reaper->items, &reaper->count, &reaper->capacity, (struct held){.tid = tid});
     pthread_mutex_unlock(&reaper->lock);
     return err;
 }

@@ -220,14 +220,12 @@ static uint32_t attribute_number(struct otlp *otlp, enum word key, bool is_numbe
         index_find(&otlp->attribute_index, hash, attribute_equals, otlp->attributes, &attribute);
     if (found != INDEX_NONE)
         return found + 1;
-    found = (uint32_t)otlp->attribute_count;
-    if (array_reserve(&otlp->attributes, &otlp->attribute_capacity, otlp->attribute_count + 1) ||
-        index_add(&otlp->attribute_index, hash, found)) {
+    if (INDEX_APPEND(&otlp->attribute_index, hash, &otlp->attributes, &otlp->attribute_count,
+                     &otlp->attribute_capacity, attribute)) {
         otlp->out.error = -ENOMEM;
         return 0;
     }
-    otlp->attributes[otlp->attribute_count++] = attribute;
-    return found + 1;
+    return (uint32_t)otlp->attribute_count;
 }
 
 /* Writes a name of the target: see name_append. */

@@ -60,11 +60,8 @@ static int add_text_frame(struct speedscope *speedscope, uint32_t *ret_number)
 
 static int push(struct speedscope *speedscope, uint32_t number)
 {
-    if (array_reserve(&speedscope->numbers, &speedscope->number_capacity,
-                      speedscope->number_count + 1))
-        return -ENOMEM;
-    speedscope->numbers[speedscope->number_count++] = number;
-    return 0;
+    return array_append(&speedscope->numbers, &speedscope->number_count,
+                        &speedscope->number_capacity, number);
 }
 
 static int add_named_frame(struct speedscope *speedscope, const struct profile_frame *frame,

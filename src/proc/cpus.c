@@ -62,9 +62,7 @@ int cpus_read_stat(struct cpus *cpus, const char *path)
         int cpu = parse_number(&at);
         if (cpu < 0)
             continue;
-        err = array_reserve(&cpus->items, &cpus->capacity, cpus->count + 1);
-        if (!err)
-            cpus->items[cpus->count++] = cpu;
+        err = array_append(&cpus->items, &cpus->count, &cpus->capacity, cpu);
     }
     free(line);
     fclose(file);

@@ -38,10 +38,7 @@ static pid_t read_last_pid(void)
 
 static int append(struct relatives *relatives, const struct relative *relative)
 {
-    if (array_reserve(&relatives->items, &relatives->capacity, relatives->count + 1))
-        return -ENOMEM;
-    relatives->items[relatives->count++] = *relative;
-    return 0;
+    return array_append(&relatives->items, &relatives->count, &relatives->capacity, *relative);
 }
 
 static bool holds(const struct relatives *relatives, pid_t pid)
@@ -125,11 +122,9 @@ static int see_new(struct descendants *descendants, pid_t last_pid, uint64_t now
         err = see(descendants, pid, descendants->complete_ns, &is_there);
         if (err || is_there)
             continue;
-        err = array_reserve(&descendants->unseen_ids, &descendants->unseen_capacity,
-                            descendants->unseen_count + 1);
-        if (!err)
-            descendants->unseen_ids[descendants->unseen_count++] =
-                (struct unseen_id){pid, now_ns, descendants->complete_ns};
+        err = array_append(&descendants->unseen_ids, &descendants->unseen_count,
+                           &descendants->unseen_capacity,
+                           (struct unseen_id){pid, now_ns, descendants->complete_ns});
     }
     return err;
 }

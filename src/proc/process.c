@@ -142,9 +142,8 @@ static int read_tids(struct process *process, struct thread_list *list, size_t m
         pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
         if (tid <= 0)
             continue;
-        if (array_reserve(&list->tids, &list->capacity, list->count + 1))
+        if (array_append(&list->tids, &list->count, &list->capacity, tid))
             return -ENOMEM;
-        list->tids[list->count++] = tid;
     }
     if (!entry && errno)
         return -errno;

@@ -12,14 +12,12 @@ static int take_in(void *context, const struct maps_entry *entry)
     struct stack_areas *areas = context;
     if (!entry->readable)
         return 0;
-    if (array_reserve(&areas->items, &areas->capacity, areas->count + 1))
-        return -ENOMEM;
-    areas->items[areas->count++] = (struct stack_area){
+    const struct stack_area area = {
         entry->start, entry->end, !entry->inode && strcmp(entry->path, "[stack]") == 0,
         entry->inode && !entry->writable,
         /* File systems without a block device, FUSE among them, have major number 0. */
         entry->inode && !entry->dev_major};
-    return 0;
+    return array_append(&areas->items, &areas->count, &areas->capacity, area);
 }
 
 int stack_areas_read(struct stack_areas *areas, int maps_fd)

@@ -24,10 +24,8 @@ static int add_range(void *context, const struct maps_entry *entry)
     struct code_ranges *ranges = context;
     if (!entry->executable)
         return 0;
-    if (array_reserve(&ranges->items, &ranges->capacity, ranges->count + 1))
-        return -ENOMEM;
-    ranges->items[ranges->count++] = (struct code_range){entry->start, entry->end};
-    return 0;
+    return array_append(&ranges->items, &ranges->count, &ranges->capacity,
+                        (struct code_range){entry->start, entry->end});
 }
 
 int code_ranges_read(struct code_ranges *ranges, int maps_fd)

@@ -115,9 +115,8 @@ static int add_births(struct fgprof_profile *profile, const struct counted *coun
             return -ENOMEM;
         if (!birth.maker && !birth.function)
             continue;
-        if (array_reserve(&profile->births, &profile->birth_capacity, profile->birth_count + 1))
+        if (array_append(&profile->births, &profile->birth_count, &profile->birth_capacity, birth))
             return -ENOMEM;
-        profile->births[profile->birth_count++] = birth;
     }
     if (profile->birth_count)
         qsort(profile->births, profile->birth_count, sizeof *profile->births, compare_births);

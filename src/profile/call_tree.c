@@ -77,10 +77,7 @@ static int label_of_frame(struct labels *labels, const struct fgprof_profile *pr
 
 static int append(struct labelled_stack *labelled, uint32_t label)
 {
-    if (array_reserve(&labelled->labels, &labelled->capacity, labelled->depth + 1))
-        return -ENOMEM;
-    labelled->labels[labelled->depth++] = label;
-    return 0;
+    return array_append(&labelled->labels, &labelled->depth, &labelled->capacity, label);
 }
 
 static bool is_wrapper(const struct labels *labels, uint32_t label)

@@ -59,9 +59,7 @@ static bool has_thread_waker(const struct profile_wait *wait)
 static void push(struct chain *chain, uint32_t location)
 {
     if (!chain->error)
-        chain->error = array_reserve(&chain->locations, &chain->capacity, chain->count + 1);
-    if (!chain->error)
-        chain->locations[chain->count++] = location;
+        chain->error = array_append(&chain->locations, &chain->count, &chain->capacity, location);
 }
 
 static void push_stack(struct chain *chain, uint32_t stack)

@@ -29,10 +29,10 @@ int profile_add_mapping(struct fgprof_profile *profile, const struct profile_map
             return 0;
         }
     }
-    if (array_reserve(&profile->mappings, &profile->mapping_capacity, profile->mapping_count + 1))
+    if (array_append(&profile->mappings, &profile->mapping_count, &profile->mapping_capacity,
+                     *mapping))
         return -ENOMEM;
-    *ret_mapping = (uint32_t)profile->mapping_count;
-    profile->mappings[profile->mapping_count++] = *mapping;
+    *ret_mapping = (uint32_t)profile->mapping_count - 1;
     return 0;
 }
 
@@ -48,11 +48,10 @@ static bool is_same_location(const void *owner, uint32_t item, const void *key)
 static int append_location(struct fgprof_profile *profile, const struct profile_location *location,
                            uint32_t *ret_location)
 {
-    if (array_reserve(&profile->locations, &profile->location_capacity,
-                      profile->location_count + 1))
+    if (array_append(&profile->locations, &profile->location_count, &profile->location_capacity,
+                     *location))
         return -ENOMEM;
-    *ret_location = (uint32_t)profile->location_count;
-    profile->locations[profile->location_count++] = *location;
+    *ret_location = (uint32_t)profile->location_count - 1;
     return 0;
 }
 

@@ -26,10 +26,8 @@ struct location_naming {
 
 int unnamed_add(struct unnamed *unnamed, struct module *module, uint64_t address, uint32_t location)
 {
-    if (array_reserve(&unnamed->items, &unnamed->capacity, unnamed->count + 1))
-        return -ENOMEM;
-    unnamed->items[unnamed->count++] = (struct unnamed_location){module, address, location};
-    return 0;
+    return array_append(&unnamed->items, &unnamed->count, &unnamed->capacity,
+                        (struct unnamed_location){module, address, location});
 }
 
 void unnamed_free(struct unnamed *unnamed)

@@ -79,10 +79,9 @@ int profile_add_unreadable(struct fgprof_profile *profile, const char *path, con
         if (profile->unreadable[i] == id)
             return 0;
     }
-    if (err || array_reserve(&profile->unreadable, &profile->unreadable_capacity,
-                             profile->unreadable_count + 1))
+    if (err || array_append(&profile->unreadable, &profile->unreadable_count,
+                            &profile->unreadable_capacity, id))
         return -ENOMEM;
-    profile->unreadable[profile->unreadable_count++] = id;
     profile->summary.modules_unreadable++;
     return 0;
 }
@@ -101,11 +100,8 @@ int fgprof_profile_set_attribute(fgprof_profile *profile, const char *key, const
             return 0;
         }
     }
-    if (array_reserve(&profile->attributes, &profile->attribute_capacity,
-                      profile->attribute_count + 1))
-        return -ENOMEM;
-    profile->attributes[profile->attribute_count++] = made;
-    return 0;
+    return array_append(&profile->attributes, &profile->attribute_count,
+                        &profile->attribute_capacity, made);
 }
 
 int profile_add_process(struct fgprof_profile *profile, uint32_t pid, const char *name,
@@ -113,10 +109,10 @@ int profile_add_process(struct fgprof_profile *profile, uint32_t pid, const char
 {
     struct profile_process process = {.pid = pid};
     if (strings_intern(&profile->strings, name, &process.name) ||
-        array_reserve(&profile->processes, &profile->process_capacity, profile->process_count + 1))
+        array_append(&profile->processes, &profile->process_count, &profile->process_capacity,
+                     process))
         return -ENOMEM;
-    *ret_process = (uint32_t)profile->process_count;
-    profile->processes[profile->process_count++] = process;
+    *ret_process = (uint32_t)profile->process_count - 1;
     return 0;
 }
 
@@ -194,11 +190,8 @@ int profile_add_sample(struct fgprof_profile *profile, const struct profile_samp
         profile->samples[found].gone += sample->gone;
         return 0;
     }
-    if (array_reserve(&profile->samples, &profile->sample_capacity, profile->sample_count + 1) ||
-        index_add(&profile->sample_index, hash, (uint32_t)profile->sample_count))
-        return -ENOMEM;
-    profile->samples[profile->sample_count++] = *sample;
-    return 0;
+    return INDEX_APPEND(&profile->sample_index, hash, &profile->samples, &profile->sample_count,
+                        &profile->sample_capacity, *sample);
 }
 
 void profile_replace_samples(struct fgprof_profile *profile, struct fgprof_profile *from)
@@ -232,9 +225,8 @@ int profile_add_label(struct fgprof_profile *profile, const char *key, const cha
     struct profile_label label;
     if (strings_intern(&profile->strings, key, &label.key) ||
         strings_intern(&profile->strings, value, &label.value) ||
-        array_reserve(&profile->labels, &profile->label_capacity, profile->label_count + 1))
+        array_append(&profile->labels, &profile->label_count, &profile->label_capacity, label))
         return -ENOMEM;
-    profile->labels[profile->label_count++] = label;
     profile->label_sets[profile->label_set_count - 1].label_count++;
     return 0;
 }

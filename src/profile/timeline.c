@@ -60,11 +60,9 @@ static int add_ticks(struct fgprof_profile *profile, struct profile_timeline *ro
         last->ticks += (uint32_t)ticks;
         return 0;
     }
-    if (array_reserve(&profile->tick_runs, &profile->tick_run_capacity,
-                      profile->tick_run_count + 1))
+    if (array_append(&profile->tick_runs, &profile->tick_run_count, &profile->tick_run_capacity,
+                     (struct profile_tick_run){sample, (uint32_t)ticks, is_inferred}))
         return -ENOMEM;
-    profile->tick_runs[profile->tick_run_count++] =
-        (struct profile_tick_run){sample, (uint32_t)ticks, is_inferred};
     row->tick_run_count++;
     return 0;
 }

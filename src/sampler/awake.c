@@ -18,10 +18,8 @@ int awake_note(struct sampled_process *process, const struct thread *thread)
     struct awake *awake = &process->awake;
     if (!thread->is_awake || !thread_is_counted(thread))
         return 0;
-    if (array_reserve(&awake->items, &awake->capacity, awake->count + 1))
-        return -ENOMEM;
-    awake->items[awake->count++] = (struct awake_thread){thread->number, thread->tid};
-    return 0;
+    return array_append(&awake->items, &awake->count, &awake->capacity,
+                        (struct awake_thread){thread->number, thread->tid});
 }
 
 /* Tells all ticks that were not told yet; the last `ticks` of them found the threads of the list.

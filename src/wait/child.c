@@ -24,9 +24,8 @@ static int add_children(struct children *children, FILE *file)
 {
     int pid;
     while (children->count < CHILDREN_MAX && fscanf(file, "%d", &pid) == 1) {
-        if (array_reserve(&children->pids, &children->capacity, children->count + 1))
+        if (array_append(&children->pids, &children->count, &children->capacity, pid))
             return -ENOMEM;
-        children->pids[children->count++] = pid;
     }
     return 0;
 }

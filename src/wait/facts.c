@@ -233,11 +233,9 @@ static int list_threads(struct wait_list *list, pid_t process_id, int proc_fd)
     if (err == -ESRCH)
         return 0;
     if (!err)
-        err = array_reserve(&list->processes, &list->process_capacity, list->process_count + 1);
+        err = array_append(&list->processes, &list->process_count, &list->process_capacity, item);
     if (err)
         thread_list_free(&item.threads);
-    else
-        list->processes[list->process_count++] = item;
     return err;
 }
 

@@ -51,10 +51,8 @@ int file_locks_add_line(struct file_locks *locks, const char *line)
     if (!locks->has_held || locks->held.inode != lock.inode || locks->held.major != lock.major ||
         locks->held.minor != lock.minor)
         return 0;
-    if (array_reserve(&locks->waits, &locks->capacity, locks->count + 1))
-        return -ENOMEM;
-    locks->waits[locks->count++] = (struct file_lock_wait){lock, locks->held};
-    return 0;
+    return array_append(&locks->waits, &locks->count, &locks->capacity,
+                        (struct file_lock_wait){lock, locks->held});
 }
 
 int file_locks_read(struct file_locks *locks)

@@ -90,14 +90,14 @@ static int add_files(struct open_files *files, pid_t process_id, DIR *fds)
             files->is_partial = true;
             return 0;
         }
-        if (array_reserve(&files->items, &files->capacity, files->count + 1))
-            return -ENOMEM;
-        files->items[files->count++] = (struct open_file){
+        const struct open_file file = {
             .key = resource.key,
             .kind = resource.kind,
             .process_id = process_id,
             .fd = atoi(entry->d_name),
         };
+        if (array_append(&files->items, &files->count, &files->capacity, file))
+            return -ENOMEM;
     }
     return 0;
 }

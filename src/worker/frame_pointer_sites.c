@@ -29,11 +29,8 @@ struct site *sites_find(const struct sites *sites, uint64_t key)
 
 int sites_add(struct sites *sites, uint64_t key)
 {
-    if (array_reserve(&sites->items, &sites->capacity, sites->count + 1) ||
-        index_add(&sites->index, key, (uint32_t)sites->count))
-        return -ENOMEM;
-    sites->items[sites->count++] = (struct site){.key = key, .stops_left = SITE_STOPS_MAX};
-    return 0;
+    return INDEX_APPEND(&sites->index, key, &sites->items, &sites->count, &sites->capacity,
+                        (struct site){.key = key, .stops_left = SITE_STOPS_MAX});
 }
 
 void sites_free(struct sites *sites)

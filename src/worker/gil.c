@@ -18,10 +18,7 @@
 
 int gils_add(struct gils *gils, const struct gil *gil)
 {
-    if (array_reserve(&gils->items, &gils->capacity, gils->count + 1))
-        return -ENOMEM;
-    gils->items[gils->count++] = *gil;
-    return 0;
+    return array_append(&gils->items, &gils->count, &gils->capacity, *gil);
 }
 
 void gils_forget(struct gils *gils, uint32_t program)

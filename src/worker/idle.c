@@ -7,11 +7,8 @@
 
 int idle_note(struct results *results, pid_t tid)
 {
-    if (array_reserve(&results->idle_tids, &results->idle_tid_capacity,
-                      results->idle_tid_count + 1))
-        return -ENOMEM;
-    results->idle_tids[results->idle_tid_count++] = tid;
-    return 0;
+    return array_append(&results->idle_tids, &results->idle_tid_count, &results->idle_tid_capacity,
+                        tid);
 }
 
 void idle_sort(struct results *results)

@@ -232,9 +232,8 @@ int owners_read(struct owners *owners, struct results *results,
 int owners_hold(struct owners *owners, const struct held_wait *wait)
 {
     struct counted_thread *thread = &owners->threads->items[wait->thread];
-    if (array_reserve(&owners->held, &owners->held_capacity, owners->held_count + 1))
+    if (array_append(&owners->held, &owners->held_count, &owners->held_capacity, *wait))
         return -ENOMEM;
-    owners->held[owners->held_count++] = *wait;
     thread->held_plus_1 = (uint32_t)owners->held_count;
     return 0;
 }

@@ -49,9 +49,9 @@ struct epoll_row {
 
 int peer_waits_begin(struct peer_waits *waits, struct program *program, uint32_t process)
 {
-    if (array_reserve(&waits->programs, &waits->program_capacity, waits->program_count + 1))
+    if (array_append(&waits->programs, &waits->program_count, &waits->program_capacity,
+                     (struct peer_program){program_hold(program), process}))
         return -ENOMEM;
-    waits->programs[waits->program_count++] = (struct peer_program){program_hold(program), process};
     waits->program_added_ns = monotonic_ns();
     return 0;
 }

@@ -5,10 +5,7 @@
 
 int runtime_tasks_add(struct runtime_tasks *tasks, const struct runtime_task *task)
 {
-    if (array_reserve(&tasks->items, &tasks->capacity, tasks->count + 1))
-        return -ENOMEM;
-    tasks->items[tasks->count++] = *task;
-    return 0;
+    return array_append(&tasks->items, &tasks->count, &tasks->capacity, *task);
 }
 
 void runtime_task_clear(struct runtime_task *task)

@@ -36,8 +36,7 @@ void judge_free(struct judge *judge)
 /* If memory is short, a stall may be told twice. */
 static void add(struct judged_spans *spans, const struct judged_span *span)
 {
-    if (!array_reserve(&spans->items, &spans->capacity, spans->count + 1))
-        spans->items[spans->count++] = *span;
+    (void)array_append(&spans->items, &spans->count, &spans->capacity, *span);
 }
 
 /* Whether it is one of those that were told, and has gone on since. Its beginning may have moved,

@@ -311,8 +311,8 @@ void switch_record_unfollow(struct switch_record *record, pid_t process_id)
     release_left(record);
     process_set_remove(&record->programs->bss->followed, process_id);
     /* If memory is short, slots are only given back when their threads end. */
-    if (array_reserve(&record->leaving, &record->leaving_capacity, record->leaving_count + 1) == 0)
-        record->leaving[record->leaving_count++] = (struct leaving){process_id, monotonic_ns()};
+    (void)array_append(&record->leaving, &record->leaving_count, &record->leaving_capacity,
+                       (struct leaving){process_id, monotonic_ns()});
 }
 
 /* ---- Ticks ---- */

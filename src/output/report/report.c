@@ -99,11 +99,10 @@ static int get_thread(struct report *report, const struct profile_sample *sample
     *ret_thread = index_find(&report->thread_index, hash, is_same_thread, report, &key);
     if (*ret_thread != INDEX_NONE)
         return 0;
-    if (array_reserve(&report->threads, &report->thread_capacity, report->thread_count + 1) ||
-        index_add(&report->thread_index, hash, (uint32_t)report->thread_count))
-        return -ENOMEM;
     *ret_thread = (uint32_t)report->thread_count;
-    report->threads[report->thread_count++] = key;
+    if (INDEX_APPEND(&report->thread_index, hash, &report->threads, &report->thread_count,
+                     &report->thread_capacity, key))
+        return -ENOMEM;
     report->processes[key.process].threads++;
     return 0;
 }
