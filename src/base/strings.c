@@ -2,6 +2,8 @@
 #include "base/array.h"
 
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,6 +68,20 @@ int strings_intern(struct strings *strings, const char *text, uint32_t *ret_id)
     strings->text_bytes += strlen(copy) + 1;
     *ret_id = id;
     return 0;
+}
+
+int strings_print(struct strings *strings, uint32_t *ret_id, const char *format, ...)
+{
+    va_list arguments;
+    char *text;
+    va_start(arguments, format);
+    int length = vasprintf(&text, format, arguments);
+    va_end(arguments);
+    if (length < 0)
+        return -ENOMEM;
+    int err = strings_intern(strings, text, ret_id);
+    free(text);
+    return err;
 }
 
 void strings_keep(struct strings *strings, const struct renumber *rows)

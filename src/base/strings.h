@@ -23,6 +23,10 @@ void strings_free(struct strings *strings);
 /* Sets *ret_id to the number of `text`, which is copied when first seen. Returns 0 or -ENOMEM. */
 int strings_intern(struct strings *strings, const char *text, uint32_t *ret_id);
 
+/* The same for a text that is made as by printf(3). */
+int strings_print(struct strings *strings, uint32_t *ret_id, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
 /* The same, but adds nothing: returns false if the string is not there. */
 bool strings_find(const struct strings *strings, const char *text, uint32_t *ret_id);
 

@@ -2,6 +2,7 @@
 #include "profile/frame.h"
 #include "reader/reader.h"
 #include "base/array.h"
+#include "base/buffer.h"
 #include "base/index.h"
 #include "mapping/space.h"
 
@@ -113,7 +114,7 @@ static int name_lock(struct naming *naming, const struct counted_wait *counted, 
     const struct space *space = naming->named->spaces->items[counted->space];
     const struct mapping *mapping = space_find_memory(space, counted->key);
     const char *kind = resource_kind_name((enum resource_kind)counted->kind), *class = NULL;
-    char place[RESOURCE_NAME_BYTES], *name;
+    char place[RESOURCE_NAME_BYTES];
     int err = 0;
     if (mapping) {
         err = name_variable(naming->named->reader, mapping, counted->key, place);
@@ -121,13 +122,9 @@ static int name_lock(struct naming *naming, const struct counted_wait *counted, 
         snprintf(place, sizeof place, "0x%" PRIx64, counted->key);
         err = class_names_get(&naming->classes, space, counted->vtable, &class);
     }
-    if (err)
-        return err;
-    if (asprintf(&name, "%s%s%s %s", kind, class ? " in " : "", class ? class : "", place) < 0)
-        return -ENOMEM;
-    err = strings_intern(&naming->profile->strings, name, ret_name);
-    free(name);
-    return err;
+    return err ? err
+               : strings_print(&naming->profile->strings, ret_name, "%s%s%s %s", kind,
+                               class ? " in " : "", class ? class : "", place);
 }
 
 /* Resources outside memory were named while the thread waited. `owner` is the process that has the
@@ -140,42 +137,32 @@ static int name_peer(struct fgprof_profile *profile, const struct counted_wait *
                        : counted->kind == RESOURCE_PROCESS   ? " "
                        : counted->kind == RESOURCE_FILE_LOCK ? " of "
                                                              : " to ";
-    char *text;
     if (counted->kind == RESOURCE_PROCESS && *owner)
         name = resource_kind_name(RESOURCE_PROCESS);
-    if (asprintf(&text, "%s%s%s", name, link, owner) < 0)
-        return -ENOMEM;
-    int err = strings_intern(&profile->strings, text, ret_name);
-    free(text);
-    return err;
+    return strings_print(&profile->strings, ret_name, "%s%s%s", name, link, owner);
 }
 
 static int name_resource(struct naming *naming, const struct counted_wait *counted,
                          const char *owner, uint32_t *ret_name)
 {
     const struct strings *strings = naming->named->strings;
-    char name[RESOURCE_NAME_BYTES];
+    struct strings *names = &naming->profile->strings;
+    const char *kind = resource_kind_name((enum resource_kind)counted->kind);
     *ret_name = 0;
     if (counted->kind == RESOURCE_NOT_KNOWN)
         return 0;
-    if (!counted->key && counted->kind != RESOURCE_THREAD) {
-        snprintf(name, sizeof name, "%s " STRING_OTHER,
-                 resource_kind_name((enum resource_kind)counted->kind));
-        return strings_intern(&naming->profile->strings, name, ret_name);
-    }
+    if (!counted->key && counted->kind != RESOURCE_THREAD)
+        return strings_print(names, ret_name, "%s " STRING_OTHER, kind);
     if (counted->kind == RESOURCE_GIL)
-        return strings_intern(&naming->profile->strings, resource_kind_name(RESOURCE_GIL),
-                              ret_name);
+        return strings_intern(names, kind, ret_name);
     if (resource_is_lock((enum resource_kind)counted->kind))
         return name_lock(naming, counted, ret_name);
     if (counted->kind != RESOURCE_THREAD)
         return name_peer(naming->profile, counted, strings_get(strings, (uint32_t)counted->key),
                          owner, ret_name);
-    if (*owner)
-        snprintf(name, sizeof name, "end of thread %s", strings_get(strings, counted->owner_name));
-    else
-        snprintf(name, sizeof name, "%s", resource_kind_name(RESOURCE_THREAD));
-    return strings_intern(&naming->profile->strings, name, ret_name);
+    return *owner ? strings_print(names, ret_name, "end of thread %s",
+                                  strings_get(strings, counted->owner_name))
+                  : strings_intern(names, kind, ret_name);
 }
 
 /* Sets the owner. *ret_process is its process, like "redis-server/123", or "". */
@@ -218,12 +205,8 @@ static int name_waker(struct naming *naming, const struct counted_wait *counted,
         [WAKER_DISK] = "disk",       [WAKER_INTERRUPT] = "interrupt",
     };
     const struct named_rows *named = naming->named;
-    const char *form = forms[counted->waker_kind];
-    char *text;
-    if (asprintf(&text, form, strings_get(named->strings, counted->waker_name)) < 0)
-        return -ENOMEM;
-    int err = strings_intern(&naming->profile->strings, text, &wait->waker);
-    free(text);
+    int err = strings_print(&naming->profile->strings, &wait->waker, forms[counted->waker_kind],
+                            strings_get(named->strings, counted->waker_name));
     if (!counted->waker_process_plus_1)
         return err;
     wait->waker_process_plus_1 = named->processes_plus_1[counted->waker_process_plus_1 - 1];
@@ -301,11 +284,8 @@ static int rename_lock(struct fgprof_profile *profile, struct profile_wait *wait
 {
     const char *name = strings_get(&profile->strings, wait->resource);
     const char *place = name + strlen(resource_kind_name(RESOURCE_FUTEX));
-    char *text;
-    if (asprintf(&text, "%s%s", resource_kind_name(kind), place) < 0)
-        return -ENOMEM;
-    int err = strings_intern(&profile->strings, text, &wait->resource);
-    free(text);
+    int err =
+        strings_print(&profile->strings, &wait->resource, "%s%s", resource_kind_name(kind), place);
     return err ? err : strings_intern(&profile->strings, resource_kind_name(kind), &wait->kind);
 }
 
@@ -333,7 +313,7 @@ int name_other_locks(struct fgprof_profile *profile)
 #define PATH_FUNCTIONS_MAX 6
 
 /* "main > put", or "... > handle > put". */
-static void put_path(const struct fgprof_profile *profile, uint32_t number, FILE *text)
+static void put_path(const struct fgprof_profile *profile, uint32_t number, struct buffer *text)
 {
     const struct profile_stack *stack = &profile->stacks[number];
     const char *names[PATH_FUNCTIONS_MAX];
@@ -349,9 +329,19 @@ static void put_path(const struct fgprof_profile *profile, uint32_t number, FILE
             names[count++] =
                 strings_get(&profile->strings, profile->functions[frame.line->function].name);
     }
-    fputs(is_cut ? "... > " : "", text);
+    buffer_puts(text, is_cut ? "... > " : "");
     while (count--)
-        fprintf(text, "%s%s", names[count], count ? " > " : "");
+        buffer_print(text, "%s%s", names[count], count ? " > " : "");
+}
+
+/* Interns the text, and frees it. */
+static int intern_text(struct fgprof_profile *profile, struct buffer *text, uint32_t *ret_id)
+{
+    int err = text->error;
+    if (!err)
+        err = strings_intern(&profile->strings, text->bytes, ret_id);
+    buffer_free(text);
+    return err;
 }
 
 int name_waker_paths(struct fgprof_profile *profile)
@@ -359,18 +349,11 @@ int name_waker_paths(struct fgprof_profile *profile)
     int err = 0;
     for (size_t i = 0; i < profile->wait_count && !err; i++) {
         struct profile_wait *wait = &profile->waits[i];
-        char *path = NULL;
-        size_t bytes;
-        FILE *text = wait->waker_stack_plus_1 ? open_memstream(&path, &bytes) : NULL;
+        struct buffer path = {0};
         if (!wait->waker_stack_plus_1)
             continue;
-        if (!text)
-            return -ENOMEM;
-        put_path(profile, wait->waker_stack_plus_1 - 1, text);
-        bool failed = ferror(text);
-        failed |= fclose(text) != 0;
-        err = failed ? -ENOMEM : strings_intern(&profile->strings, path, &wait->waker_path);
-        free(path);
+        put_path(profile, wait->waker_stack_plus_1 - 1, &path);
+        err = intern_text(profile, &path, &wait->waker_path);
     }
     return err;
 }
@@ -383,14 +366,15 @@ struct wording {
     uint64_t begin_ns;
 };
 
-static void put_thread(const struct wording *wording, FILE *text,
+static void put_thread(const struct wording *wording, struct buffer *text,
                        const struct deadlock_thread *thread)
 {
-    fprintf(text, "\"%s\" (%u)", strings_get(wording->named->strings, thread->name), thread->tid);
+    buffer_print(text, "\"%s\" (%u)", strings_get(wording->named->strings, thread->name),
+                 thread->tid);
 }
 
 /* "waits for mutex g_lock of ", or "waits for the end of ". */
-static void put_wait(const struct wording *wording, FILE *text,
+static void put_wait(const struct wording *wording, struct buffer *text,
                      const struct deadlock_thread *thread)
 {
     const struct strings *strings = &wording->profile->strings;
@@ -398,23 +382,23 @@ static void put_wait(const struct wording *wording, FILE *text,
     const struct profile_wait *wait = number ? &wording->profile->waits[number - 1] : NULL;
     bool is_for_end =
         wait && strcmp(strings_get(strings, wait->kind), resource_kind_name(RESOURCE_THREAD)) == 0;
-    fprintf(text, " waits for %s",
-            is_for_end ? "the end"
-            : wait     ? strings_get(strings, wait->resource)
-                       : "a lock");
+    buffer_print(text, " waits for %s",
+                 is_for_end ? "the end"
+                 : wait     ? strings_get(strings, wait->resource)
+                            : "a lock");
 }
 
-static void put_deadlock(const struct wording *wording, FILE *text,
+static void put_deadlock(const struct wording *wording, struct buffer *text,
                          const struct deadlock_thread *threads, size_t count)
 {
     uint64_t since_ns =
         threads->since_ns > wording->begin_ns ? threads->since_ns - wording->begin_ns : 0;
-    fprintf(text, "deadlock since %.1f s: ", (double)since_ns / 1e9);
+    buffer_print(text, "deadlock since %.1f s: ", (double)since_ns / 1e9);
     put_thread(wording, text, threads);
     for (size_t i = 0; i < count; i++) {
-        fputs(i ? ", which" : "", text);
+        buffer_puts(text, i ? ", which" : "");
         put_wait(wording, text, &threads[i]);
-        fputs(count == 1 ? ", which it has itself" : " of ", text);
+        buffer_puts(text, count == 1 ? ", which it has itself" : " of ");
         if (count > 1)
             put_thread(wording, text, &threads[(i + 1) % count]);
     }
@@ -423,24 +407,13 @@ static void put_deadlock(const struct wording *wording, FILE *text,
 static int add(const struct wording *wording, struct fgprof_profile *profile,
                const struct deadlock_thread *threads, size_t count)
 {
-    char *line = NULL;
-    size_t bytes;
-    FILE *text = open_memstream(&line, &bytes);
-    if (!text)
-        return -ENOMEM;
-    put_deadlock(wording, text, threads, count);
-    bool failed = ferror(text);
-    failed |= fclose(text) != 0;
-    if (failed ||
-        array_reserve(&profile->deadlocks, &profile->deadlock_capacity,
-                      profile->deadlock_count + 1) ||
-        strings_intern(&profile->strings, line, &profile->deadlocks[profile->deadlock_count])) {
-        free(line);
-        return -ENOMEM;
-    }
-    profile->deadlock_count++;
-    free(line);
-    return 0;
+    struct buffer line = {0};
+    uint32_t id;
+    put_deadlock(wording, &line, threads, count);
+    int err = intern_text(profile, &line, &id);
+    return err ? err
+               : array_append(&profile->deadlocks, &profile->deadlock_count,
+                              &profile->deadlock_capacity, id);
 }
 
 int name_deadlocks(struct fgprof_profile *profile, const struct deadlocks *deadlocks,

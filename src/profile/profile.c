@@ -69,12 +69,8 @@ const char *profile_recorded_by(const struct fgprof_profile *profile)
 
 int profile_add_unreadable(struct fgprof_profile *profile, const char *path, const char *why)
 {
-    char *text;
     uint32_t id;
-    if (asprintf(&text, "%s (%s)", path, why) < 0)
-        return -ENOMEM;
-    int err = strings_intern(&profile->strings, text, &id);
-    free(text);
+    int err = strings_print(&profile->strings, &id, "%s (%s)", path, why);
     for (size_t i = 0; i < profile->unreadable_count && !err; i++) {
         if (profile->unreadable[i] == id)
             return 0;
