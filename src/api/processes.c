@@ -90,7 +90,7 @@ static int list_of_program(const struct program *program, fgprof_custom_listed_f
         err = values_list(&memory, &listed, &count);
     if (err)
         return err;
-    qsort(listed, count, sizeof *listed, by_name);
+    array_sort(listed, count, by_name);
     for (size_t i = 0; i < count; i++)
         function(listed[i].name, listed[i].count, context);
     free(listed);

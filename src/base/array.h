@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stddef.h>
+#include <stdlib.h>
 
 /* Makes room for at least `needed` items at `items`, which has room for *capacity items of
  * `item_bytes` each. The capacity at least doubles, so that appending takes linear time overall.
@@ -23,6 +24,11 @@ void *array_grow(void *items, size_t *capacity, size_t needed, size_t item_bytes
 #define array_append(items, count, capacity, ...)                                                  \
     (array_reserve(items, capacity, *(count) + 1) ? -ENOMEM                                        \
                                                   : ((*(items))[(*(count))++] = (__VA_ARGS__), 0))
+
+/* Sorts by `compare` (qsort(3)). There may be no items, and then no array. `count` is evaluated
+ * twice. */
+#define array_sort(items, count, compare)                                                          \
+    ((count) ? qsort((items), (count), sizeof *(items), (compare)) : (void)0)
 
 /* Gives back memory if less than a quarter is used, and keeps twice what is used. */
 void *array_shrink(void *items, size_t *capacity, size_t used, size_t item_bytes);

@@ -1,6 +1,7 @@
 #include "cli/progress.h"
 #include "base/clock.h"
 #include "cli/say.h"
+#include "base/array.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -36,8 +37,7 @@ static void find_busiest(const fgprof_activities *activities, struct progress *l
         fgprof_activities_get(activities, i, row, sizeof *row);
         count += row->state == FGPROF_STATE_RUNNING && row->function;
     }
-    if (count)
-        qsort(rows, count, sizeof *rows, compare_functions);
+    array_sort(rows, count, compare_functions);
     for (size_t i = 0; i < count; i++) {
         bool is_same = i && compare_functions(&rows[i - 1], &rows[i]) == 0;
         sum_ns = (is_same ? sum_ns : 0) + rows[i].time_ns;

@@ -3,6 +3,7 @@
 #include "cli/cgroup.h"
 #include "cli/options/values.h"
 #include "cli/say.h"
+#include "base/array.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -97,7 +98,7 @@ static void list(const char *name, pid_t *pids, size_t count)
 {
     char line[COMMAND_LINE_BYTES];
     say("%zu processes match '%s': give the id of one, or --pgrep %s", count, name, name);
-    qsort(pids, count, sizeof *pids, by_id);
+    array_sort(pids, count, by_id);
     for (size_t i = 0; i < count && i < LISTED_MAX; i++) {
         read_command_line(pids[i], line);
         say_more("%7d  %s", (int)pids[i], line);

@@ -134,7 +134,7 @@ int label_sets_add(struct label_sets *sets, const struct label_text *labels, siz
     if (!count || count > LABELS_MAX)
         return 0;
     memcpy(sorted, labels, count * sizeof *labels);
-    qsort(sorted, count, sizeof *sorted, compare_keys);
+    array_sort(sorted, count, compare_keys);
     for (size_t i = 0; i < count; i++) {
         int err = take_label(sets, &sorted[i], items, &kept, ret_is_limited);
         if (err)

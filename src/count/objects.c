@@ -264,8 +264,7 @@ int objects_list(const struct objects *objects, uint32_t process, uint32_t kind,
                 .level = object->level,
             };
     }
-    if (count)
-        qsort(*items, count, sizeof **items, compare_keys);
+    array_sort(*items, count, compare_keys);
     *ret_count = count;
     return 0;
 }

@@ -374,10 +374,8 @@ int births_read(struct births *births)
         err = read_tasks(births, &births->tasks.items[i].ring);
     for (uint32_t i = 0; i < births->stacks.count && !err; i++)
         err = find_samples(births, i);
-    if (births->told_count)
-        qsort(births->told, births->told_count, sizeof *births->told, compare_told);
-    if (births->sample_count)
-        qsort(births->samples, births->sample_count, sizeof *births->samples, compare_samples);
+    array_sort(births->told, births->told_count, compare_told);
+    array_sort(births->samples, births->sample_count, compare_samples);
     for (size_t i = 0; i < births->sample_count; i++)
         give(births, (uint32_t)i);
     return err;

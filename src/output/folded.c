@@ -7,6 +7,7 @@
 #include "base/name.h"
 #include "profile/objects.h"
 #include "profile/view.h"
+#include "base/array.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -247,7 +248,7 @@ static int folded_lines_make(const struct fgprof_profile *profile, const struct 
         }
         lines.items[lines.count++] = (struct folded_line){stack, count_of(profile, sample)};
     }
-    qsort(lines.items, lines.count, sizeof *lines.items, compare);
+    array_sort(lines.items, lines.count, compare);
     lines.count = join_equal(profile, lines.items, lines.count);
     if (is_elapsed)
         count_ticks(&lines, profile->period_ns);

@@ -7,6 +7,7 @@
 #include "profile/objects.h"
 #include "base/utf8.h"
 #include "profile/view.h"
+#include "base/array.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -260,7 +261,7 @@ static void append_labels(struct buffer *buffer, const struct fgprof_profile *pr
     for (uint32_t i = 0; (label = sample_label(profile, sample, i)); i++)
         labels[count++] = (struct text_label){strings_get(&profile->strings, label->key),
                                               strings_get(&profile->strings, label->value)};
-    qsort(labels, count, sizeof *labels, compare_labels);
+    array_sort(labels, count, compare_labels);
     buffer_puts(buffer, count ? "# labels: {" : "");
     for (size_t i = 0; i < count; i++)
         append_label(buffer, labels[i].key, labels[i].value);
@@ -513,7 +514,7 @@ void output_text(const struct fgprof_profile *profile, const struct profile_view
             sink->error = -ENOMEM;
     }
     if (!sink->error) {
-        qsort(samples, count, sizeof *samples, compare);
+        array_sort(samples, count, compare);
         put_head(sink, profile, view, total);
     }
     for (size_t i = 0; i < count; i++) {

@@ -174,8 +174,7 @@ static void sort(struct kallsyms *kallsyms)
 {
     struct kernel_symbol *symbols = kallsyms->symbols;
     size_t kept = 0;
-    if (kallsyms->count)
-        qsort(symbols, kallsyms->count, sizeof *symbols, compare);
+    array_sort(symbols, kallsyms->count, compare);
     for (size_t i = 0; i < kallsyms->count; i++) {
         bool is_other_name = kept && symbols[i].address == symbols[kept - 1].address;
         bool is_more_data = kept && symbols[i].name == KALLSYMS_NO_NAME &&

@@ -166,7 +166,7 @@ int process_list_threads(struct process *process, struct thread_list *list, size
         return err;
     /* The kernel lists them in the order of their births: mostly by their ids. */
     if (!list->is_partial && !is_ascending(list))
-        qsort(list->tids, list->count, sizeof *list->tids, tids_compare);
+        array_sort(list->tids, list->count, tids_compare);
     return 0;
 }
 

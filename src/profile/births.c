@@ -44,7 +44,7 @@ static int find_threads(struct known_threads *threads, const struct objects *obj
         if (row->maker.kind == kind && row->maker.tid && row->made)
             threads->items[threads->count++] = (struct known_thread){row->maker.tid, (uint32_t)i};
     }
-    qsort(threads->items, threads->count, sizeof *threads->items, compare_threads);
+    array_sort(threads->items, threads->count, compare_threads);
     return 0;
 }
 
@@ -118,8 +118,7 @@ static int add_births(struct fgprof_profile *profile, const struct counted *coun
         if (array_append(&profile->births, &profile->birth_count, &profile->birth_capacity, birth))
             return -ENOMEM;
     }
-    if (profile->birth_count)
-        qsort(profile->births, profile->birth_count, sizeof *profile->births, compare_births);
+    array_sort(profile->births, profile->birth_count, compare_births);
     return 0;
 }
 

@@ -1,6 +1,7 @@
 #include "profile/dump.h"
 #include "base/upper_bound.h"
 #include "profile/name_waits.h"
+#include "base/array.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -57,7 +58,7 @@ static int add_threads(struct fgprof_dump *dump)
         if (!sample->is_goroutine && !sample->is_task)
             samples[count++] = (struct sample_of_thread){sample->tid, sample};
     }
-    qsort(samples, count, sizeof *samples, compare_samples);
+    array_sort(samples, count, compare_samples);
     for (size_t i = 0; i < dump->waits.count; i++) {
         const struct wait_facts *facts = &dump->waits.items[i];
         const struct sample_of_thread *found =
@@ -97,7 +98,7 @@ static int add_tasks(struct fgprof_dump *dump)
         samples[count++] =
             (struct sample_of_thread){task_key(pid, sample->tid, sample->is_task), sample};
     }
-    qsort(samples, count, sizeof *samples, compare_samples);
+    array_sort(samples, count, compare_samples);
     runtime_tasks_sort(all);
     for (size_t i = 0; i < all->count; i++) {
         const struct runtime_task *listed = &all->items[i];
@@ -144,7 +145,7 @@ static int find_waiters(struct fgprof_dump *dump)
             dump->waiters[dump->waiter_count++] =
                 (struct dump_waiter){listed->process_id, listed->wait.addresses[j]};
     }
-    qsort(dump->waiters, count, sizeof *dump->waiters, compare_waiters);
+    array_sort(dump->waiters, count, compare_waiters);
     return 0;
 }
 

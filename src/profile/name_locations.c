@@ -128,8 +128,7 @@ int name_locations(struct fgprof_profile *profile, struct unnamed *unnamed,
     const struct unnamed_location *items = unnamed->items;
     size_t first = 0, count = 0;
     int err = 0;
-    if (unnamed->count)
-        qsort(unnamed->items, unnamed->count, sizeof *unnamed->items, compare_modules);
+    array_sort(unnamed->items, unnamed->count, compare_modules);
     for (size_t i = 0; i < unnamed->count && !err; i++) {
         int recalled = recall(&naming, &items[i]);
         if (count && (recalled != -ENOENT || count == ADDRESSES_MAX ||

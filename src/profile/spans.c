@@ -214,8 +214,7 @@ int profile_spans(const struct fgprof_profile *profile, const struct fgprof_span
         free(search.rows);
         return err;
     }
-    if (search.count)
-        qsort(search.rows, search.count, sizeof *search.rows, compare);
+    array_sort(search.rows, search.count, compare);
     *ret_rows = search.rows;
     *ret_count = search.count;
     return 0;

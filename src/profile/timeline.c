@@ -124,8 +124,7 @@ static int add_thread_ticks(struct fgprof_profile *profile, struct profile_timel
 {
     uint64_t tick = UINT64_MAX, last_ran = 0;
     int err = 0;
-    if (thread->count)
-        qsort(thread->rows, thread->count, sizeof *thread->rows, compare_ticks);
+    array_sort(thread->rows, thread->count, compare_ticks);
     for (size_t i = 0; i < thread->count; i++) {
         uint64_t first = (uint64_t)thread->rows[i]->last_tick - thread->rows[i]->ticks + 1;
         tick = first < tick ? first : tick;
@@ -259,9 +258,7 @@ int profile_set_timelines(struct fgprof_profile *profile, const struct timeline 
     if (err)
         return err;
     remove_left_out(profile, timeline);
-    if (profile->timeline_count)
-        qsort(profile->timelines, profile->timeline_count, sizeof *profile->timelines,
-              compare_rows);
+    array_sort(profile->timelines, profile->timeline_count, compare_rows);
     profile->has_timelines = true;
     return 0;
 }

@@ -216,7 +216,7 @@ static int sort(struct wait_list *list)
         return -ENOMEM;
     for (size_t i = 0; i < list->count; i++)
         entries[i] = (struct entry){list->items[i], list->programs[i]};
-    qsort(entries, list->count, sizeof *entries, compare_threads);
+    array_sort(entries, list->count, compare_threads);
     for (size_t i = 0; i < list->count; i++) {
         list->items[i] = entries[i].facts;
         list->programs[i] = entries[i].program;

@@ -128,8 +128,7 @@ static int compare_keys(const void *a, const void *b)
 
 void open_files_sort(struct open_files *files)
 {
-    if (files->count)
-        qsort(files->items, files->count, sizeof *files->items, compare_keys);
+    array_sort(files->items, files->count, compare_keys);
 }
 
 void open_files_free(struct open_files *files)

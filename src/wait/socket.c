@@ -154,8 +154,7 @@ static uint64_t hash_addresses(const struct socket_address *from, const struct s
 int sockets_finish(struct sockets *sockets)
 {
     int err = 0;
-    if (sockets->count)
-        qsort(sockets->items, sockets->count, sizeof *sockets->items, compare_inodes);
+    array_sort(sockets->items, sockets->count, compare_inodes);
     for (size_t i = 0; i < sockets->count && !err; i++) {
         const struct socket *item = &sockets->items[i];
         if (socket_resource_kind(item) == RESOURCE_TCP_SOCKET && item->state == STATE_LISTEN)

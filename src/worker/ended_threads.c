@@ -1,5 +1,6 @@
 #include "worker/ended_threads.h"
 #include "proc/tids.h"
+#include "base/array.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -25,8 +26,7 @@ static bool is_thread(const struct counted_maker *row)
 static void keep_makers_of(const struct objects *objects, struct thread_ids *ids,
                            struct renumber *makers)
 {
-    if (ids->count)
-        qsort(ids->items, ids->count, sizeof *ids->items, tids_compare);
+    array_sort(ids->items, ids->count, tids_compare);
     for (size_t i = 0; i < objects->maker_count; i++) {
         const struct counted_maker *row = &objects->makers[i];
         if (is_thread(row) && tids_have(ids->items, ids->count, (pid_t)row->maker.tid))
@@ -93,8 +93,7 @@ static int find_alive(const struct results *results, const struct counted_thread
         add_id(&alive->ids, (uint32_t)thread->tid);
         renumber_keep(&alive->names, thread->name);
     }
-    if (alive->ids.count)
-        qsort(alive->ids.items, alive->ids.count, sizeof *alive->ids.items, tids_compare);
+    array_sort(alive->ids.items, alive->ids.count, tids_compare);
     return 0;
 }
 

@@ -13,9 +13,7 @@ int idle_note(struct results *results, pid_t tid)
 
 void idle_sort(struct results *results)
 {
-    if (results->idle_tid_count)
-        qsort(results->idle_tids, results->idle_tid_count, sizeof *results->idle_tids,
-              tids_compare);
+    array_sort(results->idle_tids, results->idle_tid_count, tids_compare);
 }
 
 bool idle_has(const struct results *results, uint32_t thread_id)

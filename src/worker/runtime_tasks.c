@@ -27,8 +27,7 @@ static int compare(const void *a, const void *b)
 
 void runtime_tasks_sort(struct runtime_tasks *tasks)
 {
-    if (tasks->count)
-        qsort(tasks->items, tasks->count, sizeof *tasks->items, compare);
+    array_sort(tasks->items, tasks->count, compare);
 }
 
 void runtime_tasks_free(struct runtime_tasks *tasks)

@@ -156,7 +156,7 @@ static int remove_oldest(DIR *directory, struct found_files *found, size_t max, 
     size_t left = found->count;
     int err = 0;
     if (left > max)
-        qsort(found->items, found->count, sizeof *found->items, compare);
+        array_sort(found->items, found->count, compare);
     for (size_t i = 0; i < found->count && left > max; i++) {
         if (spared && strcmp(found->items[i].name, spared) == 0)
             continue;

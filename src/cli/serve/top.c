@@ -1,6 +1,7 @@
 /* The functions with the most time of their own in the last seconds, as text. */
 #include "cli/say.h"
 #include "cli/serve/request.h"
+#include "base/array.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -45,7 +46,7 @@ static int put_table(FILE *out, const fgprof_profile *profile, const fgprof_func
         return -ENOMEM;
     for (size_t i = 0; i < count; i++)
         fgprof_functions_get(functions, i, &rows[i], sizeof rows[i]);
-    qsort(rows, count, sizeof *rows, compare);
+    array_sort(rows, count, compare);
     fgprof_profile_summary(profile, &summary, sizeof summary);
     fprintf(out,
             "The last %.1f s, in percent of one thread all the time\n"

@@ -1,4 +1,5 @@
 #include "cli/top/table.h"
+#include "base/array.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -75,13 +76,11 @@ static int compare_name(const void *a, const void *b)
 static void sort(struct top_function *rows, size_t count, struct top_order order)
 {
     if (order.sort == TOP_BY_NAME)
-        qsort(rows, count, sizeof *rows, compare_name);
+        array_sort(rows, count, compare_name);
     else if (order.sort == TOP_BY_SELF)
-        qsort(rows, count, sizeof *rows,
-              order.since_start ? compare_self_since_start : compare_self);
+        array_sort(rows, count, order.since_start ? compare_self_since_start : compare_self);
     else
-        qsort(rows, count, sizeof *rows,
-              order.since_start ? compare_total_since_start : compare_total);
+        array_sort(rows, count, order.since_start ? compare_total_since_start : compare_total);
 }
 
 /* How much a time has grown. It can shrink only by rounding, or if the code got another name. */
@@ -191,7 +190,7 @@ int top_threads(const struct top_view *now, const struct top_view *before,
                          matches(filter, rows[i].syscall) || matches(filter, rows[i].resource)))
             rows[kept++] = rows[i];
     }
-    qsort(rows, kept, sizeof *rows, compare_threads);
+    array_sort(rows, kept, compare_threads);
     *ret_rows = rows;
     *ret_count = kept;
     return 0;
@@ -219,7 +218,7 @@ static int compare_waits(const void *a, const void *b)
 static size_t count_distinct(pid_t *tids, size_t count)
 {
     size_t distinct = 0;
-    qsort(tids, count, sizeof *tids, top_compare_tids);
+    array_sort(tids, count, top_compare_tids);
     for (size_t i = 0; i < count; i++)
         distinct += i == 0 || tids[i] != tids[i - 1];
     return distinct;
@@ -313,7 +312,7 @@ int top_waits(const struct top_view *now, const struct top_view *before,
         free(rows);
         return -ENOMEM;
     }
-    qsort(rows, count, sizeof *rows, compare_waits);
+    array_sort(rows, count, compare_waits);
     *ret_rows = rows;
     *ret_count = count;
     return 0;

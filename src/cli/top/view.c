@@ -1,5 +1,6 @@
 #include "cli/top/view.h"
 #include "base/background_thread.h"
+#include "base/array.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -66,7 +67,7 @@ static int count_waits(struct top_view *view)
     fgprof_waits_free(table);
     if (!view->waits)
         return -ENOMEM;
-    qsort(view->waits, view->wait_count, sizeof *view->waits, top_compare_waits);
+    array_sort(view->waits, view->wait_count, top_compare_waits);
     return 0;
 }
 
@@ -92,7 +93,7 @@ static int count_activities(struct top_view *view)
     fgprof_activities_free(table);
     if (!view->activities || !view->busy_tids)
         return -ENOMEM;
-    qsort(view->activities, view->activity_count, sizeof *view->activities, top_compare_activities);
+    array_sort(view->activities, view->activity_count, top_compare_activities);
     for (size_t first = 0, next; first < view->activity_count; first = next) {
         const struct fgprof_activity *activity = &view->activities[first];
         for (next = first + 1; next < view->activity_count; next++) {
@@ -140,7 +141,7 @@ int top_view_count(struct top_view *view, const struct top_choice *choice,
     fgprof_functions_free(table);
     if (!functions)
         return -ENOMEM;
-    qsort(functions, count, sizeof *functions, top_compare_functions);
+    array_sort(functions, count, top_compare_functions);
     free(view->functions);
     view->functions = functions;
     view->function_count = count;

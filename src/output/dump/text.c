@@ -4,6 +4,7 @@
 #include "output/dump/dump.h"
 #include "profile/frame.h"
 #include "output/output.h"
+#include "base/array.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -308,7 +309,7 @@ static size_t find_members(const struct fgprof_dump *dump, struct member *member
         if (task->sample)
             members[count++] = (struct member){task->sample->stack, NULL, task};
     }
-    qsort(members, count, sizeof *members, compare_members);
+    array_sort(members, count, compare_members);
     return count;
 }
 
@@ -320,7 +321,7 @@ static size_t make_groups(const struct member *members, size_t count, struct gro
             groups[group_count++] = (struct group){.stack = members[i].stack, .first = i};
         groups[group_count - 1].count++;
     }
-    qsort(groups, group_count, sizeof *groups, compare_groups);
+    array_sort(groups, group_count, compare_groups);
     return group_count;
 }
 

@@ -4,6 +4,7 @@
 #include "output/output.h"
 #include "output/state.h"
 #include "base/utf8.h"
+#include "base/array.h"
 
 #include <stdlib.h>
 
@@ -187,13 +188,9 @@ static uint64_t total_ns(const struct profile_view *view)
 static void append_all(struct buffer *buffer, struct difference *difference)
 {
     append_head(buffer, difference);
-    if (difference->count)
-        qsort(difference->changes, difference->count, sizeof *difference->changes,
-              most_grown_first);
+    array_sort(difference->changes, difference->count, most_grown_first);
     append_changes(buffer, difference, "Grown", 1);
-    if (difference->count)
-        qsort(difference->changes, difference->count, sizeof *difference->changes,
-              most_shrunk_first);
+    array_sort(difference->changes, difference->count, most_shrunk_first);
     append_changes(buffer, difference, "Shrunk", -1);
 }
 

@@ -1,6 +1,7 @@
 /* The findings: where time is lost, the most first, and what makes the recording poor. */
 #include "output/report/report.h"
 #include "wait/resource.h"
+#include "base/array.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -208,8 +209,7 @@ static struct lock_wait *collect_lock_waits(const struct report *report, size_t 
                                                 use->call,
                                                 use->time_ns};
     }
-    if (count)
-        qsort(waits, count, sizeof *waits, compare_waits);
+    array_sort(waits, count, compare_waits);
     *ret_count = count;
     return waits;
 }

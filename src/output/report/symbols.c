@@ -1,5 +1,6 @@
 /* The modules whose symbols would name frames or complete stacks, and why stacks are cut. */
 #include "output/report/report.h"
+#include "base/array.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -106,8 +107,7 @@ static void choose(struct report *report, struct modules *modules)
             is_file(strings_get(&report->profile->strings, row->path)))
             modules->rows[count++] = *row;
     }
-    if (count)
-        qsort(modules->rows, count, sizeof *modules->rows, compare);
+    array_sort(modules->rows, count, compare);
     for (; report->module_count < count && report->module_count < REPORT_MODULES_MAX;
          report->module_count++)
         report->modules[report->module_count] = modules->rows[report->module_count];

@@ -57,8 +57,7 @@ static int make_ranges(const struct cfi_source *source, uint64_t position, uint6
         }
         ranges[count++] = (struct cfi_range){scratch->start, scratch->end, position};
     }
-    if (count)
-        qsort(ranges, count, sizeof *ranges, compare);
+    array_sort(ranges, count, compare);
     *ret_ranges = ranges;
     *ret_count = count;
     return 0;
