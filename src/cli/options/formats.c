@@ -7,7 +7,7 @@
 
 #define ENDINGS_MAX 3
 
-static const struct {
+static const struct format_row {
     const char *name;
     enum fgprof_format format;
     const char *endings[ENDINGS_MAX];
@@ -24,6 +24,16 @@ static const struct {
     {"otlp", FGPROF_OTLP, {".otlp.gz"}, true, false},
 };
 #define FORMAT_COUNT (sizeof formats / sizeof *formats)
+
+static const struct format_row *row_of(enum fgprof_format format)
+{
+    static const struct format_row not_chosen = {.endings = {""}}; /* FGPROF_REPORT_JSON */
+    for (size_t i = 0; i < FORMAT_COUNT; i++) {
+        if (formats[i].format == format)
+            return &formats[i];
+    }
+    return &not_chosen;
+}
 
 static bool ends_with(const char *text, const char *ending)
 {
@@ -91,11 +101,7 @@ bool format_of_file(const char *path, enum fgprof_format *ret_format)
 
 const char *format_ending(enum fgprof_format format)
 {
-    for (size_t i = 0; i < FORMAT_COUNT; i++) {
-        if (formats[i].format == format)
-            return formats[i].endings[0];
-    }
-    return "";
+    return row_of(format)->endings[0];
 }
 
 bool format_has_ending(const char *text)
@@ -109,20 +115,13 @@ bool format_has_ending(const char *text)
 
 const char *format_of_order(enum fgprof_format format)
 {
-    for (size_t i = 0; i < FORMAT_COUNT; i++) {
-        if (formats[i].format == format)
-            return formats[i].is_of_order ? formats[i].name : NULL;
-    }
-    return NULL;
+    const struct format_row *row = row_of(format);
+    return row->is_of_order ? row->name : NULL;
 }
 
 bool format_is_binary(enum fgprof_format format)
 {
-    for (size_t i = 0; i < FORMAT_COUNT; i++) {
-        if (formats[i].format == format)
-            return formats[i].is_binary;
-    }
-    return false;
+    return row_of(format)->is_binary;
 }
 
 /* Describes a format, as in "pprof (.pb.gz .pprof)". */

@@ -7,17 +7,22 @@
 #include <string.h>
 #include <strings.h>
 
+/* What the file holds, or if there is none what was given. */
+static const char *read_secret(const char *file, const char *given, char ret_secret[SECRET_BYTES])
+{
+    if (file)
+        return secret_file_read(file, ret_secret);
+    if (strlen(given) >= SECRET_BYTES)
+        return "it is longer than 8191 bytes";
+    strcpy(ret_secret, given);
+    return NULL;
+}
+
 static const char *read_token(const struct push_options *options, const char *given,
                               struct credentials *credentials)
 {
     char token[SECRET_BYTES] = "";
-    const char *problem = NULL;
-    if (options->token_file)
-        problem = secret_file_read(options->token_file, token);
-    else if (strlen(given) < sizeof token)
-        strcpy(token, given);
-    else
-        problem = "it is longer than 8191 bytes";
+    const char *problem = read_secret(options->token_file, given, token);
     if (!problem)
         problem = secret_check(token);
     if (!problem)
@@ -81,13 +86,7 @@ static const char *read_headers(const struct push_options *options, const char *
 {
     char text[SECRET_BYTES] = "", *to = credentials->others, *rest;
     bool has_account = *credentials->header || *credentials->password;
-    const char *problem = NULL;
-    if (options->header_file)
-        problem = secret_file_read(options->header_file, text);
-    else if (strlen(given) < sizeof text)
-        strcpy(text, given);
-    else
-        problem = "it is longer than 8191 bytes";
+    const char *problem = read_secret(options->header_file, given, text);
     for (char *line = strtok_r(text, "\r\n", &rest); line && !problem;
          line = strtok_r(NULL, "\r\n", &rest)) {
         problem = check_header(line, has_account);

@@ -61,29 +61,27 @@ static const struct push_target *target_of(const struct sender *sender)
     return &sender->spool->options->targets[sender->target];
 }
 
-static void describe(const struct post_answer *answer, char *text, size_t text_bytes)
+static const char *describe(const struct post_answer *answer, char *text, size_t text_bytes)
 {
-    if (answer->status)
-        snprintf(text, text_bytes, "HTTP status %ld", answer->status);
-    else
-        snprintf(text, text_bytes, "%s", answer->why);
+    if (!answer->status)
+        return answer->why;
+    snprintf(text, text_bytes, "HTTP status %ld", answer->status);
+    return text;
 }
 
 static void say_failure(struct sender *sender, const struct post_answer *answer)
 {
     char why[300];
-    describe(answer, why, sizeof why);
     say_once(&sender->has_said_failure,
              "can't push to %s: %s: profiles wait in %s and are sent later",
-             target_of(sender)->shown, why, sender->spool->path);
+             target_of(sender)->shown, describe(answer, why, sizeof why), sender->spool->path);
 }
 
 static void say_refusal(struct sender *sender, const struct post_answer *answer)
 {
     char why[300];
-    describe(answer, why, sizeof why);
     say_once(&sender->has_said_refusal, "%s does not take a profile: %s: it is dropped",
-             target_of(sender)->shown, why);
+             target_of(sender)->shown, describe(answer, why, sizeof why));
 }
 
 /* A server of OTLP may leave out some profiles of a request, or say what it does not like of it. It
@@ -217,13 +215,6 @@ static int sender_start(struct sender *sender, struct spool *spool, size_t targe
     return -pthread_create(&sender->thread, NULL, send_all, sender);
 }
 
-/* Waits a while for what is left to be sent. Call spool_end before. */
-static void sender_stop(struct sender *sender, uint64_t deadline_ns)
-{
-    atomic_store(&sender->deadline_ns, deadline_ns);
-    pthread_join(sender->thread, NULL);
-}
-
 /* ---- What is sent ---- */
 
 #define EVERY_DEFAULT_NS 10000000000u
@@ -351,6 +342,7 @@ static int start_threads(struct pusher *pusher)
     return err ? err : -pthread_create(&pusher->thread, NULL, run, pusher);
 }
 
+/* Waits a while for what is left to be sent. */
 static void stop_senders(struct pusher *pusher)
 {
     uint64_t deadline_ns = monotonic_ns() + END_WAIT_NS;
@@ -358,7 +350,7 @@ static void stop_senders(struct pusher *pusher)
     for (size_t i = 0; i < pusher->sender_count; i++)
         atomic_store(&pusher->senders[i].deadline_ns, deadline_ns);
     for (size_t i = 0; i < pusher->sender_count; i++)
-        sender_stop(&pusher->senders[i], deadline_ns);
+        pthread_join(pusher->senders[i].thread, NULL);
 }
 
 struct pusher *pusher_start(const struct cli_options *options, struct session *session)
