@@ -35,3 +35,12 @@ FILE *procfs_open(int dir_fd, const char *name)
         close(fd);
     return file;
 }
+
+DIR *procfs_open_directory(int dir_fd, const char *name)
+{
+    int fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *directory = fd < 0 ? NULL : fdopendir(fd);
+    if (!directory && fd >= 0)
+        close(fd);
+    return directory;
+}

@@ -2,6 +2,7 @@
 #ifndef FGPROF_BASE_PROCFS_FILE_H
 #define FGPROF_BASE_PROCFS_FILE_H
 
+#include <dirent.h>
 #include <stdio.h>
 #include <sys/types.h>
 
@@ -11,5 +12,8 @@ ssize_t procfs_read(int dir_fd, const char *name, char *buffer, size_t buffer_by
 
 /* Opens it to be read in parts. NULL, with errno: it can't be. */
 FILE *procfs_open(int dir_fd, const char *name);
+
+/* The same for a directory. */
+DIR *procfs_open_directory(int dir_fd, const char *name);
 
 #endif

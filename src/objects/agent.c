@@ -114,20 +114,18 @@ static int open_link(int directory_fd, const char *name, const struct place *pla
 /* Its descriptor in the program may be any. */
 static int open_descriptor(int proc_fd, const struct place *place)
 {
-    int directory_fd = openat(proc_fd, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *directory = directory_fd < 0 ? NULL : fdopendir(directory_fd);
-    int fd = directory ? -ENOENT : -errno;
+    DIR *directory = procfs_open_directory(proc_fd, "fd");
+    int fd = -ENOENT;
     struct dirent *entry;
-    if (!directory && directory_fd >= 0)
-        close(directory_fd);
-    while (directory && fd == -ENOENT && (entry = readdir(directory))) {
+    if (!directory)
+        return -errno;
+    while (fd == -ENOENT && (entry = readdir(directory))) {
         char link[sizeof LINK + 1];
-        ssize_t bytes = readlinkat(directory_fd, entry->d_name, link, sizeof link);
+        ssize_t bytes = readlinkat(dirfd(directory), entry->d_name, link, sizeof link);
         if (bytes == (ssize_t)strlen(LINK) && memcmp(link, LINK, strlen(LINK)) == 0)
-            fd = open_link(directory_fd, entry->d_name, place);
+            fd = open_link(dirfd(directory), entry->d_name, place);
     }
-    if (directory)
-        closedir(directory);
+    closedir(directory);
     return fd;
 }
 

@@ -81,30 +81,15 @@ int process_open(pid_t pid, struct process *ret_process)
         return -EDEADLK;
     if (!has_own_proc())
         return -EXDEV;
-    struct process process = {.pid = pid, .proc_fd = -1};
+    struct process process = {.pid = pid};
     char path[32];
-    int err = 0;
     snprintf(path, sizeof path, "/proc/%d", pid);
     process.proc_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (process.proc_fd < 0) {
-        err = errno == ENOENT ? -ESRCH : -errno;
-        goto out;
-    }
-    int task_fd = openat(process.proc_fd, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (task_fd < 0) {
-        err = errno == ENOENT ? -ESRCH : -errno;
-        goto out;
-    }
-    process.task_dir = fdopendir(task_fd);
-    if (!process.task_dir) {
-        err = -errno;
-        close(task_fd);
-        goto out;
-    }
-    err = check(&process);
+    if (process.proc_fd >= 0)
+        process.task_dir = procfs_open_directory(process.proc_fd, "task");
+    int err = process.task_dir ? check(&process) : -errno;
     if (!err)
         err = -clock_getcpuclockid(pid, &process.cpu_clock);
-out:
     if (err)
         process_close(&process);
     else
@@ -172,13 +157,9 @@ int process_list_threads(struct process *process, struct thread_list *list, size
 
 int process_list_threads_of(int proc_fd, struct thread_list *list, size_t max_count)
 {
-    int task_fd = openat(proc_fd, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    struct process process = {.task_dir = task_fd < 0 ? NULL : fdopendir(task_fd)};
-    if (!process.task_dir) {
-        if (task_fd >= 0)
-            close(task_fd);
+    struct process process = {.task_dir = procfs_open_directory(proc_fd, "task")};
+    if (!process.task_dir)
         return -ESRCH;
-    }
     int err = process_list_threads(&process, list, max_count);
     closedir(process.task_dir);
     return err && err != -ENOMEM ? -ESRCH : err;

@@ -104,13 +104,10 @@ static int add_files(struct open_files *files, pid_t process_id, DIR *fds)
 
 int open_files_add(struct open_files *files, pid_t process_id, int proc_fd)
 {
-    int fd = openat(proc_fd, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *fds = fd < 0 ? NULL : fdopendir(fd);
+    DIR *fds = procfs_open_directory(proc_fd, "fd");
     if (!fds) {
         /* A process that has ended has none open. */
         files->is_partial = files->is_partial || (errno != ENOENT && errno != ESRCH);
-        if (fd >= 0)
-            close(fd);
         return 0;
     }
     int err = add_files(files, process_id, fds);
