@@ -168,40 +168,24 @@ static void put_paths(struct json *json, const struct report *report, enum repor
     json_end(json, '}');
 }
 
+/* Of holders, of wakers, and of the threads that had CPUs that others waited for. */
+struct hold_keys {
+    const char *time_ns, *rows, *owner, *owner_path;
+};
+
 static void put_holds(struct json *json, const struct report *report,
-                      const struct report_holds *holds, bool is_woken)
+                      const struct report_holds *holds, const struct hold_keys *keys)
 {
     const struct strings *strings = &report->profile->strings;
-    json_number(json, is_woken ? "woken_ns" : "held_ns", holds->time_ns);
-    json_begin(json, is_woken ? "wakers" : "holders", '[');
+    json_number(json, keys->time_ns, holds->time_ns);
+    json_begin(json, keys->rows, '[');
     for (size_t i = 0; i < holds->count; i++) {
         const struct report_hold *hold = &holds->rows[i];
         json_begin(json, NULL, '{');
         report_json_string(json, "resource", strings_get(strings, hold->resource), NAME_COLUMNS);
-        report_json_string(json, is_woken ? "waker" : "owner",
-                           strings_get(strings, hold->owner_name), NAME_COLUMNS);
+        report_json_string(json, keys->owner, strings_get(strings, hold->owner_name), NAME_COLUMNS);
         json_number(json, "time_ns", hold->time_ns);
-        json_string(json, is_woken ? "waker_path" : "owner_path", hold->owner_path);
-        json_string(json, "waiter_path", hold->waiter_path);
-        json_end(json, '}');
-    }
-    json_end(json, ']');
-}
-
-/* Which threads had CPUs that others waited for. */
-static void put_cpus(struct json *json, const struct report *report)
-{
-    const struct report_holds *cpus = &report->cpus;
-    const struct strings *strings = &report->profile->strings;
-    json_number(json, "cpu_use_known_ns", cpus->time_ns);
-    json_begin(json, "cpu_users", '[');
-    for (size_t i = 0; i < cpus->count; i++) {
-        const struct report_hold *hold = &cpus->rows[i];
-        json_begin(json, NULL, '{');
-        report_json_string(json, "resource", strings_get(strings, hold->resource), NAME_COLUMNS);
-        report_json_string(json, "owner", strings_get(strings, hold->owner_name), NAME_COLUMNS);
-        json_number(json, "time_ns", hold->time_ns);
-        json_string(json, "owner_path", hold->owner_path);
+        json_string(json, keys->owner_path, hold->owner_path);
         json_string(json, "waiter_path", hold->waiter_path);
         json_end(json, '}');
     }
@@ -296,6 +280,10 @@ static void put_modules(struct json *json, const struct report *report)
 
 void report_json(const struct report *report, struct sink *sink)
 {
+    static const struct hold_keys of_held = {"held_ns", "holders", "owner", "owner_path"},
+                                  of_woken = {"woken_ns", "wakers", "waker", "waker_path"},
+                                  of_cpus = {"cpu_use_known_ns", "cpu_users", "owner",
+                                             "owner_path"};
     struct json json = {.sink = sink};
     json_begin(&json, NULL, '{');
     json_number(&json, "version", VERSION);
@@ -304,9 +292,9 @@ void report_json(const struct report *report, struct sink *sink)
     json_end(&json, '}');
     put_critical(&json, report->profile);
     put_findings(&json, report);
-    put_holds(&json, report, &report->held, false);
-    put_holds(&json, report, &report->woken, true);
-    put_cpus(&json, report);
+    put_holds(&json, report, &report->held, &of_held);
+    put_holds(&json, report, &report->woken, &of_woken);
+    put_holds(&json, report, &report->cpus, &of_cpus);
     put_paths(&json, report, REPORT_ELAPSED, "elapsed", REPORT_PATHS_MAX);
     put_parallelism(&json, report->profile);
     put_paths(&json, report, REPORT_RUNNING, "on_cpu", REPORT_PATHS_MAX);
