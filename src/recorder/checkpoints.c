@@ -154,50 +154,13 @@ static void subtract_elapsed(const struct checkpoint *checkpoint, struct results
         results->parallelism.ticks[i] -= checkpoint->parallelism.ticks[i];
 }
 
-static void subtract_sampling(const struct checkpoint *checkpoint, struct sampling_counts *counts)
+/* Structs of counts begin with so many sums. */
+static void subtract_sums(void *counts, const void *before, size_t count)
 {
-    const struct sampling_counts *before = &checkpoint->sampling;
-    counts->ticks_taken -= before->ticks_taken;
-    counts->samples_assumed -= before->samples_assumed;
-    counts->samples_thinned -= before->samples_thinned;
-    counts->observations_put_off -= before->observations_put_off;
-    counts->recorded_samples -= before->recorded_samples;
-    counts->recorded_lost -= before->recorded_lost;
-    counts->kernel_samples -= before->kernel_samples;
-    counts->kernel_samples_lost -= before->kernel_samples_lost;
-    counts->kernel_samples_dropped -= before->kernel_samples_dropped;
-    counts->cpu_losses.throttled_ns -= before->cpu_losses.throttled_ns;
-    counts->cpu_losses.steal_ns -= before->cpu_losses.steal_ns;
-    histogram_subtract(&counts->pauses, &before->pauses);
-}
-
-static void subtract_counts(const struct checkpoint *checkpoint, struct result_counts *results)
-{
-    results->samples = less(results->samples, checkpoint->results.samples);
-    results->samples_cut = less(results->samples_cut, checkpoint->results.samples_cut);
-    results->samples_not_captured =
-        less(results->samples_not_captured, checkpoint->results.samples_not_captured);
-    results->samples_not_kept =
-        less(results->samples_not_kept, checkpoint->results.samples_not_kept);
-    results->running_ns -= checkpoint->results.running_ns;
-    results->labels_read -= checkpoint->results.labels_read;
-    results->labels_later -= checkpoint->results.labels_later;
-    results->labels_changed -= checkpoint->results.labels_changed;
-    results->labels_unreadable -= checkpoint->results.labels_unreadable;
-    results->labels_bad -= checkpoint->results.labels_bad;
-    results->labels_limited -= checkpoint->results.labels_limited;
-    results->python_stacks -= checkpoint->results.python_stacks;
-    results->python_stacks_missing -= checkpoint->results.python_stacks_missing;
-    results->goroutine_ns -= checkpoint->results.goroutine_ns;
-    results->goroutines_moved -= checkpoint->results.goroutines_moved;
-    results->task_ns -= checkpoint->results.task_ns;
-    results->tasks_moved -= checkpoint->results.tasks_moved;
-    results->tasks_cut -= checkpoint->results.tasks_cut;
-    results->spans_kept -= checkpoint->results.spans_kept;
-    results->spans_dropped -= checkpoint->results.spans_dropped;
-    results->spans_dropped_ns -= checkpoint->results.spans_dropped_ns;
-    results->jit_files_refused -= checkpoint->results.jit_files_refused;
-    results->jit_bytes_unread -= checkpoint->results.jit_bytes_unread;
+    uint64_t *sums = counts;
+    const uint64_t *sums_before = before;
+    for (size_t i = 0; i < count; i++)
+        sums[i] = less(sums[i], sums_before[i]);
 }
 
 void checkpoint_subtract(const struct checkpoint *checkpoint, struct results *results,
@@ -205,8 +168,11 @@ void checkpoint_subtract(const struct checkpoint *checkpoint, struct results *re
 {
     subtract_samples(checkpoint, &results->stacks);
     subtract_elapsed(checkpoint, results);
-    subtract_counts(checkpoint, &results->counts);
-    subtract_sampling(checkpoint, counts);
+    subtract_sums(&results->counts, &checkpoint->results, RESULT_SUMS);
+    subtract_sums(counts, &checkpoint->sampling, SAMPLING_SUMS);
+    counts->cpu_losses.throttled_ns -= checkpoint->sampling.cpu_losses.throttled_ns;
+    counts->cpu_losses.steal_ns -= checkpoint->sampling.cpu_losses.steal_ns;
+    histogram_subtract(&counts->pauses, &checkpoint->sampling.pauses);
 }
 
 /* Samples of the last second could not be dropped anyway: its ticks are placed once it has passed

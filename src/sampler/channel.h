@@ -19,32 +19,36 @@
 #include "observe/wake.h"
 #include "proc/cpu_limits.h"
 
+#include <stddef.h>
+
 /* Bytes of a thread's stack that are copied before the worker has said how much it needs: this
  * holds almost every whole stack. Both threads begin with it. */
 #define STACK_LIMIT_FIRST (16u << 10)
 
 /* How sampling has gone so far, by the sampling thread's count. */
 struct sampling_counts {
+    /* Sums since the start, SAMPLING_SUMS of them: */
     uint64_t ticks_taken;
+    uint64_t samples_thinned;        /* looks at running threads that were spared a stop */
+    uint64_t samples_assumed;        /* ticks between two looks at a sleeper that then had moved,
+                                        and before its account was first read */
+    uint64_t observations_put_off;   /* made later because the worker was behind */
+    uint64_t recorded_samples;       /* ticks at which only the record knew where threads were */
+    uint64_t recorded_lost;          /* the same, but the record did not know, or not in time */
+    uint64_t kernel_samples;         /* of threads that ran; of these: */
+    uint64_t kernel_samples_lost;    /* dropped by the kernel, not collected in time */
+    uint64_t kernel_samples_dropped; /* of threads that were gone before they were listed */
+
     uint64_t ticks_planned; /* up to the last one that was taken: it may stand for others */
     uint64_t threads_seen, threads_chosen; /* of those that were seen */
     uint64_t processes_refused;            /* descendants that could not be sampled */
-    uint64_t samples_thinned;              /* looks at running threads that were spared a stop */
-    uint64_t samples_assumed;      /* ticks between two looks at a sleeper that then had moved,
-                                      and before its account was first read */
-    uint64_t observations_put_off; /* made later because the worker was behind */
-    bool has_kernel_samples;       /* the kernel samples running threads, */
-    bool has_thread_events;        /* with an event for each thread */
-    int kernel_refusal;            /* an errno: why it does not; 0: it was not asked to */
-    int kernel_names_refusal;     /* an errno: why samples lack kernel functions that are wanted; 0:
-                                     they have them */
-    bool has_switch_record;       /* the kernel records where threads leave their CPUs */
-    int record_refusal;           /* an errno: why it does not; 0: it was not asked to */
-    uint64_t recorded_samples;    /* ticks at which only the record knew where threads were */
-    uint64_t recorded_lost;       /* the same, but the record did not know, or not in time */
-    uint64_t kernel_samples;      /* of these: */
-    uint64_t kernel_samples_lost; /* dropped by the kernel, not collected in time */
-    uint64_t kernel_samples_dropped; /* of threads that were gone before they were listed */
+    bool has_kernel_samples;               /* the kernel samples running threads, */
+    bool has_thread_events;                /* with an event for each thread */
+    int kernel_refusal;                    /* an errno: why it does not; 0: it was not asked to */
+    int kernel_names_refusal; /* an errno: why samples lack kernel functions that are wanted; 0:
+                                 they have them */
+    bool has_switch_record;   /* the kernel records where threads leave their CPUs */
+    int record_refusal;       /* an errno: why it does not; 0: it was not asked to */
     uint64_t threads_kernel_sampled, threads_stopped;  /* while they ran, at any time */
     uint64_t threads_without_event, threads_unsampled; /* stopped while they ran, instead */
     uint64_t threads_waits_unseen;                     /* for a CPU */
@@ -53,6 +57,7 @@ struct sampling_counts {
     struct histogram pauses;      /* of threads that were running */
     struct cpu_losses cpu_losses; /* as of when this was sent */
 };
+#define SAMPLING_SUMS (offsetof(struct sampling_counts, ticks_planned) / sizeof(uint64_t))
 
 /* How many ticks there should have been by now, if `ticks` were due: at least those up to the last
  * one that was taken. */

@@ -15,15 +15,16 @@
 #include "mapping/spaces.h"
 #include "objects/source.h"
 
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 struct result_counts {
+    /* Sums since the start, RESULT_SUMS of them: */
     uint64_t samples;                           /* weighted by ticks */
     uint64_t samples_cut, samples_not_captured; /* of the samples */
+    uint64_t samples_not_kept;                  /* of those cut: see stack_table.is_full */
     uint64_t running_ns; /* time that threads were running, by their accounts */
-    uint64_t owed_ns;    /* time that is booked, and given to no sample yet */
-    uint64_t idle_ns;    /* time of threads that never moved, once it is dropped */
     uint64_t jit_files_refused, jit_bytes_unread;
     /* Labels of threads, by observations: */
     uint64_t labels_read;
@@ -34,21 +35,24 @@ struct result_counts {
     uint64_t labels_limited;    /* with a key, a value or a set beyond the limits */
     uint64_t python_stacks;     /* observations with Python frames, */
     uint64_t python_stacks_missing; /* and those that show the interpreter's instead */
-    uint64_t python_version;        /* see struct fgprof_summary */
-    uint64_t go_version;            /* the same */
     uint64_t goroutine_ns;          /* of parked goroutines */
     uint64_t goroutines_moved;      /* while they were read: not counted */
-    uint64_t goroutines_left_out;   /* at last: there were too many */
-    uint64_t goroutines_unreadable; /* at last */
     uint64_t task_ns;               /* of tasks of asyncio that were suspended */
     uint64_t tasks_moved;           /* while they were read: not counted */
     uint64_t tasks_cut;             /* readings of a list that was too long, or broken off */
-    uint64_t tasks_version;         /* see struct fgprof_summary */
     uint64_t spans_kept, spans_dropped, spans_dropped_ns; /* see worker/spans.h */
-    uint64_t processes_joined; /* that had ended, and are shown by name only */
-    bool ended_are_joined;     /* samples of these, or of threads that had ended */
-    uint64_t samples_not_kept; /* of those cut: see stack_table.is_full */
+
+    uint64_t owed_ns;               /* time that is booked, and given to no sample yet */
+    uint64_t idle_ns;               /* time of threads that never moved, once it is dropped */
+    uint64_t python_version;        /* see struct fgprof_summary */
+    uint64_t go_version;            /* the same */
+    uint64_t tasks_version;         /* the same */
+    uint64_t goroutines_left_out;   /* at last: there were too many */
+    uint64_t goroutines_unreadable; /* at last */
+    uint64_t processes_joined;      /* that had ended, and are shown by name only */
+    bool ended_are_joined;          /* samples of these, or of threads that had ended */
 };
+#define RESULT_SUMS (offsetof(struct result_counts, owed_ns) / sizeof(uint64_t))
 
 struct results {
     struct modules modules;
