@@ -4,10 +4,10 @@
 #include "observe/reaper.h"
 #include "observe/stop.h"
 #include "observe/woken.h"
-#include "proc/priority.h"
 #include "proc/procfs.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 
 /* A look that is no older than this is believed: a thread that it found running is stopped without
@@ -39,7 +39,7 @@ struct stopped_source {
     size_t dying_count, dying_capacity;
     struct seen_exit *exits; /* not asked for yet */
     size_t exit_count, exit_capacity;
-    bool runs_first; /* see proc/priority.h */
+    bool runs_first; /* the calling thread runs before others: see run_first */
 };
 
 static struct stopped_source *stopped_of(const struct source *source)
@@ -109,12 +109,35 @@ static enum outcome begin_stop(struct source *source, const struct subject *subj
     return err == -ESRCH || has_exited(subject) ? OUTCOME_GONE : OUTCOME_REFUSED;
 }
 
+/* A stopped thread waits for us: on a busy machine, for as long as we wait for a CPU, which is
+ * milliseconds for an ordinary thread. If permitted, we therefore run first, but only then: a
+ * sampler that took a CPU first at every tick would preempt a thread's peers and see them asleep
+ * when they would be running. That is not done if this thread has a policy of its own.
+ *
+ * SCHED_RESET_ON_FORK stays set: clearing it takes a capability that RLIMIT_RTPRIO does not give
+ * (sched(7)). It has no effect on a thread of ordinary priority. */
+static void run_first(struct stopped_source *stopped)
+{
+    struct sched_param lowest = {.sched_priority = sched_get_priority_min(SCHED_RR)};
+    if (!stopped->runs_first)
+        stopped->runs_first = (sched_getscheduler(0) & ~SCHED_RESET_ON_FORK) == SCHED_OTHER &&
+                              sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &lowest) == 0;
+}
+
+static void run_as_others(struct stopped_source *stopped)
+{
+    struct sched_param none = {0};
+    if (stopped->runs_first)
+        sched_setscheduler(0, SCHED_OTHER | SCHED_RESET_ON_FORK, &none);
+    stopped->runs_first = false;
+}
+
 void ptrace_source_interrupt(struct source *source)
 {
     struct stopped_source *stopped = stopped_of(source);
     /* From here on they wait for us, so we must not wait for others. */
     if (stopped->count)
-        priority_run_first(&stopped->runs_first);
+        run_first(stopped);
     for (size_t i = 0; i < stopped->count; i++) {
         struct pending *item = &stopped->pending[i];
         if (!item->is_interrupted)
@@ -223,7 +246,7 @@ size_t ptrace_source_let_go(struct source *source, uint64_t heard_ns)
         over += item->is_over;
     }
     if (over == stopped->count)
-        priority_run_as_others(&stopped->runs_first);
+        run_as_others(stopped);
     return over;
 }
 

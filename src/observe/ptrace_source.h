@@ -21,7 +21,7 @@ bool ptrace_source_has_room(const struct source *source);
 size_t ptrace_source_pending(const struct source *source);
 
 /* Asks all threads that were observed since the last call to stop. From then on until none is
- * pending, the calling thread runs before others, if permitted: see proc/priority.h. */
+ * pending, the calling thread runs before others, if permitted. */
 void ptrace_source_interrupt(struct source *source);
 
 /* Copies and lets go every thread that has stopped. As far as is known, none of them stopped before

@@ -45,7 +45,7 @@ struct turns {
     size_t stops_left;   /* threads in PHASE_TO_STOP */
 };
 
-/* awake.c: which threads the tick at hand found awake. */
+/* rounds.c: which threads the tick at hand found awake. */
 struct awake {
     struct awake_thread *items;
     size_t count, capacity;

@@ -1,6 +1,6 @@
 #include "sampler/rounds.h"
+#include "base/array.h"
 #include "base/clock.h"
-#include "sampler/awake.h"
 #include "sampler/goroutines.h"
 #include "sampler/yield.h"
 #include "sampler/kernel_samples.h"
@@ -16,6 +16,8 @@
 
 #include <errno.h>
 #include <sched.h>
+#include <stdlib.h>
+#include <string.h>
 
 #define LOOKS_PART_OF_PERIOD 5
 #define LOOKS_BETWEEN_CLOCK 4
@@ -27,6 +29,73 @@
 #define DUMP_LOOKS 2000
 /* Dump only: retry threads that fell asleep before they were stopped. */
 #define DUMP_ROUNDS_MAX 10
+/* Ticks that found no thread awake are reported after this time at the latest. */
+#define IDLE_TOLD_NS 500000000u
+
+/* ---- Which threads each tick found awake, that is, running or waiting for a CPU: elapsed time is
+ * divided among those (count/elapsed.h) ---- */
+
+/* Adds the thread if its last look found it awake. */
+static int note_awake(struct sampled_process *process, const struct thread *thread)
+{
+    struct awake *awake = &process->awake;
+    if (!thread->is_awake || !thread_is_counted(thread))
+        return 0;
+    return array_append(&awake->items, &awake->count, &awake->capacity,
+                        (struct awake_thread){thread->number, thread->tid});
+}
+
+/* Tells all ticks that were not told yet; the last `ticks` of them found the threads of the list.
+ */
+static int tell_ticks(struct sampler *sampler, struct sampled_process *process, uint64_t ticks,
+                      uint64_t end_ns)
+{
+    struct awake *awake = &process->awake;
+    struct message message = {.kind = MESSAGE_TICK,
+                              .tick = {.process = process->number,
+                                       .number = awake->tick,
+                                       .ticks = ticks,
+                                       .idle_ticks = awake->idle_ticks,
+                                       .end_ns = end_ns}};
+    if (ticks) {
+        message.tick.threads = malloc(awake->count * sizeof *awake->items);
+        if (!message.tick.threads)
+            return -ENOMEM;
+        memcpy(message.tick.threads, awake->items, awake->count * sizeof *awake->items);
+        message.tick.thread_count = awake->count;
+    }
+    int err = channel_send(sampler->channel, &message);
+    if (err)
+        free(message.tick.threads);
+    else
+        awake->idle_ticks = 0;
+    return err;
+}
+
+/* All observations of this tick are done. Ticks that found no thread awake are reported later,
+ * together. */
+static int tell_tick(struct sampler *sampler, struct sampled_process *process, uint64_t tick)
+{
+    struct awake *awake = &process->awake;
+    uint64_t ticks = awake->tick ? tick - awake->tick : 1;
+    if (sampler->options->is_dump || tick <= awake->tick || channel_is_behind(sampler->channel))
+        return 0;
+    awake->tick = tick;
+    if (awake->count)
+        return tell_ticks(sampler, process, ticks, 0);
+    awake->idle_ticks += ticks;
+    return awake->idle_ticks * sampler->clock.period_ns >= IDLE_TOLD_NS
+               ? tell_ticks(sampler, process, 0, 0)
+               : 0;
+}
+
+/* The process's time ends. */
+static int tell_end(struct sampler *sampler, struct sampled_process *process, uint64_t end_ns)
+{
+    return sampler->options->is_dump ? 0 : tell_ticks(sampler, process, 0, end_ns);
+}
+
+/* ---- Rounds ---- */
 
 /* Whether any thread still lives: a zombie keeps its leader in the list until its parent reaps it.
  * If the process has a program, a counted thread can only have exited since; without one, the
@@ -148,7 +217,7 @@ static int look_at_part(struct sampler *sampler, struct sampled_process *process
         threads->due_ticks[place] = thread->schedule.next_look_tick;
         /* A thread that is being stopped, or is not observed in time, keeps its state. */
         if (!err)
-            err = awake_note(process, thread);
+            err = note_awake(process, thread);
     }
     return err;
 }
@@ -166,7 +235,7 @@ static int look_at_all(struct sampler *sampler, struct sampled_process *process)
         .first_tid = turns->next_look_tid,
     };
     bool takes_turns = turns->has_looks_left || clock->end_ns;
-    awake_begin(process);
+    process->awake.count = 0;
     turns->has_looks_left = process->listing.lacks_begins;
     if (takes_turns)
         return look_at_part(sampler, process, &looks, MOVING | RESTING);
@@ -189,7 +258,7 @@ static int end_process(struct sampler *sampler, struct sampled_process *process)
         thread->life.has_exited = true;
     }
     if (!err)
-        err = awake_tell_end(sampler, process, until.at_ns);
+        err = tell_end(sampler, process, until.at_ns);
     if (!err)
         err = tell_program_ended(sampler, process);
     if (!err)
@@ -266,7 +335,7 @@ static int begin_round_of(struct sampler *sampler, struct sampled_process *proce
     if (!err)
         err = goroutines_update(sampler, process);
     activity_check_judge(process, tick, !turns->has_looks_left);
-    return err ? err : awake_tell(sampler, process, tick);
+    return err ? err : tell_tick(sampler, process, tick);
 }
 
 int rounds_begin(struct sampler *sampler)
@@ -385,7 +454,7 @@ static int finish_process(struct sampler *sampler, struct sampled_process *proce
     if (!err)
         err = python_tell_tasks(sampler, process, true);
     if (!err && !process->has_exited)
-        err = awake_tell_end(sampler, process, until.at_ns);
+        err = tell_end(sampler, process, until.at_ns);
     return err ? err : tell_program_ended(sampler, process);
 }
 
