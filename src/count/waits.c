@@ -1,5 +1,4 @@
 #include "count/waits.h"
-#include "base/array.h"
 
 #include <errno.h>
 #include <stdlib.h>

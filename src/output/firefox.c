@@ -10,7 +10,6 @@
 #include "profile/frame.h"
 #include "output/json.h"
 #include "output/state.h"
-#include "base/array.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -7,7 +7,6 @@
  * it is used first. So the profiles come first, and the dictionary at the end. */
 #include "output/output.h"
 #include "base/name.h"
-#include "base/array.h"
 #include "base/protobuf.h"
 #include "profile/objects.h"
 

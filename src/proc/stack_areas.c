@@ -3,7 +3,6 @@
 #include "base/array.h"
 #include "base/upper_bound.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

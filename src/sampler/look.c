@@ -1,5 +1,4 @@
 #include "sampler/look.h"
-#include "base/clock.h"
 #include "sampler/otel_context.h"
 #include "sampler/kernel_samples.h"
 #include "sampler/listing.h"

@@ -1,7 +1,5 @@
 #include "worker/frame_pointer_sites.h"
-#include "base/array.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 /* A thread may move before it is stopped; then another one is tried. */

@@ -3,7 +3,6 @@
 #include "proc/memory.h"
 #include "runtime/python/threads.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>

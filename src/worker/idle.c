@@ -2,9 +2,6 @@
 #include "base/array.h"
 #include "proc/tids.h"
 
-#include <errno.h>
-#include <stdlib.h>
-
 int idle_note(struct results *results, pid_t tid)
 {
     return array_append(&results->idle_tids, &results->idle_tid_count, &results->idle_tid_capacity,

@@ -2,7 +2,6 @@
 #include "output/output.h"
 #include "output/report/objects.h"
 #include "output/state.h"
-#include "base/array.h"
 
 #include <errno.h>
 #include <inttypes.h>
