@@ -212,72 +212,30 @@ static void put_label(struct buffer *out, const struct fgprof_profile *profile, 
         put_label_of(out, word(profile, key), field, value, 0);
 }
 
-/* The comments in their order. */
-enum comment {
-    COMMENT_COMMAND,
-    COMMENT_CONTENTIONS,
-    COMMENT_OBJECTS,
-    COMMENT_REASON,
-    COMMENT_COUNT
-};
-
-static bool has_comment(const struct fgprof_profile *profile, enum comment comment)
-{
-    char note[OBJECTS_NOTE_BYTES];
-    switch (comment) {
-    case COMMENT_COMMAND:
-        return *profile_recorded_by(profile);
-    case COMMENT_CONTENTIONS:
-        return profile_contentions_note(profile);
-    case COMMENT_OBJECTS:
-        return objects_note(profile, note);
-    default:
-        return profile->reason;
-    }
-}
-
-static void append_comment(struct buffer *buffer, const struct fgprof_profile *profile,
-                           enum comment comment)
-{
-    char note[OBJECTS_NOTE_BYTES];
-    switch (comment) {
-    case COMMENT_COMMAND:
-        name_append(buffer, profile_recorded_by(profile));
-        break;
-    case COMMENT_CONTENTIONS:
-        buffer_puts(buffer, profile_contentions_note(profile));
-        break;
-    case COMMENT_OBJECTS:
-        objects_note(profile, note);
-        buffer_puts(buffer, note);
-        break;
-    default:
-        buffer_puts(buffer, "reason: ");
-        name_append(buffer, profile->reason);
-    }
-}
-
-/* The string of a comment, or with COMMENT_COUNT the one after all of them. */
-static uint64_t comment_string(const struct fgprof_profile *profile, enum comment comment)
+/* The string after the words. */
+static uint64_t next_string(const struct fgprof_profile *profile)
 {
     struct object_type types[OBJECT_TYPES_MAX];
-    bool is_of_objects = profile_is_of_objects(profile);
-    uint64_t string = is_of_objects
-                          ? word(profile, WORD_OBJECT_TYPES) + objects_types(profile, types)
-                          : word(profile, WORD_BYTES);
-    for (int before = 0; before < (int)comment; before++)
-        string += has_comment(profile, (enum comment)before);
-    return string;
+    return profile_is_of_objects(profile)
+               ? word(profile, WORD_OBJECT_TYPES) + objects_types(profile, types)
+               : word(profile, WORD_BYTES);
 }
 
 /* Servers ignore labels that are numbers (grafana/pyroscope, pkg/model/pprofsplit), so that these
- * have strings of their own, after all others: the labels' names, and each process's id. */
-static uint64_t server_string(const struct fgprof_profile *profile, size_t number)
-{
-    return comment_string(profile, COMMENT_COUNT) + number;
-}
+ * have strings of their own next: the labels' names, and each process's id. */
 enum { SERVER_PROCESS, SERVER_PID, SERVER_PIDS };
 static const char *const server_words[SERVER_PIDS] = {"process_executable_name", "process_pid"};
+
+static uint64_t server_string(const struct fgprof_profile *profile, size_t number)
+{
+    return next_string(profile) + number;
+}
+
+/* The first of the comments, which are the last strings. */
+static uint64_t comment_string(const struct fgprof_profile *profile)
+{
+    return next_string(profile) + (profile->times ? SERVER_PIDS + profile->process_count : 0);
+}
 
 static void put_process(struct buffer *out, const struct fgprof_profile *profile, uint32_t number)
 {
@@ -415,9 +373,34 @@ static void put_object_words(struct buffer *out, const struct fgprof_profile *pr
         put_clean(out, types[i].name, clean);
 }
 
-static void put_strings(struct buffer *out, const struct fgprof_profile *profile)
+#define COMMENTS_MAX 4
+
+/* Returns how many there are. */
+static size_t make_comments(const struct fgprof_profile *profile,
+                            struct buffer ret_comments[COMMENTS_MAX])
 {
-    struct buffer clean = {0};
+    const char *command = profile_recorded_by(profile);
+    const char *contentions = profile_contentions_note(profile);
+    char objects[OBJECTS_NOTE_BYTES];
+    size_t count = 0;
+    if (*command)
+        name_append(&ret_comments[count++], command);
+    if (contentions)
+        buffer_puts(&ret_comments[count++], contentions);
+    if (objects_note(profile, objects))
+        buffer_puts(&ret_comments[count++], objects);
+    if (profile->reason) {
+        buffer_puts(&ret_comments[count], "reason: ");
+        name_append(&ret_comments[count++], profile->reason);
+    }
+    return count;
+}
+
+/* Returns how many of them are comments. */
+static size_t put_strings(struct buffer *out, const struct fgprof_profile *profile)
+{
+    struct buffer clean = {0}, comments[COMMENTS_MAX] = {0};
+    size_t comment_count = make_comments(profile, comments);
     for (size_t i = 0; i < profile->strings.count; i++)
         put_clean(out, profile->strings.items[i], &clean);
     for (size_t i = 0; i < WORD_STATES; i++)
@@ -426,18 +409,18 @@ static void put_strings(struct buffer *out, const struct fgprof_profile *profile
         protobuf_string(out, PROFILE_STRING_TABLE, state_name(i));
     if (profile_is_of_objects(profile))
         put_object_words(out, profile, &clean);
-    for (int i = 0; i < COMMENT_COUNT; i++) {
-        if (!has_comment(profile, (enum comment)i))
-            continue;
-        clean.length = 0;
-        append_comment(&clean, profile, (enum comment)i);
-        protobuf_bytes(out, PROFILE_STRING_TABLE, clean.bytes, clean.length);
-    }
     if (profile->times)
         put_server_strings(out, profile);
     if (clean.error)
         out->error = clean.error;
+    for (size_t i = 0; i < comment_count; i++) {
+        protobuf_bytes(out, PROFILE_STRING_TABLE, comments[i].bytes, comments[i].length);
+        if (comments[i].error)
+            out->error = comments[i].error;
+        buffer_free(&comments[i]);
+    }
     buffer_free(&clean);
+    return comment_count;
 }
 
 /* Empties the buffer, so that at most one message is in memory. */
@@ -496,12 +479,10 @@ static unsigned default_type(const struct fgprof_profile *profile)
                                                 : WORD_TIME;
 }
 
-static void put_comments(struct buffer *out, const struct fgprof_profile *profile)
+static void put_comments(struct buffer *out, const struct fgprof_profile *profile, size_t count)
 {
-    for (int i = 0; i < COMMENT_COUNT; i++) {
-        if (has_comment(profile, (enum comment)i))
-            protobuf_number(out, PROFILE_COMMENT, comment_string(profile, (enum comment)i));
-    }
+    for (size_t i = 0; i < count; i++)
+        protobuf_number(out, PROFILE_COMMENT, comment_string(profile) + i);
     for (size_t i = 0; i < profile->deadlock_count; i++)
         protobuf_number(out, PROFILE_COMMENT, profile->deadlocks[i]);
 }
@@ -547,11 +528,11 @@ void output_pprof(const struct fgprof_profile *profile, const struct profile_vie
     for (size_t i = 0; i < profile->function_count; i++)
         put_function(&out, &profile->functions[i], i);
     drain(&out, sink);
-    put_strings(&out, profile);
+    size_t comments = put_strings(&out, profile);
     protobuf_number(&out, PROFILE_TIME_NANOS, profile->start_time_ns);
     protobuf_number(&out, PROFILE_DURATION_NANOS, profile->summary.elapsed_ns);
     put_period(&out, profile);
-    put_comments(&out, profile);
+    put_comments(&out, profile, comments);
     protobuf_number(&out, PROFILE_DEFAULT_SAMPLE_TYPE, word(profile, default_type(profile)));
     drain(&out, sink);
     buffer_free(&out);
