@@ -83,8 +83,7 @@ static void put_number(struct sink *sink, const char *name, uint64_t value)
         sink_print(sink, "# %s = %" PRIu64 "\n", name, value);
 }
 
-/* By the names that Go has for the same. */
-/* What is known of the process's memory, as comments. */
+/* What is known of the process's memory, as comments, by the names that Go has for the same. */
 static void memory_text_comments(struct sink *sink, const struct fgprof_profile *profile)
 {
     const struct profile_objects *objects = &profile->objects;
@@ -96,8 +95,8 @@ static void memory_text_comments(struct sink *sink, const struct fgprof_profile 
     put_number(sink, "MaxRSS", objects->resident_peak);
 }
 
-/* As in /proc/PID/maps. Readers take a path up to a space. */
-/* Where files were mapped; readers expect nothing after that. */
+/* Where files were mapped, as in /proc/PID/maps; readers expect nothing after that, and take a path
+ * up to a space. */
 static void memory_text_map(struct sink *sink, const struct fgprof_profile *profile)
 {
     sink_print(sink, "--- Memory map: ---\n");

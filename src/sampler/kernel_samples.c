@@ -37,23 +37,14 @@ static bool may_name_kernel(struct sampler *sampler)
 
 static struct perf_source_options options_for(struct sampler *sampler)
 {
-    bool has_chains = may_name_kernel(sampler);
-    if (sampler->options->is_dump) {
-        return (struct perf_source_options){
-            .period_ns = DUMP_PERIOD_NS,
-            .seed = sampler->clock.seed,
-            .held_ns = DUMP_HELD_NS,
-            .stack_limit = PERF_STACK_LIMIT_MAX, /* no later sample makes up for a cut one */
-            .has_kernel_chains = has_chains,
-            .snapshots = channel_snapshots(sampler->channel),
-        };
-    }
+    bool is_dump = sampler->options->is_dump;
     return (struct perf_source_options){
-        .period_ns = sampler->clock.period_ns,
+        .period_ns = is_dump ? DUMP_PERIOD_NS : sampler->clock.period_ns,
         .seed = sampler->clock.seed,
-        .held_ns = HELD_NS,
-        .stack_limit = STACK_LIMIT_FIRST,
-        .has_kernel_chains = has_chains,
+        .held_ns = is_dump ? DUMP_HELD_NS : HELD_NS,
+        /* In a dump, no later sample makes up for one that is cut. */
+        .stack_limit = is_dump ? PERF_STACK_LIMIT_MAX : STACK_LIMIT_FIRST,
+        .has_kernel_chains = may_name_kernel(sampler),
         .snapshots = channel_snapshots(sampler->channel),
     };
 }
