@@ -485,6 +485,7 @@ static int add_elapsed(struct naming *naming)
     if (!naming->counted->elapsed)
         return 0;
     naming->profile->has_elapsed = true;
+    leave_out(naming);
     for (uint32_t i = 0; i < naming->counted->table->process_count && !err; i++) {
         if (naming->idle_ns[i])
             err = add_idle(naming, i);
@@ -658,13 +659,13 @@ static int begin(struct naming *naming)
     return err ? err : add_main_mapping(naming);
 }
 
-/* Finishes the profile, or frees it if there was an error, which it returns. */
-static int end(struct naming *naming, int err, struct fgprof_profile **ret_profile)
+/* Finishes the profile, or frees it if memory was short. */
+static int end(struct naming *naming, bool failed, struct fgprof_profile **ret_profile)
 {
     release(naming);
-    if (err) {
+    if (failed) {
         profile_free(naming->profile);
-        return err;
+        return -ENOMEM;
     }
     profile_finish(naming->profile);
     *ret_profile = naming->profile;
@@ -678,18 +679,13 @@ static int name_chosen(const struct counted *counted, const struct chosen_object
                        uint32_t **ret_skips, struct fgprof_profile **ret_profile)
 {
     struct naming naming = {.counted = counted, .sources = sources, .skips = skips};
-    int err = begin(&naming);
-    if (!err)
-        err = add_makers(&naming, chosen);
-    if (!err)
-        err = name_locations(naming.profile, &naming.unnamed, sources);
-    if (!err)
-        err = add_objects(&naming, chosen);
-    if (!err && ret_skips)
-        err = find_allocators(&naming, ret_skips);
-    if (!err && chosen->are_allocations)
+    bool failed = begin(&naming) || add_makers(&naming, chosen) ||
+                  name_locations(naming.profile, &naming.unnamed, sources) ||
+                  add_objects(&naming, chosen) ||
+                  (ret_skips && find_allocators(&naming, ret_skips));
+    if (!failed && chosen->are_allocations)
         trim_allocators(&naming);
-    return end(&naming, err, ret_profile);
+    return end(&naming, failed, ret_profile);
 }
 
 int name_objects(const struct counted *counted, const struct chosen_objects *chosen,
@@ -714,22 +710,11 @@ int name_profile(const struct counted *counted, const struct name_sources *sourc
 {
     struct naming naming = {.counted = counted, .sources = sources};
     const struct timeline *timeline = counted->timeline;
-    int err = begin(&naming);
-    if (!err)
-        err = add_samples(&naming);
-    if (!err)
-        leave_out(&naming);
-    if (!err)
-        err = add_elapsed(&naming);
-    if (!err)
-        err = name_locations(naming.profile, &naming.unnamed, sources);
-    if (!err)
-        err = name_other_locks(naming.profile);
-    if (!err)
-        err = name_waker_paths(naming.profile);
-    if (!err)
-        err = add_deadlocks(&naming);
-    if (!err && timeline && timeline->is_wanted)
-        err = profile_set_timelines(naming.profile, timeline, naming.samples, counted->strings);
-    return end(&naming, err, ret_profile);
+    bool failed = begin(&naming) || add_samples(&naming) || add_elapsed(&naming) ||
+                  name_locations(naming.profile, &naming.unnamed, sources) ||
+                  name_other_locks(naming.profile) || name_waker_paths(naming.profile) ||
+                  add_deadlocks(&naming);
+    if (!failed && timeline && timeline->is_wanted)
+        failed = profile_set_timelines(naming.profile, timeline, naming.samples, counted->strings);
+    return end(&naming, failed, ret_profile);
 }
