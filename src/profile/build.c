@@ -441,12 +441,11 @@ static int add_idle(struct naming *naming, uint32_t process)
     struct profile_sample sample = {.state = THREAD_SLEEPING,
                                     .elapsed_ns = naming->idle_ns[process]};
     uint32_t location;
-    int err = profile_add_note(profile, PROFILE_IDLE, &location);
-    if (!err)
-        err = profile_add_stack(profile, &location, 1, &sample.stack);
-    if (!err)
-        err = process_of(naming, process, &sample.process);
-    return err ? err : profile_add_sample(profile, &sample, NULL);
+    if (profile_add_note(profile, PROFILE_IDLE, &location) ||
+        profile_add_stack(profile, &location, 1, &sample.stack) ||
+        process_of(naming, process, &sample.process))
+        return -ENOMEM;
+    return profile_add_sample(profile, &sample, NULL);
 }
 
 static int add_parallelism(struct fgprof_profile *profile, const struct parallelism *parallelism)

@@ -246,13 +246,8 @@ static int find_deadlocks(struct fgprof_dump *dump)
 
 int dump_complete(struct fgprof_dump *dump)
 {
-    int err = add_threads(dump);
-    if (!err)
-        err = add_tasks(dump);
-    if (!err)
-        err = find_waiters(dump);
-    if (err)
-        return err;
+    if (add_threads(dump) || add_tasks(dump) || find_waiters(dump))
+        return -ENOMEM;
     find_resources(dump);
     return find_deadlocks(dump);
 }

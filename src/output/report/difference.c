@@ -55,15 +55,11 @@ static int add_sample(struct difference *difference, struct labels *own, int sid
     struct change change = {0};
     uint32_t number;
     double seconds = (double)sample->time_ns / 1e9 * (side ? 1 : difference->scale);
-    int err = find_node(difference, own, profile, sample, labelled, &change.node);
-    if (!err)
-        err = report_label_of_call(&difference->labels, profile, sample, &change.call);
-    if (!err)
-        err =
-            INDEX_INTERN(&difference->index, offsetof(struct change, seconds), &change,
-                         &difference->changes, &difference->count, &difference->capacity, &number);
-    if (err)
-        return err;
+    if (find_node(difference, own, profile, sample, labelled, &change.node) ||
+        report_label_of_call(&difference->labels, profile, sample, &change.call) ||
+        INDEX_INTERN(&difference->index, offsetof(struct change, seconds), &change,
+                     &difference->changes, &difference->count, &difference->capacity, &number))
+        return -ENOMEM;
     difference->changes[number].seconds[side] += seconds;
     difference->states[side][sample_state(sample)] += seconds;
     difference->all[side] += seconds;

@@ -213,8 +213,8 @@ void report_append_cpu_user(struct buffer *buffer, const struct report *report,
 
 int report_find_holders(struct report *report)
 {
-    int err = find(report, &report->held);
-    if (!err)
-        err = find(report, &report->woken);
-    return err ? err : find(report, &report->cpus);
+    return find(report, &report->held) || find(report, &report->woken) ||
+                   find(report, &report->cpus)
+               ? -ENOMEM
+               : 0;
 }

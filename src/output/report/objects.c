@@ -84,16 +84,11 @@ static int add_sample(struct making *making, uint32_t number)
     uint32_t node;
     for (int i = 0; i < OBJECT_MEASURES; i++)
         amounts[i] = objects_amount(report->profile, sample, (enum object_measure)i);
-    int err = labels_of_stack(&report->labels, report->profile, stack, &making->labelled);
-    if (!err)
-        err =
-            call_tree_add(&report->tree, making->labelled.labels, making->labelled.depth, 0, &node);
-    if (!err)
-        err = reserve_sums(&report->stacks, &report->stack_capacity, report->tree.count);
-    if (!err)
-        err = add_functions(making, number, amounts);
-    if (err)
-        return err;
+    if (labels_of_stack(&report->labels, report->profile, stack, &making->labelled) ||
+        call_tree_add(&report->tree, making->labelled.labels, making->labelled.depth, 0, &node) ||
+        reserve_sums(&report->stacks, &report->stack_capacity, report->tree.count) ||
+        add_functions(making, number, amounts))
+        return -ENOMEM;
     add(report->stacks[node].own, amounts);
     add(report->all.own, amounts);
     add_thread_name(&report->stacks[node], sample->thread_name);
