@@ -2,6 +2,7 @@
 #ifndef FGPROF_BASE_CLOCK_H
 #define FGPROF_BASE_CLOCK_H
 
+#include <pthread.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -21,5 +22,8 @@ uint64_t thread_cpu_ns(void);
 
 /* A time in nanoseconds, as system calls take it. */
 struct timespec timespec_of_ns(uint64_t ns);
+
+/* Makes a condition whose timed waits end by CLOCK_MONOTONIC. */
+void condition_init(pthread_cond_t *condition);
 
 #endif

@@ -73,14 +73,10 @@ static void *reaper_main(void *context)
 int reaper_new(struct reaper **ret_reaper)
 {
     struct reaper *reaper = calloc(1, sizeof *reaper);
-    pthread_condattr_t attributes;
     if (!reaper)
         return -ENOMEM;
     pthread_mutex_init(&reaper->lock, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&reaper->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
+    condition_init(&reaper->changed);
     int err = background_thread_start(reaper_main, reaper, &reaper->thread);
     if (err) {
         pthread_cond_destroy(&reaper->changed);

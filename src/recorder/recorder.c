@@ -72,7 +72,6 @@ int fgprof_recorder_new(const fgprof_options *options, fgprof_recorder **ret_rec
     if (err)
         return err;
     struct fgprof_recorder *recorder = calloc(1, sizeof *recorder);
-    pthread_condattr_t attributes;
     if (!recorder)
         return -ENOMEM;
     recorder->options = *options;
@@ -81,10 +80,7 @@ int fgprof_recorder_new(const fgprof_options *options, fgprof_recorder **ret_rec
     init_keeping(&recorder->options);
     pthread_mutex_init(&recorder->lock, NULL);
     pthread_mutex_init(&recorder->naming, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&recorder->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
+    condition_init(&recorder->changed);
     err = reader_new(READER_LIMIT_MS, &recorder->reader);
     if (!err)
         err = lookup_reader_new(LOOKUP_LIMIT_MS, &recorder->lookups);

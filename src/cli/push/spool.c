@@ -1,4 +1,5 @@
 #include "cli/push/spool.h"
+#include "base/clock.h"
 #include "cli/push/spool_file.h"
 #include "cli/say.h"
 
@@ -293,7 +294,6 @@ static bool name_targets(struct spool *spool)
 bool spool_open(struct spool *spool, const struct push_options *options)
 {
     unsigned number;
-    pthread_condattr_t attributes;
     *spool = (struct spool){.options = options, .directory_fd = -1, .lock_fd = -1};
     spool->bytes_max = options->spool_bytes ? options->spool_bytes : BYTES_MAX_DEFAULT;
     if (!choose_path(options->spool, spool->path, sizeof spool->path) ||
@@ -302,10 +302,7 @@ bool spool_open(struct spool *spool, const struct push_options *options)
     if (!name_targets(spool))
         return complain(spool->path, strerror(ENOMEM));
     pthread_mutex_init(&spool->lock, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&spool->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
+    condition_init(&spool->changed);
     take_over(spool, number);
     list(spool->directory_fd, find, spool);
     make_room(spool, 0);
@@ -429,11 +426,8 @@ static struct spool_entry *wait_for_one(struct spool *spool, size_t target)
 /* Waits so long, or until the end. Under the lock. */
 static void wait_for(struct spool *spool, uint64_t wait_ns)
 {
-    struct timespec until;
+    const struct timespec until = timespec_of_ns(monotonic_ns() + wait_ns);
     int err = 0;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += (time_t)((wait_ns + (uint64_t)until.tv_nsec) / 1000000000u);
-    until.tv_nsec = (long)((wait_ns + (uint64_t)until.tv_nsec) % 1000000000u);
     while (!spool->is_ending && err != ETIMEDOUT)
         err = pthread_cond_timedwait(&spool->changed, &spool->lock, &until);
 }
