@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/auxv.h>
-#include <time.h>
 
 struct live objects_live;
 
@@ -34,13 +33,6 @@ void objects_forget_thread(void)
     this_thread.rate = 0;
 }
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 /* A number that other threads and other runs do not have. */
 static uint64_t random_seed(void)
 {
@@ -48,7 +40,7 @@ static uint64_t random_seed(void)
     const void *bytes = (const void *)getauxval(AT_RANDOM); /* 16, from the kernel */
     if (bytes)
         memcpy(&seed, bytes, sizeof seed);
-    return random_number(seed ^ now_ns(), this_thread_tid());
+    return random_number(seed ^ ring_now_ns(), this_thread_tid());
 }
 
 /* Draws when the thread's next sample is due. */
@@ -81,7 +73,7 @@ static void fill_record(struct agent_record *record, uint64_t object, uint64_t b
     record->tid = this_thread_tid();
     record->object = object;
     record->object_bytes = bytes;
-    record->at_ns = now_ns();
+    record->at_ns = ring_now_ns();
 }
 
 /* An object, or a mapping. */

@@ -25,13 +25,18 @@ void ring_count_lost(struct agent_header *header, enum agent_record_kind kind)
     atomic_fetch_add_explicit(count, 1, memory_order_relaxed);
 }
 
+uint64_t ring_now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
 /* The reader may have been killed: nobody else would then ever turn the agent off. */
 static void note_full(struct agent_header *header, uint64_t read)
 {
     struct process *own = process;
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    uint64_t now_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    uint64_t now_ns = ring_now_ns();
     uint64_t since_ns = atomic_load_explicit(&own->full_since_ns, memory_order_relaxed);
     if (!since_ns || atomic_load_explicit(&own->full_read, memory_order_relaxed) != read) {
         atomic_store_explicit(&own->full_read, read, memory_order_relaxed);

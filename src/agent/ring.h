@@ -37,4 +37,7 @@ void ring_give_up(struct agent_header *header, const struct ring_place *place);
 /* Counts a record that could not be made. */
 void ring_count_lost(struct agent_header *header, enum agent_record_kind kind);
 
+/* CLOCK_MONOTONIC, as in records. */
+uint64_t ring_now_ns(void);
+
 #endif

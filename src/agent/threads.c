@@ -10,7 +10,6 @@
 #include <linux/futex.h>
 #include <stdbool.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 /* How far behind a thread's pthread_t its list of robust mutexes is: the same for all. */
@@ -25,13 +24,6 @@ static uint64_t distance_to_list(void)
         atomic_store_explicit(&known, distance, memory_order_relaxed);
     }
     return distance;
-}
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
 static bool are_wanted(const struct agent_header *header)
@@ -51,7 +43,7 @@ static __attribute__((noinline)) void tell_made(struct agent_header *header, pth
         return;
     place.record->tid = this_thread_tid();
     place.record->object = (uint64_t)thread + distance_to_list();
-    place.record->at_ns = now_ns();
+    place.record->at_ns = ring_now_ns();
     place.record->stack_bytes = capture_copy(&capture, place.record->registers, &is_cut);
     place.record->is_cut = is_cut;
     ring_commit(&place);
