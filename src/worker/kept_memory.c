@@ -99,11 +99,11 @@ size_t kept_bytes(const struct results *results, size_t checkpoint_bytes, enum k
     return kinds[kind].bytes ? kinds[kind].bytes(results) : checkpoint_bytes;
 }
 
-size_t kept_bytes_all(const struct results *results, size_t checkpoint_bytes)
+size_t kept_bytes_all(const struct results *results)
 {
     size_t bytes = 0;
     for (enum kept_kind kind = 0; kind < KEPT_KIND_COUNT; kind++)
-        bytes += kept_bytes(results, checkpoint_bytes, kind);
+        bytes += kept_bytes(results, 0, kind);
     return bytes;
 }
 

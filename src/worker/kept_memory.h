@@ -28,8 +28,8 @@ const char *kept_kind_name(enum kept_kind kind);
 /* Bytes of one kind. `checkpoint_bytes`: those of the kept checkpoints. */
 size_t kept_bytes(const struct results *results, size_t checkpoint_bytes, enum kept_kind kind);
 
-/* Bytes of all kinds. Takes as long as there are mappings and modules. */
-size_t kept_bytes_all(const struct results *results, size_t checkpoint_bytes);
+/* Bytes of all kinds but checkpoints. Takes as long as there are mappings and modules. */
+size_t kept_bytes_all(const struct results *results);
 
 /* What is limited by --keep-memory: all kinds that go with what is counted. Cheap. */
 size_t kept_bytes_limited(const struct results *results, size_t checkpoint_bytes);

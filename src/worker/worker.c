@@ -498,11 +498,11 @@ static int make_room(struct worker *worker)
     begin_epoch(worker);
     results->stacks.is_full = false;
     int err = compact(results, &worker->threads, &worker->owners, &how);
-    if (!err && kept_bytes_all(results, 0) > worker->options.bytes_max) {
+    if (!err && kept_bytes_all(results) > worker->options.bytes_max) {
         how.old = OLD_JOIN;
         how.epoch = worker->options.held_since(worker->options.context, how.epoch);
         err = compact(results, &worker->threads, &worker->owners, &how);
-        results->stacks.is_full = kept_bytes_all(results, 0) > worker->options.bytes_max;
+        results->stacks.is_full = kept_bytes_all(results) > worker->options.bytes_max;
     }
     kernel_names_limit(&worker->kernel_names, results->strings.text_bytes);
     worker->noted_rows = count_rows(results);
