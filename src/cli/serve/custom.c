@@ -84,48 +84,37 @@ static int find(const struct selected_pids *targets, const char *name)
     return result;
 }
 
-/* Its values now, which takes no time: a recorder of its own, of nothing else. */
-static int set_up(const struct cli_options *options, fgprof_options **ret_library)
+/* Its values now, which takes no time: a recorder of its own, of nothing else. NULL: no memory. */
+static fgprof_options *options_for_values(const struct cli_options *options)
 {
     fgprof_options *library = options_for_library(options);
     if (!library)
-        return -ENOMEM;
+        return NULL;
     fgprof_options_set_duration_ns(library, 1);
     fgprof_options_set_time(library, false);
     fgprof_options_set_children(library, false);
     fgprof_options_set_kernel_stacks(library, false);
     fgprof_options_add_objects(library, FGPROF_KIND_CUSTOM);
-    *ret_library = library;
-    return 0;
-}
-
-static int read_with(fgprof_recorder *recorder, const struct selected_pids *targets,
-                     const char *name, fgprof_profile **ret_profile)
-{
-    fgprof_profile *of_time;
-    int err = session_attach_again(targets, recorder);
-    if (!err)
-        err = fgprof_recorder_run(recorder, &of_time);
-    if (err)
-        return err;
-    fgprof_profile_free(of_time);
-    return fgprof_recorder_objects(recorder, FGPROF_KIND_CUSTOM, name, ret_profile);
+    return library;
 }
 
 static int read_values(const struct session *session, const char *name,
                        fgprof_profile **ret_profile)
 {
-    fgprof_options *library = NULL;
-    fgprof_recorder *recorder = NULL;
+    fgprof_recorder *recorder;
+    fgprof_profile *of_time;
     int err = find(&session->targets, name);
     if (!err)
-        err = set_up(session->options, &library);
-    if (!err)
-        err = fgprof_recorder_new(library, &recorder);
-    if (!err)
-        err = read_with(recorder, &session->targets, name, ret_profile);
+        err = session_second_recorder(&session->targets, options_for_values(session->options),
+                                      &recorder);
+    if (err)
+        return err;
+    err = fgprof_recorder_run(recorder, &of_time);
+    if (!err) {
+        fgprof_profile_free(of_time);
+        err = fgprof_recorder_objects(recorder, FGPROF_KIND_CUSTOM, name, ret_profile);
+    }
     fgprof_recorder_free(recorder);
-    fgprof_options_free(library);
     return err;
 }
 

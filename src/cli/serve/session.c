@@ -92,14 +92,23 @@ static int attach(fgprof_recorder *recorder, pid_t pid)
     return err;
 }
 
-int session_attach_again(const struct selected_pids *targets, fgprof_recorder *recorder)
+int session_second_recorder(const struct selected_pids *targets, fgprof_options *options,
+                            fgprof_recorder **ret_recorder)
 {
-    int result = -ESRCH;
-    for (size_t i = 0; i < targets->count; i++) {
-        if (attach(recorder, targets->pids[i]) == 0)
-            result = 0;
+    fgprof_recorder *recorder;
+    size_t attached = 0;
+    int err = options ? fgprof_recorder_new(options, &recorder) : -ENOMEM;
+    fgprof_options_free(options);
+    if (err)
+        return err;
+    for (size_t i = 0; i < targets->count; i++)
+        attached += attach(recorder, targets->pids[i]) == 0;
+    if (!attached) {
+        fgprof_recorder_free(recorder);
+        return -ESRCH;
     }
-    return result;
+    *ret_recorder = recorder;
+    return 0;
 }
 
 void session_describe(const struct session *session, char text[SESSION_TEXT_BYTES])

@@ -71,9 +71,11 @@ void session_give_back(struct session *session);
 #define SESSION_TRIES_MAX 50
 #define SESSION_PAUSE_NS 2000000
 
-/* Adds the processes to another recorder. Those that have exited are left out. Returns 0, or -ESRCH
- * if there are no others. */
-int session_attach_again(const struct selected_pids *targets, fgprof_recorder *recorder);
+/* Makes another recorder of the processes. Those that have exited are left out. Frees the options;
+ * NULL: there was no memory for them. Returns 0, -ESRCH if no process is left, or another negative
+ * errno. */
+int session_second_recorder(const struct selected_pids *targets, fgprof_options *options,
+                            fgprof_recorder **ret_recorder);
 
 /* Writes which processes are sampled, while they are: "redis-server (1234) and 2 others". */
 void session_describe(const struct session *session, char text[SESSION_TEXT_BYTES]);

@@ -8,15 +8,12 @@
 static int take(const struct cli_options *options, const struct selected_pids *targets,
                 fgprof_dump **ret_dump)
 {
-    fgprof_recorder *recorder = NULL;
-    fgprof_options *library = options_for_library(options);
-    int err = library ? fgprof_recorder_new(library, &recorder) : -ENOMEM;
-    if (!err)
-        err = session_attach_again(targets, recorder);
-    if (!err)
-        err = fgprof_recorder_dump(recorder, ret_dump);
+    fgprof_recorder *recorder;
+    int err = session_second_recorder(targets, options_for_library(options), &recorder);
+    if (err)
+        return err;
+    err = fgprof_recorder_dump(recorder, ret_dump);
     fgprof_recorder_free(recorder);
-    fgprof_options_free(library);
     return err;
 }
 
