@@ -60,16 +60,11 @@ int stack_table_add_stack(struct stack_table *table, uint32_t space, const struc
 /* Ends a list. */
 #define LIST_END UINT32_MAX
 
-static bool is_listed(const struct counted_sample *sample)
-{
-    return sample->labels.aside && sample->labels.aside != ASIDE_FOR_GOOD;
-}
-
 /* Makes room for the list that the sample may be in. */
 static int reserve_list(struct stack_table *table, const struct counted_sample *sample)
 {
     size_t before = table->aside_capacity;
-    if (!is_listed(sample))
+    if (!counted_sample_is_aside(sample))
         return 0;
     if (array_reserve(&table->asides, &table->aside_capacity, sample->labels.aside + 1u))
         return -ENOMEM;
@@ -83,7 +78,7 @@ static void touch(struct stack_table *table, uint32_t sample)
 {
     struct counted_sample *row = &table->samples[sample];
     row->epoch = table->epoch;
-    if (row->next_aside || !is_listed(row))
+    if (row->next_aside || !counted_sample_is_aside(row))
         return;
     uint32_t *first = &table->asides[row->labels.aside];
     row->next_aside = *first;

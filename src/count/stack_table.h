@@ -145,6 +145,12 @@ int stack_table_aside(struct stack_table *table, uint32_t sample, uint32_t aside
 int stack_table_join_ended(struct stack_table *table, uint32_t sample, uint32_t stack,
                            const struct sample_labels *labels);
 
+/* Whether it is set aside for a while. */
+static inline bool counted_sample_is_aside(const struct counted_sample *sample)
+{
+    return sample->labels.aside && sample->labels.aside != ASIDE_FOR_GOOD;
+}
+
 /* Forgets all that was counted for the sample; and whether that is nothing. */
 void counted_sample_empty(struct counted_sample *sample);
 bool counted_sample_is_empty(const struct counted_sample *sample);

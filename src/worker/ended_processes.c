@@ -32,17 +32,12 @@ static void leave_out(struct ended_processes *ended, uint32_t process)
         ended->rows.to[process] = ROW_GONE;
 }
 
-static bool is_set_aside(const struct counted_sample *sample)
-{
-    return sample->labels.aside && sample->labels.aside != ASIDE_FOR_GOOD;
-}
-
 /* Whether it may be counted again, or is part of a profile that begins at a checkpoint. */
 static bool is_new(const struct join *join, uint32_t number)
 {
     const struct counted_sample *sample = &join->results->stacks.samples[number];
     return sample->epoch > join->epoch || renumber_of(join->in_use, number) != ROW_GONE ||
-           (is_set_aside(sample) && !counted_sample_is_empty(sample));
+           (counted_sample_is_aside(sample) && !counted_sample_is_empty(sample));
 }
 
 static void find_ended(struct join *join, const struct counted_threads *threads)

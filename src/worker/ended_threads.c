@@ -155,10 +155,9 @@ static int join_samples(struct results *results, const struct alive *alive,
     int err = 0;
     for (uint32_t i = 0; i < count && !err; i++) {
         const struct counted_sample *sample = &table->samples[i];
-        bool is_set_aside = sample->labels.aside && sample->labels.aside != ASIDE_FOR_GOOD;
-        if (sample->epoch <= epoch && !sample->labels.has_ended && !is_set_aside &&
-            !counted_sample_is_empty(sample) && renumber_of(in_use, i) == ROW_GONE &&
-            !is_alive(alive, &sample->labels))
+        if (sample->epoch <= epoch && !sample->labels.has_ended &&
+            !counted_sample_is_aside(sample) && !counted_sample_is_empty(sample) &&
+            renumber_of(in_use, i) == ROW_GONE && !is_alive(alive, &sample->labels))
             err = join_sample(results, i, ended_names_get(names, sample->labels.thread_name));
     }
     return err;
