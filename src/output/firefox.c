@@ -462,7 +462,6 @@ static void write_wait(const struct fgprof_profile *profile, const struct profil
                        struct json *json)
 {
     const struct profile_wait *wait = sample_wait(profile, sample);
-    const char *channel = strings_get(&profile->strings, sample->wait_channel);
     json_begin(json, NULL, '{');
     json_string(json, "type", "wait");
     if (wait)
@@ -480,10 +479,8 @@ static void write_wait(const struct fgprof_profile *profile, const struct profil
     const struct profile_wait *ended = sample_waker(profile, sample);
     if (ended)
         json_string(json, "waker", strings_get(&profile->strings, ended->waker));
-    if (*strings_get(&profile->strings, sample->syscall_name))
-        json_string(json, "call", strings_get(&profile->strings, sample->syscall_name));
-    if (*channel)
-        json_string(json, "kernel", channel);
+    json_string_if_any(json, "call", strings_get(&profile->strings, sample->syscall_name));
+    json_string_if_any(json, "kernel", strings_get(&profile->strings, sample->wait_channel));
     json_end(json, '}');
 }
 

@@ -66,6 +66,18 @@ void json_string(struct json *json, const char *key, const char *name)
     sink_put(json->sink, &text);
 }
 
+void json_number_if_any(struct json *json, const char *key, uint64_t number)
+{
+    if (number)
+        json_number(json, key, number);
+}
+
+void json_string_if_any(struct json *json, const char *key, const char *name)
+{
+    if (name && *name)
+        json_string(json, key, name);
+}
+
 void json_break_line(struct json *json)
 {
     json->is_on_new_line = true;

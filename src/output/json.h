@@ -18,6 +18,9 @@ void json_end(struct json *json, char bracket);
 void json_number(struct json *json, const char *key, uint64_t number);
 void json_bool(struct json *json, const char *key, bool is_true);
 void json_string(struct json *json, const char *key, const char *name);
+/* The same, but nothing for 0, and for NULL or "". */
+void json_number_if_any(struct json *json, const char *key, uint64_t number);
+void json_string_if_any(struct json *json, const char *key, const char *name);
 /* Begins a new line before the next value. */
 void json_break_line(struct json *json);
 /* Writes a value that is JSON already. */

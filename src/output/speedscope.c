@@ -124,14 +124,11 @@ static void write_frames(const struct speedscope *speedscope, struct json *json)
     json_begin(json, "frames", '[');
     for (size_t i = 0; i < speedscope->frame_count; i++) {
         const struct shown_frame *frame = &speedscope->frames[i];
-        const char *file = strings_get(&speedscope->strings, frame->file);
         json_break_line(json);
         json_begin(json, NULL, '{');
         json_string(json, "name", strings_get(&speedscope->strings, frame->name));
-        if (*file)
-            json_string(json, "file", file);
-        if (frame->line)
-            json_number(json, "line", frame->line);
+        json_string_if_any(json, "file", strings_get(&speedscope->strings, frame->file));
+        json_number_if_any(json, "line", frame->line);
         json_end(json, '}');
     }
     sink_write(json->sink, "\n", 1);

@@ -33,10 +33,8 @@ static void put_frame(struct json *json, const struct fgprof_profile *profile,
         const struct profile_function *function = &profile->functions[line->function];
         json_string(json, location->is_note ? "note" : "function",
                     strings_get(strings, function->name));
-        if (function->file)
-            json_string(json, "file", strings_get(strings, function->file));
-        if (line->line)
-            json_number(json, "line", line->line);
+        json_string_if_any(json, "file", strings_get(strings, function->file));
+        json_number_if_any(json, "line", line->line);
         if (line->is_inlined)
             json_bool(json, "inlined", true);
         else if (!location->is_note && !location->is_kernel)
@@ -83,8 +81,7 @@ static void put_futex(struct json *json, const struct fgprof_dump *dump,
         json_number(json, "owner", (uint64_t)dump->threads[thread->owner].facts->tid);
     if (thread->is_owner_gone)
         json_number(json, "owner_gone", thread->lock.owner);
-    if (thread->lock.readers)
-        json_number(json, "readers", thread->lock.readers);
+    json_number_if_any(json, "readers", thread->lock.readers);
     if (thread->facts->target.has_timeout)
         json_bool(json, "timeout", true);
 }
@@ -94,11 +91,9 @@ static void put_futex(struct json *json, const struct fgprof_dump *dump,
 static void put_owner_process(struct json *json, const struct dump_thread *thread)
 {
     const struct wait_facts *facts = thread->facts;
-    if (!thread->owner_process)
-        return;
-    json_number(json, "owner_process", (uint64_t)thread->owner_process);
-    if (facts->owner_process && *facts->owner_name)
-        json_string(json, "owner_process_name", facts->owner_name);
+    json_number_if_any(json, "owner_process", (uint64_t)thread->owner_process);
+    if (thread->owner_process && facts->owner_process)
+        json_string_if_any(json, "owner_process_name", facts->owner_name);
 }
 
 static void put_resource(struct json *json, const struct fgprof_dump *dump,
@@ -120,8 +115,7 @@ static void put_wait(struct json *json, const struct fgprof_dump *dump,
         put_futex(json, dump, thread);
     if (facts->has_fd && facts->fd >= 0)
         json_number(json, "fd", (uint64_t)facts->fd);
-    if (facts->file)
-        json_string(json, "file", facts->file);
+    json_string_if_any(json, "file", facts->file);
     if (facts->polled_file) {
         json_number(json, "polled_fd", (uint64_t)facts->polled_fd);
         json_string(json, "polled_file", facts->polled_file);
@@ -129,8 +123,7 @@ static void put_wait(struct json *json, const struct fgprof_dump *dump,
     if (facts->target.kind == CALL_POLL || facts->target.kind == CALL_SELECT ||
         (facts->target.kind == CALL_EPOLL && facts->file))
         json_number(json, "fds", facts->target.count);
-    if (facts->sleep_ns)
-        json_number(json, "sleep_ns", facts->sleep_ns);
+    json_number_if_any(json, "sleep_ns", facts->sleep_ns);
     put_resource(json, dump, thread);
     put_owner_process(json, thread);
 }
@@ -142,11 +135,9 @@ static void put_birth(struct json *json, const struct fgprof_profile *profile,
     const struct profile_birth *birth = birth_of(profile, (uint32_t)thread->facts->tid);
     if (!birth)
         return;
-    if (birth->maker)
-        json_string(json, "made_by", strings_get(&profile->strings, birth->maker));
-    if (birth->function)
-        json_string(json, birth->maker ? "made_in" : "began_in",
-                    strings_get(&profile->strings, birth->function));
+    json_string_if_any(json, "made_by", strings_get(&profile->strings, birth->maker));
+    json_string_if_any(json, birth->maker ? "made_in" : "began_in",
+                       strings_get(&profile->strings, birth->function));
 }
 
 static void put_thread(struct json *json, const struct fgprof_dump *dump,
@@ -154,22 +145,17 @@ static void put_thread(struct json *json, const struct fgprof_dump *dump,
 {
     const struct fgprof_profile *profile = dump->profile;
     const struct profile_sample *sample = thread->sample;
-    const char *evidence = evidence_name(thread->facts->evidence);
     json_break_line(json);
     json_begin(json, NULL, '{');
     json_number(json, "pid", (uint64_t)thread->facts->process_id);
     json_number(json, "tid", (uint64_t)thread->facts->tid);
     json_string(json, "name", dump_thread_name(dump, thread));
     json_string(json, "state", state_name(sample->state));
-    if (evidence)
-        json_string(json, "evidence", evidence);
-    if (sample->syscall_name)
-        json_string(json, "syscall", strings_get(&profile->strings, sample->syscall_name));
-    if (sample->wait_channel)
-        json_string(json, "wait_channel", strings_get(&profile->strings, sample->wait_channel));
+    json_string_if_any(json, "evidence", evidence_name(thread->facts->evidence));
+    json_string_if_any(json, "syscall", strings_get(&profile->strings, sample->syscall_name));
+    json_string_if_any(json, "wait_channel", strings_get(&profile->strings, sample->wait_channel));
     put_wait(json, dump, thread);
-    if (thread->deadlock)
-        json_number(json, "deadlock", thread->deadlock);
+    json_number_if_any(json, "deadlock", thread->deadlock);
     put_birth(json, profile, thread);
     put_frames(json, profile, sample);
     json_end(json, '}');
@@ -207,8 +193,7 @@ static void put_task(struct json *json, const struct fgprof_dump *dump,
     json_number(json, "pid", (uint64_t)task->listed->process_id);
     json_string(json, "name", task->listed->name);
     json_string(json, "state", dump_task_state(dump, task));
-    if (task->listed->awaited_by)
-        json_string(json, "awaited_by", task->listed->awaited_by);
+    json_string_if_any(json, "awaited_by", task->listed->awaited_by);
     put_frames(json, dump->profile, task->sample);
     json_end(json, '}');
 }
@@ -222,18 +207,14 @@ static void put_goroutine(struct json *json, const struct fgprof_dump *dump,
     json_number(json, "pid", (uint64_t)listed->process_id);
     json_number(json, "goroutine", listed->id);
     json_string(json, "state", dump_task_state(dump, goroutine));
-    if (listed->waits_ns)
-        json_number(json, "waits_ns", listed->waits_ns);
+    json_number_if_any(json, "waits_ns", listed->waits_ns);
     if (goroutine->sample)
         put_goroutine_wait(json, dump, goroutine);
-    if (listed->tid)
-        json_number(json, "tid", (uint64_t)listed->tid);
+    json_number_if_any(json, "tid", (uint64_t)listed->tid);
     if (listed->is_locked)
         json_bool(json, "locked_to_thread", true);
-    if (listed->parent)
-        json_number(json, "created_by_goroutine", listed->parent);
-    if (listed->creator)
-        json_string(json, "created_in", listed->creator);
+    json_number_if_any(json, "created_by_goroutine", listed->parent);
+    json_string_if_any(json, "created_in", listed->creator);
     put_frames(json, dump->profile, goroutine->sample);
     json_end(json, '}');
 }
