@@ -150,7 +150,6 @@ static void add_activity(struct top_thread *row, const struct fgprof_activity *a
                          uint64_t recent_ns)
 {
     row->recent_ns[activity->state] += recent_ns;
-    row->recent_all_ns += recent_ns;
     if (recent_ns < row->most_ns)
         return;
     row->most_ns = recent_ns;

@@ -36,7 +36,7 @@ struct top_function {
 struct top_thread {
     pid_t tid;
     const char *name;
-    uint64_t recent_ns[FGPROF_STATE_COUNT], recent_all_ns;
+    uint64_t recent_ns[FGPROF_STATE_COUNT];
     uint64_t most_ns; /* the largest part of the last second, spent in what follows */
     enum fgprof_state state;
     const char *syscall, *function, *module;
