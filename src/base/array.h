@@ -30,6 +30,10 @@ void *array_grow(void *items, size_t *capacity, size_t needed, size_t item_bytes
 #define array_sort(items, count, compare)                                                          \
     ((count) ? qsort((items), (count), sizeof *(items), (compare)) : (void)0)
 
+/* For `compare`: less than, equal to or larger than 0 as `left` is to `right`. Both are evaluated
+ * twice. */
+#define ORDER(left, right) (((left) > (right)) - ((left) < (right)))
+
 /* Gives back memory if less than a quarter is used, and keeps twice what is used. */
 void *array_shrink(void *items, size_t *capacity, size_t used, size_t item_bytes);
 #define array_trim(items, capacity, used)                                                          \

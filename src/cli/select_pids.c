@@ -91,7 +91,7 @@ static void read_command_line(pid_t pid, char line[COMMAND_LINE_BYTES])
 
 static int by_id(const void *a, const void *b)
 {
-    return *(const pid_t *)a < *(const pid_t *)b ? -1 : 1;
+    return ORDER(*(const pid_t *)a, *(const pid_t *)b);
 }
 
 static void list(const char *name, pid_t *pids, size_t count)

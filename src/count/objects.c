@@ -245,7 +245,7 @@ void objects_weigh(struct objects *objects, uint32_t process, uint32_t kind, uin
 static int compare_keys(const void *a, const void *b)
 {
     const struct listed_object *left = a, *right = b;
-    return (left->key > right->key) - (left->key < right->key);
+    return ORDER(left->key, right->key);
 }
 
 int objects_list(const struct objects *objects, uint32_t process, uint32_t kind,

@@ -282,15 +282,14 @@ static int find_samples(struct births *births, uint32_t event)
 static int compare_told(const void *a, const void *b)
 {
     const struct told *left = a, *right = b;
-    if (left->at_ns != right->at_ns)
-        return left->at_ns < right->at_ns ? -1 : 1;
-    return (left->order > right->order) - (left->order < right->order);
+    int order = ORDER(left->at_ns, right->at_ns);
+    return order ? order : ORDER(left->order, right->order);
 }
 
 static int compare_samples(const void *a, const void *b)
 {
     const struct taken_sample *left = a, *right = b;
-    return (left->at_ns > right->at_ns) - (left->at_ns < right->at_ns);
+    return ORDER(left->at_ns, right->at_ns);
 }
 
 /* Gives a sample to the last birth before it that its thread made. That is just before, as the

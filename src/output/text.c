@@ -296,9 +296,8 @@ static char *key_of(const struct fgprof_profile *profile, const struct profile_s
 static int compare(const void *a, const void *b)
 {
     const struct text_sample *left = a, *right = b;
-    if (left->rank != right->rank)
-        return left->rank > right->rank ? -1 : 1;
-    return strcmp(left->key, right->key);
+    int order = ORDER(right->rank, left->rank);
+    return order ? order : strcmp(left->key, right->key);
 }
 
 static int make_row(const struct fgprof_profile *profile, const struct profile_frame *frame,

@@ -163,9 +163,8 @@ static int add(void *context, const struct line *line)
 static int compare(const void *a, const void *b)
 {
     const struct kernel_symbol *one = a, *other = b;
-    if (one->address != other->address)
-        return one->address < other->address ? -1 : 1;
-    return one->name < other->name ? -1 : one->name > other->name;
+    int order = ORDER(one->address, other->address);
+    return order ? order : ORDER(one->name, other->name);
 }
 
 /* If an address has several names, the kernel takes the first in the file (get_symbol_pos in its

@@ -28,9 +28,8 @@ struct known_threads {
 static int compare_threads(const void *a, const void *b)
 {
     const struct known_thread *left = a, *right = b;
-    if (left->tid != right->tid)
-        return left->tid < right->tid ? -1 : 1;
-    return (left->row > right->row) - (left->row < right->row);
+    int order = ORDER(left->tid, right->tid);
+    return order ? order : ORDER(left->row, right->row);
 }
 
 static int find_threads(struct known_threads *threads, const struct objects *objects, uint32_t kind)
@@ -97,7 +96,7 @@ static int name_maker(struct fgprof_profile *profile, const struct counted *coun
 static int compare_births(const void *a, const void *b)
 {
     const struct profile_birth *left = a, *right = b;
-    return (left->tid > right->tid) - (left->tid < right->tid);
+    return ORDER(left->tid, right->tid);
 }
 
 /* `named`: a profile of the wanted threads, with a sample for each. */

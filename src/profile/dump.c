@@ -40,7 +40,7 @@ struct sample_of_thread { /* or of a goroutine, or a task */
 static int compare_samples(const void *a, const void *b)
 {
     const struct sample_of_thread *left = a, *right = b;
-    return (left->tid > right->tid) - (left->tid < right->tid);
+    return ORDER(left->tid, right->tid);
 }
 
 static int add_threads(struct fgprof_dump *dump)
@@ -126,9 +126,8 @@ static size_t count_addresses(const struct go_wait *wait)
 static int compare_waiters(const void *a, const void *b)
 {
     const struct dump_waiter *left = a, *right = b;
-    if (left->process_id != right->process_id)
-        return left->process_id < right->process_id ? -1 : 1;
-    return (left->address > right->address) - (left->address < right->address);
+    int order = ORDER(left->process_id, right->process_id);
+    return order ? order : ORDER(left->address, right->address);
 }
 
 static int find_waiters(struct fgprof_dump *dump)

@@ -59,9 +59,8 @@ static int compare_modules(const void *a, const void *b)
 {
     const struct unnamed_location *left = a, *right = b;
     uintptr_t left_module = (uintptr_t)left->module, right_module = (uintptr_t)right->module;
-    if (left_module != right_module)
-        return left_module < right_module ? -1 : 1;
-    return (left->address > right->address) - (left->address < right->address);
+    int order = ORDER(left_module, right_module);
+    return order ? order : ORDER(left->address, right->address);
 }
 
 static int set_name(struct location_naming *naming, uint32_t location, const struct symbol *symbol,

@@ -182,9 +182,8 @@ static bool is_of_thread(const struct search *search, const struct profile_timel
 static int compare(const void *a, const void *b)
 {
     const struct fgprof_span *left = a, *right = b;
-    if (left->time_ns != right->time_ns)
-        return left->time_ns > right->time_ns ? -1 : 1;
-    return (left->begin_ns > right->begin_ns) - (left->begin_ns < right->begin_ns);
+    int order = ORDER(right->time_ns, left->time_ns);
+    return order ? order : ORDER(left->begin_ns, right->begin_ns);
 }
 
 int profile_spans(const struct fgprof_profile *profile, const struct fgprof_span_query *query,

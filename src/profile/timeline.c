@@ -44,9 +44,8 @@ static int compare_ticks(const void *a, const void *b)
 {
     const struct tick_run *left = *(const struct tick_run *const *)a;
     const struct tick_run *right = *(const struct tick_run *const *)b;
-    if (left->last_tick != right->last_tick)
-        return left->last_tick < right->last_tick ? -1 : 1;
-    return (left > right) - (left < right);
+    int order = ORDER(left->last_tick, right->last_tick);
+    return order ? order : ORDER(left, right);
 }
 
 static int add_ticks(struct fgprof_profile *profile, struct profile_timeline *row, uint32_t sample,
@@ -224,9 +223,8 @@ static void add_run(struct fgprof_profile *profile, struct profile_timeline *row
 static int compare_rows(const void *a, const void *b)
 {
     const struct profile_timeline *left = a, *right = b;
-    if (left->begin_ns != right->begin_ns)
-        return left->begin_ns < right->begin_ns ? -1 : 1;
-    return (left->tid > right->tid) - (left->tid < right->tid);
+    int order = ORDER(left->begin_ns, right->begin_ns);
+    return order ? order : ORDER(left->tid, right->tid);
 }
 
 int profile_set_timelines(struct fgprof_profile *profile, const struct timeline *timeline,

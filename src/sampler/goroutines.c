@@ -38,7 +38,7 @@ static pid_t live_tid(const struct sampled_process *process)
 static int compare_addresses(const void *a, const void *b)
 {
     const struct goroutine_address *left = a, *right = b;
-    return (left->address > right->address) - (left->address < right->address);
+    return ORDER(left->address, right->address);
 }
 
 /* ---- The list ---- */

@@ -204,9 +204,8 @@ static int compare_threads(const void *a, const void *b)
 {
     const struct wait_facts *left = &((const struct entry *)a)->facts;
     const struct wait_facts *right = &((const struct entry *)b)->facts;
-    if (left->process_id != right->process_id)
-        return left->process_id < right->process_id ? -1 : 1;
-    return (left->tid > right->tid) - (left->tid < right->tid);
+    int order = ORDER(left->process_id, right->process_id);
+    return order ? order : ORDER(left->tid, right->tid);
 }
 
 static int sort(struct wait_list *list)

@@ -118,9 +118,8 @@ int open_files_add(struct open_files *files, pid_t process_id, int proc_fd)
 static int compare_keys(const void *a, const void *b)
 {
     const struct open_file *left = a, *right = b;
-    if (left->key != right->key)
-        return left->key < right->key ? -1 : 1;
-    return (left->process_id > right->process_id) - (left->process_id < right->process_id);
+    int order = ORDER(left->key, right->key);
+    return order ? order : ORDER(left->process_id, right->process_id);
 }
 
 void open_files_sort(struct open_files *files)

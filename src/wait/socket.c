@@ -143,7 +143,7 @@ int sockets_add(struct sockets *sockets, const struct socket *socket, const char
 static int compare_inodes(const void *a, const void *b)
 {
     const struct socket *left = a, *right = b;
-    return (left->inode > right->inode) - (left->inode < right->inode);
+    return ORDER(left->inode, right->inode);
 }
 
 static uint64_t hash_addresses(const struct socket_address *from, const struct socket_address *to)

@@ -18,11 +18,10 @@ void runtime_task_clear(struct runtime_task *task)
 static int compare(const void *a, const void *b)
 {
     const struct runtime_task *left = a, *right = b;
-    if (left->process_id != right->process_id)
-        return left->process_id < right->process_id ? -1 : 1;
-    if (!left->name != !right->name)
-        return left->name ? 1 : -1;
-    return (left->id > right->id) - (left->id < right->id);
+    int order = ORDER(left->process_id, right->process_id);
+    if (!order)
+        order = ORDER(!right->name, !left->name); /* goroutines first */
+    return order ? order : ORDER(left->id, right->id);
 }
 
 void runtime_tasks_sort(struct runtime_tasks *tasks)

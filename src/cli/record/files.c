@@ -142,12 +142,10 @@ static int list(DIR *directory, const regex_t *pattern, struct found_files *foun
 static int compare(const void *a, const void *b)
 {
     const struct found_file *left = a, *right = b;
-    int by_time = strcmp(left->stamp, right->stamp);
-    if (by_time)
-        return by_time;
-    if (left->number != right->number)
-        return left->number < right->number ? -1 : 1;
-    return strcmp(left->name, right->name);
+    int order = strcmp(left->stamp, right->stamp); /* by time */
+    if (!order)
+        order = ORDER(left->number, right->number);
+    return order ? order : strcmp(left->name, right->name);
 }
 
 /* By the time in their names. */

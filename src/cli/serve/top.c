@@ -15,9 +15,8 @@
 static int compare(const void *a, const void *b)
 {
     const struct fgprof_function *left = a, *right = b;
-    if (left->own_ns != right->own_ns)
-        return left->own_ns > right->own_ns ? -1 : 1;
-    return (left->total_ns < right->total_ns) - (left->total_ns > right->total_ns);
+    int order = ORDER(right->own_ns, left->own_ns);
+    return order ? order : ORDER(right->total_ns, left->total_ns);
 }
 
 static void put_row(FILE *out, const struct fgprof_function *row, double all_ns)

@@ -38,32 +38,29 @@ static bool matches(const struct top_filter *filter, const char *text)
 static int compare_self(const void *a, const void *b)
 {
     const struct top_function *left = a, *right = b;
-    if (left->recent_own_ns != right->recent_own_ns)
-        return left->recent_own_ns < right->recent_own_ns ? 1 : -1;
-    if (left->own_ns != right->own_ns)
-        return left->own_ns < right->own_ns ? 1 : -1;
-    return (left->recent_total_ns < right->recent_total_ns) -
-           (left->recent_total_ns > right->recent_total_ns);
+    int order = ORDER(right->recent_own_ns, left->recent_own_ns);
+    if (!order)
+        order = ORDER(right->own_ns, left->own_ns);
+    return order ? order : ORDER(right->recent_total_ns, left->recent_total_ns);
 }
 
 static int compare_self_since_start(const void *a, const void *b)
 {
     const struct top_function *left = a, *right = b;
-    return (left->own_ns < right->own_ns) - (left->own_ns > right->own_ns);
+    return ORDER(right->own_ns, left->own_ns);
 }
 
 static int compare_total(const void *a, const void *b)
 {
     const struct top_function *left = a, *right = b;
-    if (left->recent_total_ns != right->recent_total_ns)
-        return left->recent_total_ns < right->recent_total_ns ? 1 : -1;
-    return (left->total_ns < right->total_ns) - (left->total_ns > right->total_ns);
+    int order = ORDER(right->recent_total_ns, left->recent_total_ns);
+    return order ? order : ORDER(right->total_ns, left->total_ns);
 }
 
 static int compare_total_since_start(const void *a, const void *b)
 {
     const struct top_function *left = a, *right = b;
-    return (left->total_ns < right->total_ns) - (left->total_ns > right->total_ns);
+    return ORDER(right->total_ns, left->total_ns);
 }
 
 static int compare_name(const void *a, const void *b)
@@ -139,11 +136,9 @@ int top_functions(const struct top_view *now, const struct top_view *before,
 static int compare_threads(const void *a, const void *b)
 {
     const struct top_thread *left = a, *right = b;
-    uint64_t left_ns = left->recent_ns[FGPROF_STATE_RUNNING];
-    uint64_t right_ns = right->recent_ns[FGPROF_STATE_RUNNING];
-    if (left_ns != right_ns)
-        return left_ns < right_ns ? 1 : -1;
-    return (left->tid > right->tid) - (left->tid < right->tid);
+    int order =
+        ORDER(right->recent_ns[FGPROF_STATE_RUNNING], left->recent_ns[FGPROF_STATE_RUNNING]);
+    return order ? order : ORDER(left->tid, right->tid);
 }
 
 static void add_activity(struct top_thread *row, const struct fgprof_activity *activity,
@@ -209,9 +204,8 @@ static uint64_t wait_since(const struct top_view *view, size_t *place,
 static int compare_waits(const void *a, const void *b)
 {
     const struct top_wait *left = a, *right = b;
-    if (left->recent_ns != right->recent_ns)
-        return left->recent_ns < right->recent_ns ? 1 : -1;
-    return (left->all_ns < right->all_ns) - (left->all_ns > right->all_ns);
+    int order = ORDER(right->recent_ns, left->recent_ns);
+    return order ? order : ORDER(right->all_ns, left->all_ns);
 }
 
 static size_t count_distinct(pid_t *tids, size_t count)

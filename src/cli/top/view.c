@@ -50,7 +50,7 @@ int top_compare_waits(const void *a, const void *b)
     if (!order)
         order = compare_names(left->waker, right->waker);
     if (!order)
-        order = (left->tid > right->tid) - (left->tid < right->tid);
+        order = ORDER(left->tid, right->tid);
     return order ? order : strcmp(left->thread_name, right->thread_name);
 }
 
@@ -151,7 +151,7 @@ int top_view_count(struct top_view *view, const struct top_choice *choice,
 int top_compare_tids(const void *a, const void *b)
 {
     const pid_t *left = a, *right = b;
-    return (*left > *right) - (*left < *right);
+    return ORDER(*left, *right);
 }
 
 bool top_view_is_busy(const struct top_view *view, pid_t tid)

@@ -284,19 +284,17 @@ struct group {
 static int compare_members(const void *a, const void *b)
 {
     const struct member *left = a, *right = b;
-    if (left->stack != right->stack)
-        return left->stack < right->stack ? -1 : 1;
-    if (left->thread != right->thread)
-        return (left->thread > right->thread) - (left->thread < right->thread);
-    return (left->task > right->task) - (left->task < right->task);
+    int order = ORDER(left->stack, right->stack);
+    if (!order)
+        order = ORDER(left->thread, right->thread);
+    return order ? order : ORDER(left->task, right->task);
 }
 
 static int compare_groups(const void *a, const void *b)
 {
     const struct group *left = a, *right = b;
-    if (left->count != right->count)
-        return left->count > right->count ? -1 : 1;
-    return (left->stack > right->stack) - (left->stack < right->stack);
+    int order = ORDER(right->count, left->count);
+    return order ? order : ORDER(left->stack, right->stack);
 }
 
 static size_t find_members(const struct fgprof_dump *dump, struct member *members)

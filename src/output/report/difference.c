@@ -90,7 +90,7 @@ static double change_of(const struct change *change)
 static int most_grown_first(const void *a, const void *b)
 {
     double left = change_of(a), right = change_of(b);
-    return (left < right) - (left > right);
+    return ORDER(right, left);
 }
 
 static int most_shrunk_first(const void *a, const void *b)

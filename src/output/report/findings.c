@@ -183,15 +183,12 @@ static uint32_t lock_user(const struct report *report, uint32_t node)
 static int compare_waits(const void *a, const void *b)
 {
     const struct lock_wait *left = a, *right = b;
-    const uint32_t pairs[][2] = {{left->process, right->process},
-                                 {left->function, right->function},
-                                 {left->thread, right->thread},
-                                 {left->node, right->node}};
-    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
-        if (pairs[i][0] != pairs[i][1])
-            return pairs[i][0] < pairs[i][1] ? -1 : 1;
-    }
-    return 0;
+    int order = ORDER(left->process, right->process);
+    if (!order)
+        order = ORDER(left->function, right->function);
+    if (!order)
+        order = ORDER(left->thread, right->thread);
+    return order ? order : ORDER(left->node, right->node);
 }
 
 /* The caller frees the waits. NULL: no memory. */

@@ -91,11 +91,10 @@ static void choose_note(struct report *report, uint64_t *samples)
 static int compare(const void *a, const void *b)
 {
     const struct report_module *left = a, *right = b;
-    if (left->samples_cut != right->samples_cut)
-        return left->samples_cut > right->samples_cut ? -1 : 1;
-    if (left->samples_unnamed != right->samples_unnamed)
-        return left->samples_unnamed > right->samples_unnamed ? -1 : 1;
-    return (left->path > right->path) - (left->path < right->path);
+    int order = ORDER(right->samples_cut, left->samples_cut);
+    if (!order)
+        order = ORDER(right->samples_unnamed, left->samples_unnamed);
+    return order ? order : ORDER(left->path, right->path);
 }
 
 static void choose(struct report *report, struct modules *modules)

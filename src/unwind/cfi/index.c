@@ -38,7 +38,7 @@ static bool position_in_table(struct module *module, uint64_t address, uint64_t 
 static int compare(const void *a, const void *b)
 {
     const struct cfi_range *left = a, *right = b;
-    return (left->start > right->start) - (left->start < right->start);
+    return ORDER(left->start, right->start);
 }
 
 /* Reads all FDEs from `position` to before `end`. */
