@@ -12,64 +12,51 @@ static const char *custom_name(const struct fgprof_profile *profile)
     return *name ? name : "custom";
 }
 
+static const struct object_type heap[] = {
+    {"alloc_objects", "count", OBJECTS_MADE},
+    {"alloc_space", "bytes", BYTES_MADE},
+    {"inuse_objects", "count", OBJECTS_IN_USE},
+    {"inuse_space", "bytes", BYTES_IN_USE},
+};
+static const struct object_type growth[] = {
+    {"faults", "count", OBJECTS_MADE},
+    {"rss", "bytes", BYTES_IN_USE},
+};
+static const struct object_type threads[] = {{"threadcreate", "count", OBJECTS_MADE}};
+static const struct object_type custom[] = {{NULL, "count", OBJECTS_IN_USE}};
+
+static const struct {
+    const char *name; /* NULL: as the program calls it, also its type */
+    const struct object_type *types;
+    unsigned type_count;
+    unsigned main_type; /* as in Go, the last, or for allocs the bytes of all allocations */
+} kinds[] = {
+    [FGPROF_KIND_HEAP] = {"heap", heap, 4, 3},
+    [FGPROF_KIND_ALLOCS] = {"allocs", heap, 4, 1},
+    [FGPROF_KIND_GROWTH] = {"growth", growth, 2, 1},
+    [FGPROF_KIND_THREADCREATE] = {"threadcreate", threads, 1, 0},
+    [FGPROF_KIND_CUSTOM] = {NULL, custom, 1, 0},
+};
+
 size_t objects_types(const struct fgprof_profile *profile,
                      struct object_type ret_types[OBJECT_TYPES_MAX])
 {
-    static const struct object_type heap[] = {
-        {"alloc_objects", "count", OBJECTS_MADE},
-        {"alloc_space", "bytes", BYTES_MADE},
-        {"inuse_objects", "count", OBJECTS_IN_USE},
-        {"inuse_space", "bytes", BYTES_IN_USE},
-    };
-    static const struct object_type growth[] = {
-        {"faults", "count", OBJECTS_MADE},
-        {"rss", "bytes", BYTES_IN_USE},
-    };
-    const struct object_type threads = {"threadcreate", "count", OBJECTS_MADE};
-    const struct object_type custom = {custom_name(profile), "count", OBJECTS_IN_USE};
-    const struct object_type *types = heap;
-    size_t count = 1;
-    switch (profile->kind) {
-    case FGPROF_KIND_THREADCREATE:
-        types = &threads;
-        break;
-    case FGPROF_KIND_CUSTOM:
-        types = &custom;
-        break;
-    case FGPROF_KIND_GROWTH:
-        types = growth;
-        count = sizeof growth / sizeof *growth;
-        break;
-    default:
-        count = sizeof heap / sizeof *heap;
-    }
-    for (size_t i = 0; i < count; i++)
-        ret_types[i] = types[i];
+    size_t count = kinds[profile->kind].type_count;
+    memcpy(ret_types, kinds[profile->kind].types, count * sizeof *ret_types);
+    if (!kinds[profile->kind].name)
+        ret_types[0].name = custom_name(profile);
     return count;
 }
 
-/* As in Go, the last type, or for allocs the bytes of all allocations. */
 unsigned objects_main_type(const struct fgprof_profile *profile)
 {
-    struct object_type types[OBJECT_TYPES_MAX];
-    size_t count = objects_types(profile, types);
-    return profile->kind == FGPROF_KIND_ALLOCS ? 1 : (unsigned)count - 1;
+    return kinds[profile->kind].main_type;
 }
 
 const char *objects_kind_name(const struct fgprof_profile *profile)
 {
-    switch (profile->kind) {
-    case FGPROF_KIND_HEAP:
-        return "heap";
-    case FGPROF_KIND_ALLOCS:
-        return "allocs";
-    case FGPROF_KIND_GROWTH:
-        return "growth";
-    case FGPROF_KIND_THREADCREATE:
-        return "threadcreate";
-    default:
-        return custom_name(profile);
-    }
+    const char *name = kinds[profile->kind].name;
+    return name ? name : custom_name(profile);
 }
 
 /* With a rate of 1 every byte is sampled. Objects without a size are all seen. */
