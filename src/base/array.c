@@ -1,7 +1,5 @@
 #include "base/array.h"
 
-#include <stdlib.h>
-
 void *array_grow(void *items, size_t *capacity, size_t needed, size_t item_bytes)
 {
     if (needed <= *capacity)
@@ -16,6 +14,16 @@ void *array_grow(void *items, size_t *capacity, size_t needed, size_t item_bytes
         return items;
     *capacity = grown;
     return moved;
+}
+
+bool array_shift(void *items, size_t *count, size_t max, size_t at, size_t item_bytes)
+{
+    if (at == max)
+        return false;
+    size_t moved = (*count < max ? (*count)++ : max - 1) - at;
+    char *place = (char *)items + at * item_bytes;
+    memmove(place + item_bytes, place, moved * item_bytes);
+    return true;
 }
 
 #define TRIM_MIN 1024 /* items: less is not worth it */

@@ -3,8 +3,11 @@
 #define FGPROF_BASE_ARRAY_H
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Makes room for at least `needed` items at `items`, which has room for *capacity items of
  * `item_bytes` each. The capacity at least doubles, so that appending takes linear time overall.
@@ -24,6 +27,25 @@ void *array_grow(void *items, size_t *capacity, size_t needed, size_t item_bytes
 #define array_append(items, count, capacity, ...)                                                  \
     (array_reserve(items, capacity, *(count) + 1) ? -ENOMEM                                        \
                                                   : ((*(items))[(*(count))++] = (__VA_ARGS__), 0))
+
+/* Makes room for an item before number `at`. If there are `max` items already, the last one goes;
+ * if `at` is `max`, nothing is done, and false returned. The memory must have the room. */
+bool array_shift(void *items, size_t *count, size_t max, size_t at, size_t item_bytes);
+
+/* Keeps a value among at most `max`: see array_shift. */
+#define array_place(items, count, max, at, ...)                                                    \
+    ((void)(array_shift((items), (count), (max), (at), sizeof *(items)) &&                         \
+            ((items)[at] = (__VA_ARGS__), true)))
+
+/* As array_append, but before number `at`. */
+#define array_insert(items, count, capacity, at, ...)                                              \
+    (array_reserve(items, capacity, *(count) + 1)                                                  \
+         ? -ENOMEM                                                                                 \
+         : (array_place(*(items), count, SIZE_MAX, at, __VA_ARGS__), 0))
+
+/* Removes the item at `item`. */
+#define array_remove(items, count, item)                                                           \
+    ((void)memmove((item), (item) + 1, (size_t)((items) + --*(count) - (item)) * sizeof *(item)))
 
 /* Sorts by `compare` (qsort(3)). There may be no items, and then no array. `count` is evaluated
  * twice. */

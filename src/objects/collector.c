@@ -34,16 +34,13 @@ static void leave(struct collector *collector, struct object_process *process)
 static int follow(struct collector *collector, struct object_process *process)
 {
     int err = 0;
-    if (array_reserve(&collector->processes, &collector->process_capacity,
-                      collector->process_count + 1)) {
+    uint32_t pid = (uint32_t)process->pid;
+    size_t at = UPPER_BOUND(collector->processes, collector->process_count, pid, pid);
+    if (array_insert(&collector->processes, &collector->process_count, &collector->process_capacity,
+                     at, (struct collected_process){pid, process})) {
         leave(collector, process); /* notices about it still come */
         return -ENOMEM;
     }
-    struct collected_process *place = &collector->processes[UPPER_BOUND(
-        collector->processes, collector->process_count, pid, (uint32_t)process->pid)];
-    size_t behind = (size_t)(collector->processes + collector->process_count++ - place);
-    memmove(place + 1, place, behind * sizeof *place);
-    *place = (struct collected_process){(uint32_t)process->pid, process};
     for (size_t i = 0; i < WAYS && !err; i++)
         err = ways[i]->follow ? ways[i]->follow(collector, process) : 0;
     return err;
@@ -79,7 +76,7 @@ static void drop_process(struct collector *collector, size_t number)
 {
     struct collected_process *at = &collector->processes[number];
     struct object_process *process = at->process;
-    memmove(at, at + 1, (--collector->process_count - number) * sizeof *at);
+    array_remove(collector->processes, &collector->process_count, at);
     for (size_t i = 0; i < WAYS; i++) {
         if (ways[i]->forget)
             ways[i]->forget(collector, process);
@@ -270,8 +267,7 @@ static int end_program(struct collector *collector, struct object_process *proce
     for (size_t i = 0; i < WAYS; i++)
         ways[i]->end_program(collector, process);
     stack_areas_free(&process->areas);
-    memmove(process->programs, process->programs + 1,
-            --process->program_count * sizeof *process->programs);
+    array_remove(process->programs, &process->program_count, process->programs);
     process->span.has_before = true;
     int err = news_queue_put(collector->queue, &message);
     return err || !process->program_count ? err : begin_program(collector, process);

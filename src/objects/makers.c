@@ -81,14 +81,12 @@ static struct made_thread *find_thread(const struct process_makers *own, pid_t t
 static struct made_thread *add_thread(struct process_makers *own, pid_t tid)
 {
     struct made_thread *found = find_thread(own, tid);
-    if (found || array_reserve(&own->threads, &own->capacity, own->count + 1))
+    size_t at = UPPER_BOUND(own->threads, own->count, tid, (uint32_t)tid);
+    const struct made_thread made = {.tid = (uint32_t)tid, .listed_ns = monotonic_ns()};
+    if (found || array_insert(&own->threads, &own->count, &own->capacity, at, made))
         return found;
-    struct made_thread *place =
-        &own->threads[UPPER_BOUND(own->threads, own->count, tid, (uint32_t)tid)];
-    memmove(place + 1, place, (size_t)(own->threads + own->count++ - place) * sizeof *place);
-    *place = (struct made_thread){.tid = (uint32_t)tid, .listed_ns = monotonic_ns()};
     own->untold++;
-    return place;
+    return &own->threads[at];
 }
 
 static void note_told(struct process_makers *own, struct made_thread *thread)
@@ -103,7 +101,7 @@ static void drop_thread(struct process_makers *own, pid_t tid)
     if (!thread)
         return;
     note_told(own, thread);
-    memmove(thread, thread + 1, (size_t)(own->threads + --own->count - thread) * sizeof *thread);
+    array_remove(own->threads, &own->count, thread);
 }
 
 static int note_thread(struct collector *collector, const struct notice *notice)

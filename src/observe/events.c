@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -223,12 +222,10 @@ int events_follow(struct events *events, pid_t process_id)
         err = enable(&events->items[i]);
     if (err || find_followed(events, process_id))
         return err;
-    struct followed_process *place = &events->followed[UPPER_BOUND(
-        events->followed, events->followed_count, process_id, (uint32_t)process_id)];
-    memmove(place + 1, place,
-            (size_t)(events->followed + events->followed_count++ - place) * sizeof *place);
-    *place = (struct followed_process){.process_id = (uint32_t)process_id};
-    return 0;
+    size_t at =
+        UPPER_BOUND(events->followed, events->followed_count, process_id, (uint32_t)process_id);
+    return array_insert(&events->followed, &events->followed_count, &events->followed_capacity, at,
+                        (struct followed_process){.process_id = (uint32_t)process_id});
 }
 
 void events_unfollow(struct events *events, pid_t process_id)
@@ -236,8 +233,7 @@ void events_unfollow(struct events *events, pid_t process_id)
     struct followed_process *followed = find_followed(events, process_id);
     if (!followed)
         return;
-    memmove(followed, followed + 1,
-            (size_t)(events->followed + --events->followed_count - followed) * sizeof *followed);
+    array_remove(events->followed, &events->followed_count, followed);
     if (events->filter)
         filter_remove(events->filter, process_id);
 }

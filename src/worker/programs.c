@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 static struct numbered_program *find(const struct programs *programs, uint32_t number)
 {
@@ -21,15 +20,12 @@ int programs_get(struct programs *programs, const struct program *program,
     *ret_tables = tables;
     if (known)
         return 0;
-    if (array_reserve(&programs->items, &programs->capacity, programs->count + 1)) {
-        free(tables);
-        return -ENOMEM;
-    }
     size_t at = UPPER_BOUND(programs->items, programs->count, number, program->number);
-    memmove(&programs->items[at + 1], &programs->items[at],
-            (programs->count++ - at) * sizeof *programs->items);
-    programs->items[at] = (struct numbered_program){program->number, tables};
-    return 0;
+    int err = array_insert(&programs->items, &programs->count, &programs->capacity, at,
+                           (struct numbered_program){program->number, tables});
+    if (err)
+        free(tables);
+    return err;
 }
 
 struct program_tables *programs_find(const struct programs *programs, uint32_t number)
@@ -58,8 +54,7 @@ int programs_end(struct programs *programs, uint32_t number, struct results *res
     sites_free(&tables->sites);
     stack_areas_free(&tables->maps.areas);
     free(tables);
-    memmove(item, item + 1,
-            (size_t)(programs->items + --programs->count - item) * sizeof *programs->items);
+    array_remove(programs->items, &programs->count, item);
     return err;
 }
 

@@ -1,4 +1,5 @@
 #include "cli/serve/request.h"
+#include "base/array.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -23,18 +24,12 @@ static void add(const char *name, uint64_t values, void *context)
         customs->items[at].values += values;
         return;
     }
-    struct custom *items = reallocarray(customs->items, customs->count + 1, sizeof *customs->items);
     char *copy = strdup(name);
-    if (items)
-        customs->items = items;
-    if (!items || !copy) {
+    if (!copy || array_insert(&customs->items, &customs->count, &customs->capacity, at,
+                              (struct custom){copy, values})) {
         free(copy);
         listing->err = -ENOMEM;
-        return;
     }
-    memmove(&items[at + 1], &items[at], (customs->count - at) * sizeof *items);
-    items[at] = (struct custom){copy, values};
-    customs->count++;
 }
 
 static void list_of(pid_t pid, struct listing *listing)

@@ -54,7 +54,7 @@ struct custom {
 
 struct customs {
     struct custom *items; /* sorted by name */
-    size_t count;
+    size_t count, capacity;
 };
 
 /* Lists them. Processes that have none, or can't be read, are left out. The caller frees what is

@@ -35,15 +35,6 @@ struct finding {
     struct buffer text, detail;
 };
 
-static void add_row(struct report *report, size_t at, const struct finding *finding)
-{
-    struct report_finding *rows = report->findings;
-    memmove(&rows[at + 1], &rows[at], (report->finding_count - at) * sizeof *rows);
-    rows[at] = (struct report_finding){finding->kind, finding->time_ns, finding->function,
-                                       finding->text.bytes, finding->detail.bytes};
-    report->finding_count++;
-}
-
 /* Takes over the finding's texts. Findings about threads are added first and sorted by time. There
  * are never too many: see the numbers above. */
 static int add(struct report *report, struct finding *finding)
@@ -59,7 +50,9 @@ static int add(struct report *report, struct finding *finding)
         at = 0;
     while (!finding->is_of_machine && at && report->findings[at - 1].time_ns < finding->time_ns)
         at--;
-    add_row(report, at, finding);
+    array_place(report->findings, &report->finding_count, REPORT_FINDINGS_MAX, at,
+                (struct report_finding){finding->kind, finding->time_ns, finding->function,
+                                        finding->text.bytes, finding->detail.bytes});
     return 0;
 }
 
@@ -317,11 +310,8 @@ static int add_locks(struct report *report, const struct lock_wait *waits, size_
         size_t at = found_count;
         while (at && found[at - 1].time_ns < lock.time_ns)
             at--;
-        if (at == LOCKS_MAX || !is_worth_it(report, lock.time_ns))
-            continue;
-        found_count += found_count < LOCKS_MAX;
-        memmove(&found[at + 1], &found[at], (found_count - 1 - at) * sizeof *found);
-        found[at] = lock;
+        if (is_worth_it(report, lock.time_ns))
+            array_place(found, &found_count, LOCKS_MAX, at, lock);
     }
     int err = 0;
     for (size_t i = 0; i < found_count && !err; i++)

@@ -1,6 +1,7 @@
 /* The resources that cost most waiting time, with their owners, and where owners and waiters mostly
  * were. */
 #include "output/report/report.h"
+#include "base/array.h"
 #include "profile/kind.h"
 #include "wait/resource.h"
 
@@ -139,39 +140,31 @@ static int find_path(const struct search *search, uint32_t holder, bool is_owner
     return path.error;
 }
 
-/* The holder with the most time of those not taken yet, the first of equals. */
-static uint32_t next_holder(const struct search *search, const bool *is_taken)
-{
-    uint32_t found = INDEX_NONE;
-    for (uint32_t i = 0; i < search->holder_count; i++) {
-        if (!is_taken[i] &&
-            (found == INDEX_NONE || search->holders[i].time_ns > search->holders[found].time_ns))
-            found = i;
-    }
-    return found;
-}
-
+/* Takes the holders with the most time, equal ones in their order. */
 static int choose(struct search *search)
 {
     struct report_holds *holds = search->holds;
-    bool *is_taken = calloc(search->holder_count + 1, sizeof *is_taken);
-    int err = is_taken ? 0 : -ENOMEM;
-    while (!err && holds->count < REPORT_HOLDS_MAX && holds->count < search->holder_count) {
-        uint32_t number = next_holder(search, is_taken);
-        const struct holder *holder = &search->holders[number];
-        struct report_hold *hold = &holds->rows[holds->count++];
-        is_taken[number] = true;
+    uint32_t chosen[REPORT_HOLDS_MAX];
+    for (uint32_t i = 0; i < search->holder_count; i++) {
+        size_t at = holds->count;
+        while (at && search->holders[chosen[at - 1]].time_ns < search->holders[i].time_ns)
+            at--;
+        array_place(chosen, &holds->count, REPORT_HOLDS_MAX, at, i);
+    }
+    int err = 0;
+    for (size_t i = 0; i < holds->count && !err; i++) {
+        const struct holder *holder = &search->holders[chosen[i]];
+        struct report_hold *hold = &holds->rows[i];
         *hold = (struct report_hold){.resource = holder->resource,
                                      .process = holder->process,
                                      .owner_name = holder->name,
                                      .is_for_threads = holder->is_for_threads,
                                      .time_ns = holder->time_ns};
-        err = find_path(search, number, true, &hold->owner_path);
+        err = find_path(search, chosen[i], true, &hold->owner_path);
         if (!err)
-            err = find_path(search, number, false, &hold->waiter_path);
+            err = find_path(search, chosen[i], false, &hold->waiter_path);
     }
     holds->left_out = search->holder_count - holds->count;
-    free(is_taken);
     return err;
 }
 

@@ -110,33 +110,23 @@ static int make(struct objects_report *report)
 }
 
 /* Inserts the row by value, the largest first, equal ones in the order in which they were found. */
-static void place(struct object_rows *rows, double values[OBJECTS_ROWS_MAX], uint32_t row,
-                  double value)
+static void place(struct object_rows *rows, uint32_t row, double value)
 {
     size_t at = rows->count;
-    while (at && values[at - 1] < value)
+    while (at && rows->rows[at - 1].value < value)
         at--;
-    bool is_full = rows->count == OBJECTS_ROWS_MAX;
-    rows->left_out += is_full;
-    if (at == OBJECTS_ROWS_MAX)
-        return;
-    size_t moved = rows->count - is_full - at;
-    memmove(&rows->rows[at + 1], &rows->rows[at], moved * sizeof *rows->rows);
-    memmove(&values[at + 1], &values[at], moved * sizeof *values);
-    rows->rows[at] = row;
-    values[at] = value;
-    rows->count += !is_full;
+    rows->left_out += rows->count == OBJECTS_ROWS_MAX;
+    array_place(rows->rows, &rows->count, OBJECTS_ROWS_MAX, at, (struct object_row){row, value});
 }
 
 struct object_rows objects_top_stacks(const struct objects_report *report,
                                       enum object_measure measure, bool is_least)
 {
     struct object_rows rows = {0};
-    double values[OBJECTS_ROWS_MAX];
     for (uint32_t i = 0; i < report->tree.count; i++) {
         double value = is_least ? -report->stacks[i].own[measure] : report->stacks[i].own[measure];
         if (value > 0)
-            place(&rows, values, i, value);
+            place(&rows, i, value);
     }
     return rows;
 }
@@ -145,11 +135,10 @@ struct object_rows objects_top_functions(const struct objects_report *report,
                                          enum object_measure measure)
 {
     struct object_rows rows = {0};
-    double values[OBJECTS_ROWS_MAX];
     for (uint32_t i = 0; i < report->labels.texts.count && report->functions; i++) {
         double value = report->functions[i].own[measure];
         if (value > 0 && !label_has_role(&report->labels, i, LABEL_START))
-            place(&rows, values, i, value);
+            place(&rows, i, value);
     }
     return rows;
 }

@@ -22,7 +22,10 @@ struct object_sums {
 
 /* The rows with the most of a measure, or with the least. */
 struct object_rows {
-    uint32_t rows[OBJECTS_ROWS_MAX]; /* nodes of the tree, or labels */
+    struct object_row {
+        uint32_t at; /* the number of a node of the tree, or of a label */
+        double value;
+    } rows[OBJECTS_ROWS_MAX];
     size_t count, left_out;
 };
 

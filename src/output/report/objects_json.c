@@ -50,12 +50,12 @@ static void put_stacks(struct json *json, const struct objects_report *report, c
     json_number(json, "left_out", rows.left_out);
     json_begin(json, "stacks", '[');
     for (size_t i = 0; i < rows.count; i++) {
-        const struct object_sums *sums = &report->stacks[rows.rows[i]];
+        const struct object_sums *sums = &report->stacks[rows.rows[i].at];
         json_begin(json, NULL, '{');
         put_amounts(json, sums->own);
         report_json_string(json, "thread",
                            strings_get(&report->profile->strings, sums->thread_name), NAME_COLUMNS);
-        report_json_frames(json, &report->tree, &report->labels, rows.rows[i]);
+        report_json_frames(json, &report->tree, &report->labels, rows.rows[i].at);
         json_end(json, '}');
     }
     json_end(json, ']');
@@ -68,9 +68,10 @@ static void put_functions(struct json *json, const struct objects_report *report
     struct object_rows rows = objects_top_functions(report, measure);
     json_begin(json, "functions", '[');
     for (size_t i = 0; i < rows.count; i++) {
-        const struct object_sums *sums = &report->functions[rows.rows[i]];
+        const struct object_sums *sums = &report->functions[rows.rows[i].at];
         json_begin(json, NULL, '{');
-        report_json_string(json, "name", label_text(&report->labels, rows.rows[i]), NAME_COLUMNS);
+        report_json_string(json, "name", label_text(&report->labels, rows.rows[i].at),
+                           NAME_COLUMNS);
         json_begin(json, "own", '{');
         put_amounts(json, sums->own);
         json_end(json, '}');

@@ -237,12 +237,12 @@ static void append_stacks(struct buffer *buffer, const struct objects_report *re
     buffer_print(buffer, "\n%s, by stack:\n", title);
     append_columns(buffer, report, measure);
     for (size_t i = 0; i < rows.count; i++) {
-        const struct object_sums *sums = &report->stacks[rows.rows[i]];
+        const struct object_sums *sums = &report->stacks[rows.rows[i].at];
         append_value(buffer, sums, measure, is_made ? "" : sign_of(report), 12);
         append_share(buffer, report, sums->own[measure], measure);
         append_facts(buffer, report, sums, measure);
         buffer_puts(buffer, "  ");
-        call_tree_append_path(buffer, &report->tree, rows.rows[i], &report->labels);
+        call_tree_append_path(buffer, &report->tree, rows.rows[i].at, &report->labels);
         buffer_puts(buffer, "\n");
     }
     if (rows.left_out)
@@ -258,11 +258,11 @@ static void append_functions(struct buffer *buffer, const struct objects_report 
     buffer_puts(buffer, "\nIn use, by function, and with what it calls:\n"
                         "         OWN       TOTAL  FUNCTION\n");
     for (size_t i = 0; i < rows.count; i++) {
-        const struct object_sums *sums = &report->functions[rows.rows[i]];
+        const struct object_sums *sums = &report->functions[rows.rows[i].at];
         append_bytes(buffer, sums->own[measure], "", 12);
         append_bytes(buffer, sums->total[measure], "", 12);
         buffer_puts(buffer, "  ");
-        name_append_short(buffer, label_text(&report->labels, rows.rows[i]),
+        name_append_short(buffer, label_text(&report->labels, rows.rows[i].at),
                           CALL_TREE_PATH_COLUMNS);
         buffer_puts(buffer, "\n");
     }

@@ -1,4 +1,5 @@
 #include "output/report/report.h"
+#include "base/array.h"
 #include "output/output.h"
 #include "output/report/objects.h"
 #include "output/state.h"
@@ -221,14 +222,9 @@ static void place_node(const struct call_tree *tree, uint32_t node, struct repor
         return;
     while (at && tree->nodes[paths->rows[at - 1].node].self_ns < tree->nodes[node].self_ns)
         at--;
-    bool is_full = paths->count == REPORT_PATHS_MAX;
-    paths->left_out += is_full;
-    if (at == REPORT_PATHS_MAX)
-        return;
-    size_t moved = paths->count - is_full - at;
-    memmove(&paths->rows[at + 1], &paths->rows[at], moved * sizeof *paths->rows);
-    paths->rows[at] = (struct report_path){.node = node};
-    paths->count += !is_full;
+    paths->left_out += paths->count == REPORT_PATHS_MAX;
+    array_place(paths->rows, &paths->count, REPORT_PATHS_MAX, at,
+                (struct report_path){.node = node});
 }
 
 /* Counts the row's threads and chooses its call and thread. `seen`: for each thread, the number of
@@ -417,12 +413,8 @@ size_t report_busiest(const struct report *report, uint32_t *ret_threads, size_t
         size_t at = count;
         while (at && is_busier(times, &report->threads[ret_threads[at - 1]].times))
             at--;
-        if (at == max || report_is_idle(&report->threads[i]))
-            continue;
-        size_t moved = (count < max ? count : max - 1) - at;
-        memmove(&ret_threads[at + 1], &ret_threads[at], moved * sizeof *ret_threads);
-        ret_threads[at] = i;
-        count += count < max;
+        if (!report_is_idle(&report->threads[i]))
+            array_place(ret_threads, &count, max, at, i);
     }
     return count;
 }
