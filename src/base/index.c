@@ -98,6 +98,13 @@ static bool has_key(const void *owner, uint32_t item, const void *key)
     return memcmp(keyed->items + item * keyed->item_bytes, key, keyed->key_bytes) == 0;
 }
 
+uint32_t index_find_key(const struct index *index, size_t key_bytes, const void *key,
+                        const void *items, size_t item_bytes)
+{
+    const struct keyed_items keyed = {items, item_bytes, key_bytes};
+    return index_find(index, hash_bytes(key, key_bytes, 0), has_key, &keyed, key);
+}
+
 int index_intern(struct index *index, size_t key_bytes, const void *item, void *items,
                  size_t item_bytes, size_t *count, uint32_t *ret_number)
 {
@@ -130,6 +137,15 @@ void index_clear(struct index *index, size_t count)
     if (index->slot_count)
         memset(index->slots, 0, index->slot_count * sizeof *index->slots);
     index->used = 0;
+}
+
+void index_again(struct index *index, size_t key_bytes, const void *items, size_t item_bytes,
+                 size_t count)
+{
+    index_clear(index, count);
+    for (size_t i = 0; i < count; i++)
+        index_add(index, hash_bytes((const char *)items + i * item_bytes, key_bytes, 0),
+                  (uint32_t)i);
 }
 
 void index_free(struct index *index)

@@ -52,6 +52,18 @@ int index_add(struct index *index, uint64_t hash, uint32_t item);
 int index_intern(struct index *index, size_t key_bytes, const void *item, void *items,
                  size_t item_bytes, size_t *count, uint32_t *ret_number);
 
+/* The number of the item that begins with the `key_bytes` bytes of `key`, or INDEX_NONE. */
+#define INDEX_FIND(index, key_bytes, key, items)                                                   \
+    index_find_key(index, key_bytes, key, items, sizeof *(items))
+uint32_t index_find_key(const struct index *index, size_t key_bytes, const void *key,
+                        const void *items, size_t item_bytes);
+
+/* Indexes such items anew, after they have moved: no more than before. */
+#define INDEX_AGAIN(index, key_bytes, items, count)                                                \
+    index_again(index, key_bytes, items, sizeof *(items), count)
+void index_again(struct index *index, size_t key_bytes, const void *items, size_t item_bytes,
+                 size_t count);
+
 /* Removes all items, to add `count` others, no more than before: these need no new memory. Gives
  * back memory if they use little of it. */
 void index_clear(struct index *index, size_t count);

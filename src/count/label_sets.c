@@ -5,12 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_same_value(const void *owner, uint32_t item, const void *key)
-{
-    return memcmp(&((const struct label_sets *)owner)->values[item], key, sizeof(struct label)) ==
-           0;
-}
-
 static struct label_key *find_key(const struct label_sets *sets, uint32_t key)
 {
     for (size_t i = 0; i < sets->key_count; i++) {
@@ -47,22 +41,20 @@ static int take_value(struct label_sets *sets, const char *value, struct label_k
     if (strcmp(value, LABEL_OTHER) == 0)
         return strings_intern(&sets->strings, LABEL_OTHER, &label->value);
     if (key->values >= LABEL_VALUES_MAX) {
-        bool is_known = strings_find(&sets->strings, value, &label->value) &&
-                        index_find(&sets->value_index, hash_bytes(label, sizeof *label, 0),
-                                   is_same_value, sets, label) != INDEX_NONE;
+        bool is_known =
+            strings_find(&sets->strings, value, &label->value) &&
+            INDEX_FIND(&sets->value_index, sizeof *label, label, sets->values) != INDEX_NONE;
         *ret_is_limited = *ret_is_limited || !is_known;
         return is_known ? 0 : strings_intern(&sets->strings, LABEL_OTHER, &label->value);
     }
     if (strings_intern(&sets->strings, value, &label->value))
         return -ENOMEM;
-    uint64_t hash = hash_bytes(label, sizeof *label, 0);
-    if (index_find(&sets->value_index, hash, is_same_value, sets, label) != INDEX_NONE)
-        return 0;
-    if (INDEX_APPEND(&sets->value_index, hash, &sets->values, &sets->value_count,
-                     &sets->value_capacity, *label))
-        return -ENOMEM;
-    key->values++;
-    return 0;
+    size_t before = sets->value_count;
+    uint32_t number;
+    int err = INDEX_INTERN(&sets->value_index, sizeof *label, label, &sets->values,
+                           &sets->value_count, &sets->value_capacity, &number);
+    key->values += sets->value_count > before;
+    return err;
 }
 
 /* Adds the label to `items`, unless its key is beyond the limit. */

@@ -269,12 +269,6 @@ int objects_list(const struct objects *objects, uint32_t process, uint32_t kind,
     return 0;
 }
 
-static bool is_same_maker(const void *owner, uint32_t item, const void *key)
-{
-    return memcmp(&((const struct objects *)owner)->makers[item].maker, key,
-                  sizeof(struct object_maker)) == 0;
-}
-
 /* Adds the row, which was among the first ones before, or adds its objects to the equal row. There
  * is room. */
 static uint32_t put_again(struct objects *objects, const struct counted_maker *row)
@@ -328,8 +322,7 @@ static void join(void *context, struct objects *objects, size_t number, struct c
         renumber_of(joining->stay, (uint32_t)number) != ROW_GONE)
         return;
     maker->tid = maker->maker = 0;
-    if (index_find(&objects->maker_index, hash_bytes(maker, sizeof *maker, 0), is_same_maker,
-                   objects, maker) != INDEX_NONE)
+    if (INDEX_FIND(&objects->maker_index, sizeof *maker, maker, objects->makers) != INDEX_NONE)
         return;
     if (joining->names < joining->names_max)
         joining->names++;
@@ -347,14 +340,13 @@ int objects_join_gone(struct objects *objects, uint32_t kind, const struct renum
 void objects_renumber(struct objects *objects, const struct renumber *stacks,
                       const struct renumber *names)
 {
-    index_clear(&objects->maker_index, objects->maker_count);
     for (size_t i = 0; i < objects->maker_count; i++) {
         struct object_maker *maker = &objects->makers[i].maker;
         maker->stack = renumber_of(stacks, maker->stack);
         maker->name = renumber_of(names, maker->name);
-        /* There is room, as it had as many before. */
-        index_add(&objects->maker_index, hash_bytes(maker, sizeof *maker, 0), (uint32_t)i);
     }
+    INDEX_AGAIN(&objects->maker_index, sizeof objects->makers->maker, objects->makers,
+                objects->maker_count);
 }
 
 size_t objects_table_bytes(const struct objects *objects)

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Processes have addresses below this one, and the kernel far above it. */
 #define FIRST_ADDRESS (1ull << 63)
@@ -16,30 +15,21 @@ int runtime_frames_text(struct runtime_frames *frames, const char *text, uint32_
     return strings_intern(strings, is_full ? STRING_OTHER : text, ret_text);
 }
 
-static bool is_same(const void *owner, uint32_t item, const void *key)
-{
-    const struct runtime_frames *frames = owner;
-    return memcmp(&frames->items[item], key, sizeof *frames->items) == 0;
-}
-
 int runtime_frames_add(struct runtime_frames *frames, const struct runtime_frame *frame,
                        uint64_t *ret_address)
 {
     struct runtime_frame row = *frame;
-    uint64_t hash = hash_bytes(&row, sizeof row, 0);
-    uint32_t number = index_find(&frames->index, hash, is_same, frames, &row);
+    uint32_t number = INDEX_FIND(&frames->index, sizeof row, &row, frames->items);
     if (number == INDEX_NONE && frames->count >= RUNTIME_FRAMES_MAX) {
         row = (struct runtime_frame){0};
         if (strings_intern(&frames->strings, STRING_OTHER, &row.name))
             return -ENOMEM;
-        hash = hash_bytes(&row, sizeof row, 0);
-        number = index_find(&frames->index, hash, is_same, frames, &row);
     }
-    *ret_address = FIRST_ADDRESS | (number == INDEX_NONE ? frames->count : number);
-    if (number != INDEX_NONE)
-        return 0;
-    return INDEX_APPEND(&frames->index, hash, &frames->items, &frames->count, &frames->capacity,
-                        row);
+    if (number == INDEX_NONE && INDEX_INTERN(&frames->index, sizeof row, &row, &frames->items,
+                                             &frames->count, &frames->capacity, &number))
+        return -ENOMEM;
+    *ret_address = FIRST_ADDRESS | number;
+    return 0;
 }
 
 const struct runtime_frame *runtime_frames_find(const struct runtime_frames *frames,

@@ -97,35 +97,21 @@ bool stack_table_take_aside(struct stack_table *table, uint32_t aside, uint32_t 
     return true;
 }
 
-static bool is_same_sample(const void *owner, uint32_t item, const void *key)
-{
-    const struct stack_table *table = owner;
-    const struct counted_sample *known = &table->samples[item];
-    const struct counted_sample *sought = key;
-    return known->stack == sought->stack &&
-           memcmp(&known->labels, &sought->labels, sizeof known->labels) == 0;
-}
-
-static uint64_t hash_of_sample(const struct counted_sample *sample)
-{
-    return hash_bytes(&sample->labels, sizeof sample->labels, sample->stack);
-}
+/* Stack and labels. */
+#define SAMPLE_KEY_BYTES offsetof(struct counted_sample, sleeps)
 
 static int intern_sample(struct stack_table *table, const struct counted_sample *sample,
                          uint32_t *ret_sample)
 {
-    uint64_t hash = hash_of_sample(sample);
-    *ret_sample = index_find(&table->sample_index, hash, is_same_sample, table, sample);
+    *ret_sample = INDEX_FIND(&table->sample_index, SAMPLE_KEY_BYTES, sample, table->samples);
     if (*ret_sample != INDEX_NONE)
         return 0;
     if (reserve_list(table, sample) ||
-        array_reserve(&table->samples, &table->sample_capacity, table->sample_count + 1) ||
-        index_add(&table->sample_index, hash, (uint32_t)table->sample_count))
+        INDEX_INTERN(&table->sample_index, SAMPLE_KEY_BYTES, sample, &table->samples,
+                     &table->sample_count, &table->sample_capacity, ret_sample))
         return -ENOMEM;
-    *ret_sample = (uint32_t)table->sample_count;
-    table->samples[table->sample_count] = *sample;
-    table->samples[table->sample_count].epoch = table->epoch;
-    table->samples[table->sample_count++].serial = table->samples_added++;
+    table->samples[*ret_sample].epoch = table->epoch;
+    table->samples[*ret_sample].serial = table->samples_added++;
     return 0;
 }
 
@@ -377,9 +363,7 @@ static void index_rows(struct stack_table *table)
                                 stack->depth),
                   (uint32_t)i);
     }
-    index_clear(&table->sample_index, table->sample_count);
-    for (size_t i = 0; i < table->sample_count; i++)
-        index_add(&table->sample_index, hash_of_sample(&table->samples[i]), (uint32_t)i);
+    INDEX_AGAIN(&table->sample_index, SAMPLE_KEY_BYTES, table->samples, table->sample_count);
 }
 
 void stack_table_keep(struct stack_table *table, const struct renumber *stacks,

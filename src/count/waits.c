@@ -1,30 +1,18 @@
 #include "count/waits.h"
 
-#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
-
-static bool is_same(const void *owner, uint32_t item, const void *key)
-{
-    const struct waits *waits = owner;
-    return memcmp(&waits->rows[item], key, sizeof *waits->rows) == 0;
-}
 
 /* Adds no more than `rows_max` rows: beyond them *ret_wait_plus_1 is 0. */
 static int add(struct waits *waits, const struct counted_wait *row, size_t rows_max,
                uint32_t *ret_wait_plus_1)
 {
-    uint64_t hash = hash_bytes(row, sizeof *row, 0);
-    uint32_t found = index_find(&waits->index, hash, is_same, waits, row);
-    *ret_wait_plus_1 = 0;
-    if (found == INDEX_NONE && waits->count < rows_max) {
-        found = (uint32_t)waits->count;
-        if (INDEX_APPEND(&waits->index, hash, &waits->rows, &waits->count, &waits->capacity, *row))
-            return -ENOMEM;
-    }
-    if (found != INDEX_NONE)
-        *ret_wait_plus_1 = found + 1;
-    return 0;
+    uint32_t number = INDEX_FIND(&waits->index, sizeof *row, row, waits->rows);
+    int err = 0;
+    if (number == INDEX_NONE && waits->count < rows_max)
+        err = INDEX_INTERN(&waits->index, sizeof *row, row, &waits->rows, &waits->count,
+                           &waits->capacity, &number);
+    *ret_wait_plus_1 = number + 1; /* 0: it is INDEX_NONE */
+    return err;
 }
 
 int waits_add(struct waits *waits, const struct counted_wait *wait, uint32_t *ret_wait_plus_1)
@@ -70,9 +58,7 @@ void waits_keep(struct waits *waits, const struct renumber *rows, const struct r
     }
     renumber_move(rows, waits->rows, sizeof *waits->rows);
     waits->count = renumber_kept(rows);
-    index_clear(&waits->index, waits->count);
-    for (size_t i = 0; i < waits->count; i++)
-        index_add(&waits->index, hash_bytes(&waits->rows[i], sizeof *waits->rows, 0), (uint32_t)i);
+    INDEX_AGAIN(&waits->index, sizeof *waits->rows, waits->rows, waits->count);
 }
 
 void waits_free(struct waits *waits)

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 int jit_new(struct jit **ret_jit)
 {
@@ -39,32 +38,20 @@ size_t jit_bytes(const struct jit *jit)
            (jit->use_index.slot_count + code->by_id.slot_count) * sizeof(struct index_slot);
 }
 
-static bool is_same_use(const void *owner, uint32_t item, const void *key)
-{
-    const struct jit *jit = owner;
-    const struct jit_use *known = &jit->uses[item], *sought = key;
-    return known->address == sought->address && known->space == sought->space;
-}
-
-static uint64_t hash_use(const struct jit_use *use)
-{
-    return hash_bytes(&use->address, sizeof use->address, use->space);
-}
+#define USE_KEY_BYTES offsetof(struct jit_use, symbol)
 
 int jit_note(struct jit *jit, uint32_t space, uint64_t address)
 {
     const struct jit_use use = {address, space, JIT_NO_SYMBOL, false};
-    uint64_t hash = hash_use(&use);
-    if (index_find(&jit->use_index, hash, is_same_use, jit, &use) != INDEX_NONE)
-        return 0;
-    return INDEX_APPEND(&jit->use_index, hash, &jit->uses, &jit->use_count, &jit->use_capacity,
-                        use);
+    uint32_t number;
+    return INDEX_INTERN(&jit->use_index, USE_KEY_BYTES, &use, &jit->uses, &jit->use_count,
+                        &jit->use_capacity, &number);
 }
 
 static uint32_t find_use(const struct jit *jit, uint32_t space, uint64_t address)
 {
     const struct jit_use sought = {.address = address, .space = space};
-    return index_find(&jit->use_index, hash_use(&sought), is_same_use, jit, &sought);
+    return INDEX_FIND(&jit->use_index, USE_KEY_BYTES, &sought, jit->uses);
 }
 
 void jit_need(struct jit *jit, uint32_t space, uint64_t address)
@@ -83,11 +70,9 @@ static void keep_needed_uses(struct jit *jit)
     }
     jit->use_count = kept;
     array_trim(&jit->uses, &jit->use_capacity, kept);
-    index_clear(&jit->use_index, kept);
-    for (size_t i = 0; i < kept; i++) {
+    INDEX_AGAIN(&jit->use_index, USE_KEY_BYTES, jit->uses, kept);
+    for (size_t i = 0; i < kept; i++)
         jit->uses[i].is_needed = false;
-        index_add(&jit->use_index, hash_use(&jit->uses[i]), (uint32_t)i);
-    }
 }
 
 int jit_keep_needed(struct jit *jit)

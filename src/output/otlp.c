@@ -152,8 +152,7 @@ struct used {
 
 struct attribute {
     enum word key;
-    bool is_number;
-    uint32_t value; /* a row of the strings, or the number */
+    uint32_t value; /* a row of the strings, or of WORD_THREAD_ID the number */
 };
 
 struct otlp {
@@ -204,27 +203,16 @@ static uint32_t word_row(const struct otlp *otlp, enum word word)
     return (uint32_t)otlp->profile->strings.count + word;
 }
 
-static bool attribute_equals(const void *owner, uint32_t item, const void *key)
+static uint32_t attribute_number(struct otlp *otlp, enum word key, uint32_t value)
 {
-    const struct attribute *one = &((const struct attribute *)owner)[item], *other = key;
-    return one->key == other->key && one->value == other->value;
-}
-
-static uint32_t attribute_number(struct otlp *otlp, enum word key, bool is_number, uint32_t value)
-{
-    const struct attribute attribute = {key, is_number, value};
-    const uint32_t parts[] = {key, value};
-    uint64_t hash = hash_bytes(parts, sizeof parts, 0);
-    uint32_t found =
-        index_find(&otlp->attribute_index, hash, attribute_equals, otlp->attributes, &attribute);
-    if (found != INDEX_NONE)
-        return found + 1;
-    if (INDEX_APPEND(&otlp->attribute_index, hash, &otlp->attributes, &otlp->attribute_count,
-                     &otlp->attribute_capacity, attribute)) {
+    const struct attribute attribute = {key, value};
+    uint32_t number;
+    if (INDEX_INTERN(&otlp->attribute_index, sizeof attribute, &attribute, &otlp->attributes,
+                     &otlp->attribute_count, &otlp->attribute_capacity, &number)) {
         otlp->out.error = -ENOMEM;
         return 0;
     }
-    return (uint32_t)otlp->attribute_count;
+    return number + 1;
 }
 
 /* Writes a name of the target: see name_append. */
@@ -313,10 +301,9 @@ static void put_sample(struct otlp *otlp, const struct type *type,
     uint64_t value = value_of(otlp, type, sample);
     if (!value)
         return;
-    uint32_t name = sample->thread_name
-                        ? attribute_number(otlp, WORD_THREAD_NAME, false, sample->thread_name)
-                        : 0;
-    uint32_t id = sample->tid ? attribute_number(otlp, WORD_THREAD_ID, true, sample->tid) : 0;
+    uint32_t name =
+        sample->thread_name ? attribute_number(otlp, WORD_THREAD_NAME, sample->thread_name) : 0;
+    uint32_t id = sample->tid ? attribute_number(otlp, WORD_THREAD_ID, sample->tid) : 0;
     size_t begin = protobuf_begin(out, PROFILE_SAMPLE);
     protobuf_number(out, SAMPLE_STACK, number_of(&otlp->stacks, sample->stack));
     if (name || id) {
@@ -522,7 +509,7 @@ static void put_mappings(struct otlp *otlp)
         protobuf_number(&otlp->out, MAPPING_OFFSET, mapping->offset);
         protobuf_number(&otlp->out, MAPPING_FILENAME, string_number(otlp, mapping->path));
         if (mapping->build_id) {
-            uint32_t number = attribute_number(otlp, WORD_BUILD_ID, false, mapping->build_id);
+            uint32_t number = attribute_number(otlp, WORD_BUILD_ID, mapping->build_id);
             size_t packed = protobuf_begin(&otlp->out, MAPPING_ATTRIBUTES);
             protobuf_varint(&otlp->out, number);
             protobuf_end(&otlp->out, packed);
@@ -539,7 +526,7 @@ static void put_attributes(struct otlp *otlp)
         size_t begin = protobuf_begin(&otlp->out, DICTIONARY_ATTRIBUTE);
         protobuf_number(&otlp->out, ATTRIBUTE_KEY,
                         string_number(otlp, word_row(otlp, attribute->key)));
-        if (attribute->is_number)
+        if (attribute->key == WORD_THREAD_ID)
             put_int_value(otlp, ATTRIBUTE_VALUE, attribute->value);
         else
             put_text_value(otlp, ATTRIBUTE_VALUE,

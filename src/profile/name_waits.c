@@ -30,24 +30,16 @@ struct class_names {
     struct index index;
 };
 
-static bool is_key(const void *owner, uint32_t item, const void *key)
-{
-    const struct class_key *known = &((const struct class_names *)owner)->items[item].key;
-    const struct class_key *sought = key;
-    return known->module == sought->module && known->vtable == sought->vtable;
-}
-
-static int add_class(struct class_names *names, const struct class_key *key, uint64_t hash)
+static int add_class(struct class_names *names, const struct class_key *key, uint32_t *ret_number)
 {
     struct class_name added = {.key = *key};
     int err = reader_find_class(names->reader, key->module, key->vtable, &added.name);
-    if (err == -ENOMEM || array_reserve(&names->items, &names->capacity, names->count + 1) ||
-        index_add(&names->index, hash, (uint32_t)names->count)) {
+    if (err == -ENOMEM || INDEX_INTERN(&names->index, sizeof *key, &added, &names->items,
+                                       &names->count, &names->capacity, ret_number)) {
         if (!err)
             free(added.name);
         return -ENOMEM;
     }
-    names->items[names->count++] = added;
     return 0;
 }
 
@@ -61,13 +53,9 @@ static int class_names_get(struct class_names *names, const struct space *space,
     if (!mapping)
         return 0;
     const struct class_key key = {mapping->module, vtable - mapping->bias};
-    uint64_t hash = hash_bytes(&key, sizeof key, 0);
-    uint32_t found = index_find(&names->index, hash, is_key, names, &key);
-    if (found == INDEX_NONE) {
-        found = (uint32_t)names->count;
-        if (add_class(names, &key, hash))
-            return -ENOMEM;
-    }
+    uint32_t found = INDEX_FIND(&names->index, sizeof key, &key, names->items);
+    if (found == INDEX_NONE && add_class(names, &key, &found))
+        return -ENOMEM;
     *ret_name = names->items[found].name;
     return 0;
 }

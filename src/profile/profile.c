@@ -149,44 +149,27 @@ int profile_add_stack(struct fgprof_profile *profile, const uint32_t *locations,
     return 0;
 }
 
-static bool is_same_sample(const void *owner, uint32_t item, const void *key)
-{
-    const struct fgprof_profile *profile = owner;
-    const struct profile_sample *known = &profile->samples[item], *sought = key;
-    return known->stack == sought->stack && known->thread_name == sought->thread_name &&
-           known->tid == sought->tid && known->goroutine == sought->goroutine &&
-           known->state == sought->state && known->syscall_name == sought->syscall_name &&
-           known->wait_channel == sought->wait_channel && known->process == sought->process &&
-           known->wait_plus_1 == sought->wait_plus_1 &&
-           known->label_set_plus_1 == sought->label_set_plus_1 &&
-           known->is_goroutine == sought->is_goroutine && known->is_task == sought->is_task &&
-           known->object_bytes == sought->object_bytes;
-}
-
 int profile_add_sample(struct fgprof_profile *profile, const struct profile_sample *sample,
                        uint32_t *ret_sample)
 {
-    uint64_t labels[] = {sample->stack,        sample->thread_name,  sample->tid,
-                         sample->state,        sample->syscall_name, sample->wait_channel,
-                         sample->wait_plus_1,  sample->process,      sample->label_set_plus_1,
-                         sample->object_bytes, sample->is_goroutine, sample->is_task,
-                         sample->goroutine};
-    uint64_t hash = hash_bytes(labels, sizeof labels, 0);
-    uint32_t found = index_find(&profile->sample_index, hash, is_same_sample, profile, sample);
+    size_t before = profile->sample_count;
+    uint32_t number;
+    if (INDEX_INTERN(&profile->sample_index, offsetof(struct profile_sample, never_moved), sample,
+                     &profile->samples, &profile->sample_count, &profile->sample_capacity, &number))
+        return -ENOMEM;
     if (ret_sample)
-        *ret_sample = found != INDEX_NONE ? found : (uint32_t)profile->sample_count;
-    if (found != INDEX_NONE) {
-        profile->samples[found].count += sample->count;
-        profile->samples[found].time_ns += sample->time_ns;
-        profile->samples[found].never_moved &= sample->never_moved;
-        profile->samples[found].elapsed_ns += sample->elapsed_ns;
-        profile->samples[found].sleeps += sample->sleeps;
-        profile->samples[found].made += sample->made;
-        profile->samples[found].gone += sample->gone;
+        *ret_sample = number;
+    if (number == before) /* it is new */
         return 0;
-    }
-    return INDEX_APPEND(&profile->sample_index, hash, &profile->samples, &profile->sample_count,
-                        &profile->sample_capacity, *sample);
+    struct profile_sample *known = &profile->samples[number];
+    known->count += sample->count;
+    known->time_ns += sample->time_ns;
+    known->never_moved &= sample->never_moved;
+    known->elapsed_ns += sample->elapsed_ns;
+    known->sleeps += sample->sleeps;
+    known->made += sample->made;
+    known->gone += sample->gone;
+    return 0;
 }
 
 void profile_replace_samples(struct fgprof_profile *profile, struct fgprof_profile *from)

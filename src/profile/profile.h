@@ -86,6 +86,8 @@ struct profile_wait {
 #define PROFILE_NO_OWNER UINT32_MAX
 
 struct profile_sample {
+    /* What is before never_moved, without padding, tells samples apart. */
+    uint64_t object_bytes; /* of a profile of objects: how large each is; 0: they have no size */
     uint32_t stack;
     uint32_t process;
     uint32_t thread_name;
@@ -107,8 +109,7 @@ struct profile_sample {
                             the first of them */
     /* In a profile of objects (profile_is_of_objects), the sampled objects that the stack made, not
      * scaled. The count and times are 0. */
-    uint64_t object_bytes; /* how large each is; 0: they have no size */
-    uint64_t made, gone;   /* how many; those that are gone are among those that were made */
+    uint64_t made, gone; /* those that are gone are among those that were made */
 };
 
 /* A thread's label, such as the route of a request. */

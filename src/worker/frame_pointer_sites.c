@@ -14,21 +14,18 @@ struct site_keys sites_keys(pid_t tid, const struct snapshot *snapshot, const st
     return (struct site_keys){shared, hash_bytes(place, sizeof place, shared)};
 }
 
-static bool is_same(const void *owner, uint32_t item, const void *key)
-{
-    return ((const struct sites *)owner)->items[item].key == *(const uint64_t *)key;
-}
-
 struct site *sites_find(const struct sites *sites, uint64_t key)
 {
-    uint32_t found = index_find(&sites->index, key, is_same, sites, &key);
+    uint32_t found = INDEX_FIND(&sites->index, sizeof key, &key, sites->items);
     return found == INDEX_NONE ? NULL : &sites->items[found];
 }
 
 int sites_add(struct sites *sites, uint64_t key)
 {
-    return INDEX_APPEND(&sites->index, key, &sites->items, &sites->count, &sites->capacity,
-                        (struct site){.key = key, .stops_left = SITE_STOPS_MAX});
+    const struct site site = {.key = key, .stops_left = SITE_STOPS_MAX};
+    uint32_t number;
+    return INDEX_INTERN(&sites->index, sizeof key, &site, &sites->items, &sites->count,
+                        &sites->capacity, &number);
 }
 
 void sites_free(struct sites *sites)

@@ -366,12 +366,6 @@ static int name_several(struct peer_waits *waits, struct results *results, uint6
     return set_name(waits, results, RESOURCE_POLL, name, wait);
 }
 
-static bool is_epoll(const void *owner, uint32_t item, const void *key)
-{
-    const struct epoll_row *row = &((const struct peer_waits *)owner)->epolls[item], *sought = key;
-    return row->program == sought->program && row->fd == sought->fd;
-}
-
 static bool has_few_descriptors(struct peer_waits *waits, const struct program *program,
                                 uint64_t now_ns)
 {
@@ -410,18 +404,13 @@ static int find_epoll(struct peer_waits *waits, struct results *results,
 {
     const struct program *program = observation->program;
     const struct epoll_row key = {.program = program->number, .fd = observation->wait.call.fd};
-    const uint32_t hashed[] = {key.program, (uint32_t)key.fd};
-    uint64_t hash = hash_bytes(hashed, sizeof hashed, 0);
-    uint32_t item = index_find(&waits->epoll_index, hash, is_epoll, waits, &key);
+    size_t key_bytes = offsetof(struct epoll_row, reading);
+    uint32_t item = INDEX_FIND(&waits->epoll_index, key_bytes, &key, waits->epolls);
     if (item == INDEX_NONE && waits->epoll_count >= ROWS_MAX)
         forget_epolls(waits);
-    if (item == INDEX_NONE) {
-        if (array_reserve(&waits->epolls, &waits->epoll_capacity, waits->epoll_count + 1) ||
-            index_add(&waits->epoll_index, hash, (uint32_t)waits->epoll_count))
-            return -ENOMEM;
-        item = (uint32_t)waits->epoll_count++;
-        waits->epolls[item] = key;
-    }
+    if (item == INDEX_NONE && INDEX_INTERN(&waits->epoll_index, key_bytes, &key, &waits->epolls,
+                                           &waits->epoll_count, &waits->epoll_capacity, &item))
+        return -ENOMEM;
     struct epoll_row *row = &waits->epolls[item];
     read_epoll(waits, program, row);
     if (row->count != 1)
