@@ -1,4 +1,5 @@
 #include "agent/hook.h"
+#include "base/text.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -42,7 +43,7 @@ static size_t count_of(char *const strings[])
 static const char *others_in(char *const environment[], size_t count, size_t *ret_at)
 {
     for (*ret_at = 0; *ret_at < count; ++*ret_at) {
-        if (strncmp(environment[*ret_at], VARIABLE, strlen(VARIABLE)) == 0)
+        if (text_begins(environment[*ret_at], VARIABLE))
             return environment[*ret_at] + strlen(VARIABLE);
     }
     return "";

@@ -10,6 +10,7 @@
 #include "agent/this_thread.h"
 #include "agent/values_format.h"
 #include "base/random.h"
+#include "base/text.h"
 #include "fgprof_profiles.h"
 
 #include <errno.h>
@@ -176,11 +177,7 @@ static bool is_built_in(const char *name)
         "fgprof", "wall",   "cpu",          "profile",   "block", "mutex",  "blame",   "heap",
         "allocs", "growth", "threadcreate", "goroutine", "trace", "symbol", "cmdline",
     };
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (strcmp(names[i], name) == 0)
-            return true;
-    }
-    return false;
+    return text_is_any(name, names, COUNT_OF(names));
 }
 
 /* With the lock. */

@@ -9,6 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* How many items an array has that is no pointer. */
+#define COUNT_OF(array) (sizeof(array) / sizeof *(array))
+
 /* Makes room for at least `needed` items at `items`, which has room for *capacity items of
  * `item_bytes` each. The capacity at least doubles, so that appending takes linear time overall.
  * Returns where the items are now, and sets *capacity. If there is no memory, nothing changes and

@@ -1,4 +1,5 @@
 #include "base/sandbox.h"
+#include "base/array.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -67,8 +68,7 @@ static const unsigned allowed[] = {
 /* With these, memory could become code. Their third argument is what may be done with it. */
 static const unsigned allowed_without_code[] = {SYS_mmap, SYS_mprotect};
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-#define FILTER_MAX (16 + 2 * COUNT(allowed) + 4 * COUNT(allowed_without_code))
+#define FILTER_MAX (16 + 2 * COUNT_OF(allowed) + 4 * COUNT_OF(allowed_without_code))
 #define ARGUMENT(number) (unsigned)(offsetof(struct seccomp_data, args) + 8 * (number))
 
 struct filter {
@@ -111,7 +111,7 @@ static int limit_calls(void)
     add(&filter, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, sandbox_audit_arch, 1, 0));
     leave(&filter, SECCOMP_RET_KILL_PROCESS);
     load(&filter, offsetof(struct seccomp_data, nr));
-    for (size_t i = 0; i < COUNT(allowed); i++) {
+    for (size_t i = 0; i < COUNT_OF(allowed); i++) {
         if_equal(&filter, allowed[i], 1);
         leave(&filter, SECCOMP_RET_ALLOW);
     }
@@ -122,7 +122,7 @@ static int limit_calls(void)
     if_equal(&filter, AT_EMPTY_PATH, 1);
     leave(&filter, SECCOMP_RET_ALLOW);
     load(&filter, offsetof(struct seccomp_data, nr));
-    for (size_t i = 0; i < COUNT(allowed_without_code); i++) {
+    for (size_t i = 0; i < COUNT_OF(allowed_without_code); i++) {
         if_equal(&filter, allowed_without_code[i], 4);
         load(&filter, ARGUMENT(2));
         if_any(&filter, PROT_EXEC);

@@ -1,6 +1,5 @@
 #include "profile/allocators.h"
-
-#include <string.h>
+#include "base/text.h"
 
 /* Names in the symbol table. */
 static const char *const names[] = {
@@ -52,27 +51,13 @@ static const char *const operators[] = {"_Znwm", "_Znam"};
 /* Prefixes of jemalloc, tcmalloc and mimalloc. */
 static const char *const prefixes[] = {"je_", "tc_", "mi_"};
 
-static bool is_named(const char *name)
-{
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (strcmp(names[i], name) == 0)
-            return true;
-    }
-    return false;
-}
-
-static bool begins(const char *name, const char *beginning)
-{
-    return strncmp(name, beginning, strlen(beginning)) == 0;
-}
-
 static bool is_allocator(const char *name)
 {
-    bool is_it = is_named(name);
-    for (size_t i = 0; i < sizeof operators / sizeof *operators; i++)
-        is_it |= begins(name, operators[i]);
-    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
-        is_it |= begins(name, prefixes[i]) && is_named(name + strlen(prefixes[i]));
+    bool is_it = text_is_any(name, names, COUNT_OF(names)) ||
+                 text_begins_any(name, operators, COUNT_OF(operators));
+    for (size_t i = 0; i < COUNT_OF(prefixes); i++)
+        is_it |= text_begins(name, prefixes[i]) &&
+                 text_is_any(name + strlen(prefixes[i]), names, COUNT_OF(names));
     return is_it;
 }
 

@@ -1,5 +1,5 @@
 #include "profile/makers.h"
-#include "base/array.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -7,25 +7,6 @@
 
 /* The call that creates a thread is among this many frames at the leaf. */
 #define CALLS_MAX 12
-
-static bool is_among(const char *text, const char *const *words, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (strcmp(text, words[i]) == 0)
-            return true;
-    }
-    return false;
-}
-
-static bool begins_with_any(const char *text, const char *const *words, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (strncmp(text, words[i], strlen(words[i])) == 0)
-            return true;
-    }
-    return false;
-}
-#define COUNT_OF(array) (sizeof(array) / sizeof *(array))
 
 /* Whether the function starts threads in any program, or is from the standard library of C++, Rust
  * or Go. */
@@ -42,15 +23,15 @@ static bool is_name_of_library(const char *name)
         "std::",   "core::",   "alloc::", "<std::", "<core::", "<alloc::", "__gnu_cxx::",
         "boost::", "runtime.", "_ZNSt",   "_ZNKSt", "_ZSt",    "_ZN3std",  "_ZN4core",
     };
-    return is_among(name, names, COUNT_OF(names)) ||
-           begins_with_any(name, beginnings, COUNT_OF(beginnings));
+    return text_is_any(name, names, COUNT_OF(names)) ||
+           text_begins_any(name, beginnings, COUNT_OF(beginnings));
 }
 
 /* Inlined functions have names without namespaces. */
 static bool is_file_of_library(const char *file)
 {
     static const char *const beginnings[] = {"/usr/include/", "/usr/lib/", "/rustc/"};
-    return begins_with_any(file, beginnings, COUNT_OF(beginnings));
+    return text_begins_any(file, beginnings, COUNT_OF(beginnings));
 }
 
 static bool is_line_of_library(const struct fgprof_profile *profile,
@@ -88,24 +69,18 @@ static const char *outer_name(const struct fgprof_profile *profile, uint32_t num
     return strings_get(&profile->strings, profile->functions[line->function].name);
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t length = strlen(text), end_length = strlen(end);
-    return length >= end_length && strcmp(text + length - end_length, end) == 0;
-}
-
 /* Includes libc's internal names and the wrappers of sanitizers. */
 static bool makes_threads(const char *name)
 {
     return strcmp(name, "pthread_create") == 0 || strcmp(name, "thrd_create") == 0 ||
-           (*name == '_' && ends_with(name, "pthread_create"));
+           (*name == '_' && text_ends(name, "pthread_create"));
 }
 
 static bool is_system_call(const char *name)
 {
     static const char *const names[] = {"__clone", "__clone3",         "clone",
                                         "clone3",  "__clone_internal", "__GI___clone_internal"};
-    return is_among(name, names, COUNT_OF(names));
+    return text_is_any(name, names, COUNT_OF(names));
 }
 
 /* Counts the frames at the leaf that belong to the call that created the thread. */

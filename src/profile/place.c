@@ -1,4 +1,5 @@
 #include "profile/place.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -78,26 +79,18 @@ static const char *const wrappers[] = {
     "internal/sync.(",
 };
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
 static bool is_start(const char *function)
 {
-    for (size_t i = 0; i < COUNT(starts); i++) {
-        if (strcmp(function, starts[i]) == 0)
-            return true;
-    }
-    /* With "_impl" or a version behind it. */
-    return strncmp(function, "__libc_start_main", strlen("__libc_start_main")) == 0;
+    return text_is_any(function, starts, COUNT_OF(starts)) ||
+           text_begins(function, "__libc_start_main"); /* with "_impl" or a version behind it */
 }
 
 unsigned place_roles(const char *function)
 {
     unsigned roles = is_start(function) ? LABEL_START : 0u;
-    for (size_t i = 0; i < COUNT(locks); i++)
+    for (size_t i = 0; i < COUNT_OF(locks); i++)
         roles |= strstr(function, locks[i]) ? LABEL_LOCK : 0u;
-    for (size_t i = 0; i < COUNT(wrappers); i++)
-        roles |= strncmp(function, wrappers[i], strlen(wrappers[i])) == 0 ? LABEL_WRAPPER : 0u;
-    return roles;
+    return roles | (text_begins_any(function, wrappers, COUNT_OF(wrappers)) ? LABEL_WRAPPER : 0u);
 }
 
 /* Go's are in the program itself, so the name of the function at the address tells. */
@@ -111,11 +104,7 @@ static bool is_in_go_runtime(const struct fgprof_profile *profile,
     const struct profile_line *outermost =
         &profile->lines[location->first_line + location->line_count - 1];
     const char *name = strings_get(&profile->strings, profile->functions[outermost->function].name);
-    for (size_t i = 0; i < COUNT(packages); i++) {
-        if (strncmp(name, packages[i], strlen(packages[i])) == 0)
-            return !is_start(name);
-    }
-    return false;
+    return text_begins_any(name, packages, COUNT_OF(packages)) && !is_start(name);
 }
 
 bool place_is_in_library(const struct fgprof_profile *profile,
@@ -134,9 +123,8 @@ bool place_is_in_library(const struct fgprof_profile *profile,
     if (libraries & PLACE_GO_RUNTIME && is_in_go_runtime(profile, location))
         return true;
     const char *path = strings_get(&profile->strings, profile->mappings[location->mapping].path);
-    for (size_t i = 0; i < COUNT(files); i++) {
-        if (libraries & files[i].library &&
-            strncmp(basename(path), files[i].prefix, strlen(files[i].prefix)) == 0)
+    for (size_t i = 0; i < COUNT_OF(files); i++) {
+        if (libraries & files[i].library && text_begins(basename(path), files[i].prefix))
             return true;
     }
     return false;

@@ -1,4 +1,5 @@
 #include "wait/lock.h"
+#include "base/array.h"
 
 #include <linux/futex.h>
 #include <string.h>
@@ -122,8 +123,6 @@ static const struct lock_function functions_of_others[] = {
     {"runtime.notetsleep_internal", RESOURCE_PARKING, true},
     {"runtime.lock2", RESOURCE_MUTEX, false},
 };
-
-#define COUNT_OF(table) (sizeof(table) / sizeof *(table))
 
 /* Takes off the underscores, version and suffix of its symbol:
  * "___pthread_mutex_lock@@GLIBC_2.2.5", "__pthread_rwlock_rdlock_full64.constprop.0". */

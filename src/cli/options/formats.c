@@ -1,4 +1,5 @@
 #include "cli/options/formats.h"
+#include "base/text.h"
 #include "cli/options/values.h"
 #include "cli/suggest.h"
 
@@ -35,12 +36,6 @@ static const struct format_row *row_of(enum fgprof_format format)
     return &not_chosen;
 }
 
-static bool ends_with(const char *text, const char *ending)
-{
-    size_t length = strlen(text), ending_length = strlen(ending);
-    return length >= ending_length && strcmp(text + length - ending_length, ending) == 0;
-}
-
 bool format_named(const char *name, enum fgprof_format *ret_format)
 {
     const char *names[FORMAT_COUNT];
@@ -64,14 +59,14 @@ bool format_named(const char *name, enum fgprof_format *ret_format)
 /* ".json" alone is speedscope's. */
 static bool lacks_gz(const char *path)
 {
-    return ends_with(path, ".firefox.json");
+    return text_ends(path, ".firefox.json");
 }
 
 bool format_of_ending(const char *path, enum fgprof_format *ret_format)
 {
     for (size_t i = 0; i < FORMAT_COUNT && !lacks_gz(path); i++) {
         for (size_t j = 0; j < ENDINGS_MAX && formats[i].endings[j]; j++) {
-            if (ends_with(path, formats[i].endings[j])) {
+            if (text_ends(path, formats[i].endings[j])) {
                 *ret_format = formats[i].format;
                 return true;
             }

@@ -1,7 +1,7 @@
 /* The findings: where time is lost, the most first, and what makes the recording poor. */
 #include "output/report/report.h"
 #include "wait/resource.h"
-#include "base/array.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -259,7 +259,7 @@ static void append_lock(struct buffer *buffer, const struct report *report, uint
     const char *name = label_text(&report->labels, call);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         const char *kind = resource_kind_name(kinds[i]);
-        if (strncmp(name, kind, strlen(kind)) != 0)
+        if (!text_begins(name, kind))
             continue;
         name_append_short(buffer, name, REPORT_FILE_COLUMNS);
         buffer_puts(buffer, ", which ");

@@ -1,5 +1,6 @@
 /* The command to run next: it shows more of the finding with the most time. */
 #include "output/report/report.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -64,8 +65,7 @@ int report_choose_next(struct report *report)
 {
     const struct fgprof_profile *profile = report->profile;
     const struct suggestion *chosen = choose(report);
-    static const char run[] = "fgprof-c run ";
-    bool was_run = strncmp(profile_recorded_by(profile), run, strlen(run)) == 0;
+    bool was_run = text_begins(profile_recorded_by(profile), "fgprof-c run ");
     struct buffer line = {0};
     report->next_why = chosen->why;
     if (chosen->is_dump && !was_run) {

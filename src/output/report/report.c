@@ -1,5 +1,5 @@
 #include "output/report/report.h"
-#include "base/array.h"
+#include "base/text.h"
 #include "output/output.h"
 #include "output/report/objects.h"
 #include "output/state.h"
@@ -37,12 +37,9 @@ struct making {
 static bool waits_for_work(const struct fgprof_profile *profile,
                            const struct profile_sample *sample)
 {
-    const char *call = strings_get(&profile->strings, sample->syscall_name);
-    for (size_t i = 0; i < sizeof calls_for_work / sizeof *calls_for_work; i++) {
-        if (sample->state == THREAD_SLEEPING && strcmp(call, calls_for_work[i]) == 0)
-            return true;
-    }
-    return false;
+    return sample->state == THREAD_SLEEPING &&
+           text_is_any(strings_get(&profile->strings, sample->syscall_name), calls_for_work,
+                       COUNT_OF(calls_for_work));
 }
 
 /* The outermost frame that waits for a lock, among the last few: a thread that has got the lock is

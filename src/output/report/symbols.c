@@ -1,6 +1,6 @@
 /* The modules whose symbols would name frames or complete stacks, and why stacks are cut. */
 #include "output/report/report.h"
-#include "base/array.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -68,7 +68,7 @@ static struct report_module *module_that_cuts(const struct fgprof_profile *profi
 {
     static const char note[] = "[truncated: no unwind info";
     const char *name = strings_get(&profile->strings, note_of(profile, stack));
-    if (stack->depth < 2 || strncmp(name, note, strlen(note)) != 0)
+    if (stack->depth < 2 || !text_begins(name, note))
         return NULL;
     size_t before = stack->first_location + stack->depth - 2;
     uint32_t mapping = profile->locations[profile->stack_locations[before]].mapping;

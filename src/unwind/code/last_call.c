@@ -1,9 +1,8 @@
 #include "unwind/code/last_call.h"
+#include "base/text.h"
 #include "unwind/code/calls.h"
 #include "elf/functions.h"
 #include "elf/stubs.h"
-
-#include <string.h>
 
 /* How far a program's entry is from the call in it. What called that has no caller. */
 #define ENTRY_BYTES 64
@@ -22,11 +21,7 @@ static const char *const never_return[] = {
 static bool never_returns(struct module *module, uint64_t function)
 {
     const struct stub *stub = stubs_find(module, function);
-    for (size_t i = 0; stub && stub->name && i < sizeof never_return / sizeof *never_return; i++) {
-        if (strcmp(stub->name, never_return[i]) == 0)
-            return true;
-    }
-    return false;
+    return stub && stub->name && text_is_any(stub->name, never_return, COUNT_OF(never_return));
 }
 
 bool call_is_known_last(struct module *module, uint64_t after_call)
