@@ -144,13 +144,12 @@ int fgprof_profile_add_root_label(fgprof_profile *profile, const char *key)
 {
     if (!*key)
         return -EINVAL;
-    if (array_reserve(&profile->root_labels, &profile->root_label_capacity,
-                      profile->root_label_count + 1))
-        return -ENOMEM;
     char *copy = strdup(key);
-    if (!copy)
+    if (!copy || array_append(&profile->root_labels, &profile->root_label_count,
+                              &profile->root_label_capacity, copy)) {
+        free(copy);
         return -ENOMEM;
-    profile->root_labels[profile->root_label_count++] = copy;
+    }
     return 0;
 }
 

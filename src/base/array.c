@@ -16,6 +16,14 @@ void *array_grow(void *items, size_t *capacity, size_t needed, size_t item_bytes
     return moved;
 }
 
+void array_zero(void *items, size_t *count, size_t wanted, size_t item_bytes)
+{
+    if (wanted <= *count)
+        return;
+    memset((char *)items + *count * item_bytes, 0, (wanted - *count) * item_bytes);
+    *count = wanted;
+}
+
 bool array_shift(void *items, size_t *count, size_t max, size_t at, size_t item_bytes)
 {
     if (at == max)

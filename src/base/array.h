@@ -31,6 +31,13 @@ void *array_grow(void *items, size_t *capacity, size_t needed, size_t item_bytes
     (array_reserve(items, capacity, *(count) + 1) ? -ENOMEM                                        \
                                                   : ((*(items))[(*(count))++] = (__VA_ARGS__), 0))
 
+/* Makes it at least `wanted` items; new ones are zeroed. Evaluates to 0 or -ENOMEM. */
+#define array_extend(items, count, capacity, wanted)                                               \
+    (array_reserve(items, capacity, wanted)                                                        \
+         ? -ENOMEM                                                                                 \
+         : (array_zero(*(items), (count), (wanted), sizeof **(items)), 0))
+void array_zero(void *items, size_t *count, size_t wanted, size_t item_bytes);
+
 /* Makes room for an item before number `at`. If there are `max` items already, the last one goes;
  * if `at` is `max`, nothing is done, and false returned. The memory must have the room. */
 bool array_shift(void *items, size_t *count, size_t max, size_t at, size_t item_bytes);

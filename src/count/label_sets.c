@@ -27,10 +27,10 @@ static int take_key(struct label_sets *sets, const char *text, struct label_key 
     *ret_key = find_key(sets, key);
     if (*ret_key || is_full)
         return 0;
-    if (array_reserve(&sets->keys, &sets->key_capacity, sets->key_count + 1))
+    if (array_append(&sets->keys, &sets->key_count, &sets->key_capacity,
+                     (struct label_key){key, 0}))
         return -ENOMEM;
-    *ret_key = &sets->keys[sets->key_count++];
-    **ret_key = (struct label_key){key, 0};
+    *ret_key = &sets->keys[sets->key_count - 1];
     return 0;
 }
 

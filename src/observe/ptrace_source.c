@@ -159,10 +159,9 @@ static bool holds_leader(const struct stopped_source *stopped, pid_t process_id)
 
 static void note_exit(struct stopped_source *stopped, const struct stop *stop)
 {
-    if (!stop->exited || stop->tid != stop->process_id ||
-        array_reserve(&stopped->exits, &stopped->exit_capacity, stopped->exit_count + 1))
-        return;
-    stopped->exits[stopped->exit_count++] = (struct seen_exit){stop->process_id, stop->exit_status};
+    if (stop->exited && stop->tid == stop->process_id)
+        (void)array_append(&stopped->exits, &stopped->exit_count, &stopped->exit_capacity,
+                           (struct seen_exit){stop->process_id, stop->exit_status});
 }
 
 /* A thread that was killed while we held it is ours until it is dead. The reaper must not collect
@@ -173,9 +172,8 @@ static void end_stop(struct stopped_source *stopped, struct pending *item, enum 
     item->is_over = true;
     item->outcome = outcome;
     note_exit(stopped, stop);
-    if (stop->is_dying && stop->tid == stop->process_id &&
-        !array_reserve(&stopped->dying, &stopped->dying_capacity, stopped->dying_count + 1))
-        stopped->dying[stopped->dying_count++] = *stop;
+    if (stop->is_dying && stop->tid == stop->process_id)
+        (void)array_append(&stopped->dying, &stopped->dying_count, &stopped->dying_capacity, *stop);
     if (stop->is_dying && item->subject.tid == stop->tid)
         reaper_abandon(stopped->reaper, stop->tid);
     else

@@ -96,13 +96,9 @@ void watch_close(struct watch *watch)
 
 struct watch *watches_get(struct watches *watches, uint32_t thread)
 {
-    if (thread >= watches->count) {
-        if (array_reserve(&watches->items, &watches->capacity, thread + 1u))
-            return NULL;
-        while (watches->count <= thread)
-            watches->items[watches->count++] = (struct watch){0};
-    }
-    return &watches->items[thread];
+    return array_extend(&watches->items, &watches->count, &watches->capacity, thread + 1u)
+               ? NULL
+               : &watches->items[thread];
 }
 
 void watches_forget(struct watches *watches, uint32_t thread)

@@ -189,13 +189,10 @@ void profile_replace_samples(struct fgprof_profile *profile, struct fgprof_profi
 
 int profile_add_label_set(struct fgprof_profile *profile, uint32_t *ret_set)
 {
-    if (array_reserve(&profile->label_sets, &profile->label_set_capacity,
-                      profile->label_set_count + 1))
-        return -ENOMEM;
     *ret_set = (uint32_t)profile->label_set_count;
-    profile->label_sets[profile->label_set_count++] =
-        (struct profile_label_set){.first_label = (uint32_t)profile->label_count};
-    return 0;
+    return array_append(&profile->label_sets, &profile->label_set_count,
+                        &profile->label_set_capacity,
+                        (struct profile_label_set){.first_label = (uint32_t)profile->label_count});
 }
 
 int profile_add_label(struct fgprof_profile *profile, const char *key, const char *value)

@@ -125,8 +125,6 @@ static int close_span(struct search *search, const struct profile_timeline *time
     if (!is_wanted)
         return 0;
     const struct profile_sample *sample = &profile->samples[span->sample];
-    if (array_reserve(&search->rows, &search->capacity, search->count + 1))
-        return -ENOMEM;
     struct fgprof_span row = {
         .pid = sample->process < profile->process_count
                    ? (pid_t)profile->processes[sample->process].pid
@@ -138,8 +136,7 @@ static int close_span(struct search *search, const struct profile_timeline *time
         .time_ns = span->end_ns - span->begin_ns,
     };
     add_wait(search, sample, &row);
-    search->rows[search->count++] = row;
-    return 0;
+    return array_append(&search->rows, &search->count, &search->capacity, row);
 }
 
 static void extend(struct open_span *span, const struct profile_run *run, uint64_t at_ns)

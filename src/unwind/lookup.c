@@ -115,10 +115,8 @@ static int find(struct lookups *lookups, struct module *module, const struct loo
                 union lookup_answer *ret_answer)
 {
     struct own_lookups *own = (struct own_lookups *)lookups;
-    if (array_reserve(&own->items, &own->capacity, module->number + 1u))
+    if (array_extend(&own->items, &own->count, &own->capacity, module->number + 1u))
         return -ENOMEM;
-    while (own->count <= module->number)
-        own->items[own->count++] = (struct module_tables){0};
     if (!own->scratch)
         own->scratch = malloc(sizeof *own->scratch);
     return own->scratch ? module_tables_find(&own->items[module->number], module, lookup,

@@ -76,10 +76,8 @@ static const union lookup_answer *ask(struct rule_tables *tables, struct module 
                                       const struct lookup *lookup)
 {
     union lookup_answer answer = {0};
-    if (array_reserve(&tables->items, &tables->capacity, module->number + 1u))
+    if (array_extend(&tables->items, &tables->count, &tables->capacity, module->number + 1u))
         return NULL;
-    while (tables->count <= module->number)
-        tables->items[tables->count++] = (struct module_rules){0};
     struct lookups *lookups = rule_tables_lookups(tables);
     int err = lookups->find(lookups, module, lookup, &answer);
     if (err == -EAGAIN)
@@ -149,10 +147,9 @@ int rule_tables_learn_generated(struct rule_tables *tables, uint32_t space, uint
 {
     if (rule_tables_find_generated(tables, space, address) || address == UINT64_MAX)
         return 0;
-    if (array_reserve(&tables->generated, &tables->generated_capacity, space + 1u))
+    if (array_extend(&tables->generated, &tables->generated_count, &tables->generated_capacity,
+                     space + 1u))
         return -ENOMEM;
-    while (tables->generated_count <= space)
-        tables->generated[tables->generated_count++] = (struct rule_table){0};
     union lookup_answer answer = {.rule = {.kind = RULE_NONE}};
     if (address - function < code_bytes)
         answer.rule = rule_from_bytes(code, code_bytes, address - function);

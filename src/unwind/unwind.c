@@ -47,13 +47,10 @@ static void begin(struct walk *walk)
 static int unwind_by_libunwind(struct unwinder *unwinder, struct walk *walk)
 {
     uint32_t space = walk->space->origin;
-    if (space >= unwinder->libunwind_count) {
-        if (array_reserve(&unwinder->libunwinds, &unwinder->libunwind_capacity, space + 1u))
-            return -ENOMEM;
-        while (unwinder->libunwind_count <= space)
-            unwinder->libunwinds[unwinder->libunwind_count++] = NULL;
-    }
-    int err = unwinder->libunwinds[space] ? 0 : libunwind_new(&unwinder->libunwinds[space]);
+    int err = array_extend(&unwinder->libunwinds, &unwinder->libunwind_count,
+                           &unwinder->libunwind_capacity, space + 1u);
+    if (!err && !unwinder->libunwinds[space])
+        err = libunwind_new(&unwinder->libunwinds[space]);
     if (err)
         return err;
     begin(walk);

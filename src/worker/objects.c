@@ -77,10 +77,9 @@ static int start_stack(const struct object_news *news, const struct program_tabl
     stack->cut = STACK_WHOLE;
     if (!news->start || !program || !program->maps.space)
         return 0;
-    if (array_reserve(&stack->addresses, &stack->capacity, 1))
+    if (array_append(&stack->addresses, &stack->depth, &stack->capacity, news->start))
         return -ENOMEM;
     *ret_space = program->maps.space->id;
-    stack->addresses[stack->depth++] = news->start;
     space_note_sampled(program->maps.space, stack->addresses, stack->depth);
     return 0;
 }

@@ -48,10 +48,9 @@ static int index_threads(struct owners *owners)
 /* Adds to the number of the process's threads, or subtracts from it. */
 static int count_thread(struct owners *owners, uint32_t process, uint32_t number, bool is_there)
 {
-    if (array_reserve(&owners->processes, &owners->process_capacity, process + 1u))
+    if (array_extend(&owners->processes, &owners->process_count, &owners->process_capacity,
+                     process + 1u))
         return -ENOMEM;
-    while (owners->process_count <= process)
-        owners->processes[owners->process_count++] = (struct process_threads){0};
     owners->processes[process].count += is_there ? 1u : UINT32_MAX;
     owners->processes[process].all ^= number;
     return 0;

@@ -268,12 +268,8 @@ static int check_process(struct check *check, const struct program *program)
 
 static int make_room_for(struct page_checks *checks, uint32_t process)
 {
-    size_t before = checks->process_capacity;
-    if (array_reserve(&checks->processes, &checks->process_capacity, process + 1u))
-        return -ENOMEM;
-    for (size_t i = before; i < checks->process_capacity; i++)
-        checks->processes[i] = (struct checked_process){0};
-    return 0;
+    return array_extend(&checks->processes, &checks->process_count, &checks->process_capacity,
+                        process + 1u);
 }
 
 int pages_check(struct page_checks *checks, struct results *results, struct channel *channel,
@@ -299,7 +295,7 @@ void pages_forget(struct page_checks *checks, struct results *results, uint32_t 
 {
     objects_forget(&results->objects, process, OBJECT_PAGE);
     objects_keep(&results->objects, process, OBJECT_PAGE);
-    if (process < checks->process_capacity)
+    if (process < checks->process_count)
         checks->processes[process].most_bytes = 0;
 }
 

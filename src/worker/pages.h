@@ -20,7 +20,7 @@ struct checked_process {
 /* Zeroed at first. */
 struct page_checks {
     struct checked_process *processes;
-    size_t process_capacity;
+    size_t process_count, process_capacity;
     struct listed_object *rows; /* room for what is known of a process's pages */
     size_t row_capacity;
     uint64_t *addresses;

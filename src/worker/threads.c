@@ -6,10 +6,8 @@
 struct counted_thread *counted_threads_get(struct counted_threads *threads, uint32_t number,
                                            pid_t tid)
 {
-    if (array_reserve(&threads->items, &threads->capacity, number + 1u))
+    if (array_extend(&threads->items, &threads->count, &threads->capacity, number + 1u))
         return NULL;
-    while (threads->count <= number)
-        threads->items[threads->count++] = (struct counted_thread){0};
     struct counted_thread *thread = &threads->items[number];
     if (thread->tid != tid) {
         kept_stack_drop(&thread->kept);

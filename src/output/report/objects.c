@@ -3,29 +3,18 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 struct making {
     struct objects_report *report;
     struct labelled_stack labelled;
     uint32_t *counted_for; /* by label: the last sample, + 1, that was counted for its function */
-    size_t counted_capacity;
+    size_t counted_count, counted_capacity;
 };
 
 static void add(double sums[OBJECT_MEASURES], const double amounts[OBJECT_MEASURES])
 {
     for (int i = 0; i < OBJECT_MEASURES; i++)
         sums[i] += amounts[i];
-}
-
-/* Makes room for `count` rows, and zeroes the new ones. */
-static int reserve_sums(struct object_sums **sums, size_t *capacity, size_t count)
-{
-    size_t had = *capacity;
-    if (array_reserve(sums, capacity, count))
-        return -ENOMEM;
-    memset(*sums + had, 0, (*capacity - had) * sizeof **sums);
-    return 0;
 }
 
 static void add_thread_name(struct object_sums *sums, uint32_t name)
@@ -41,12 +30,12 @@ static int add_functions(struct making *making, uint32_t number,
 {
     struct objects_report *report = making->report;
     const struct labelled_stack *labelled = &making->labelled;
-    size_t labels = report->labels.texts.count, had = making->counted_capacity;
-    if (reserve_sums(&report->functions, &report->function_capacity, labels) ||
-        array_reserve(&making->counted_for, &making->counted_capacity, labels))
+    size_t labels = report->labels.texts.count;
+    if (array_extend(&report->functions, &report->function_count, &report->function_capacity,
+                     labels) ||
+        array_extend(&making->counted_for, &making->counted_count, &making->counted_capacity,
+                     labels))
         return -ENOMEM;
-    memset(making->counted_for + had, 0,
-           (making->counted_capacity - had) * sizeof *making->counted_for);
     for (size_t i = 0; i < labelled->depth; i++) {
         uint32_t label = labelled->labels[i];
         if (making->counted_for[label] != number + 1)
@@ -86,7 +75,8 @@ static int add_sample(struct making *making, uint32_t number)
         amounts[i] = objects_amount(report->profile, sample, (enum object_measure)i);
     if (labels_of_stack(&report->labels, report->profile, stack, &making->labelled) ||
         call_tree_add(&report->tree, making->labelled.labels, making->labelled.depth, 0, &node) ||
-        reserve_sums(&report->stacks, &report->stack_capacity, report->tree.count) ||
+        array_extend(&report->stacks, &report->stack_count, &report->stack_capacity,
+                     report->tree.count) ||
         add_functions(making, number, amounts))
         return -ENOMEM;
     add(report->stacks[node].own, amounts);

@@ -35,9 +35,9 @@ struct objects_report {
     struct labels labels;
     struct call_tree tree;
     struct object_sums *stacks; /* by node */
-    size_t stack_capacity;
+    size_t stack_count, stack_capacity;
     struct object_sums *functions; /* by label */
-    size_t function_capacity;
+    size_t function_count, function_capacity;
     struct object_sums all;
     /* Sampled objects, not scaled; those with a cut stack; those with an unnamed frame. */
     uint64_t seen, seen_cut, seen_unnamed;

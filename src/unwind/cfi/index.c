@@ -51,11 +51,11 @@ static int make_ranges(const struct cfi_source *source, uint64_t position, uint6
     for (; position < end && cfi_read_head(source, position, &head); position = head.next) {
         if (head.is_cie || !cfi_read_entry(source, position, scratch))
             continue;
-        if (array_reserve(&ranges, &capacity, count + 1)) {
+        if (array_append(&ranges, &count, &capacity,
+                         (struct cfi_range){scratch->start, scratch->end, position})) {
             free(ranges);
             return -ENOMEM;
         }
-        ranges[count++] = (struct cfi_range){scratch->start, scratch->end, position};
     }
     array_sort(ranges, count, compare);
     *ret_ranges = ranges;
