@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -32,18 +31,11 @@ static long status_number(pid_t pid, const char *key)
     return procfs_status_number(status, key);
 }
 
-/* Reads a setting of the kernel; `none` if the kernel lacks it. */
-static long setting_or(const char *path, long none)
-{
-    char value[16];
-    return procfs_read(AT_FDCWD, path, value, sizeof value) > 0 ? strtol(value, NULL, 10) : none;
-}
-
 static void explain_permission(pid_t pid, char *buffer, size_t buffer_bytes)
 {
     long uid = status_number(pid, "Uid:");
     /* The kernel's Documentation/admin-guide/LSM/Yama.rst */
-    long scope = setting_or("/proc/sys/kernel/yama/ptrace_scope", -1);
+    long scope = procfs_number("/proc/sys/kernel/yama/ptrace_scope", -1);
     if (uid >= 0 && (uid_t)uid != geteuid() && geteuid() != 0) {
         snprintf(buffer, buffer_bytes,
                  "process %d belongs to another user (uid %ld): run as that user, as root, or with "
@@ -185,7 +177,7 @@ static const struct reason about_growth[] = {
  * or more, which Debian's kernel has, nothing is permitted. */
 static void explain_refused_faults(const char *process, char *buffer, size_t buffer_bytes)
 {
-    long paranoid = setting_or("/proc/sys/kernel/perf_event_paranoid", 0);
+    long paranoid = procfs_number("/proc/sys/kernel/perf_event_paranoid", 0);
     if (paranoid > 2)
         snprintf(buffer, buffer_bytes,
                  "not permitted to see the page faults of %s, which show where its memory grows: "

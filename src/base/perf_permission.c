@@ -1,9 +1,7 @@
 #include "base/perf_permission.h"
 #include "base/procfs_file.h"
 
-#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/utsname.h>
 
 /* CAP_PERFMON came with Linux 5.8. Debian and Ubuntu know a value of 3 or more, with which only
@@ -16,18 +14,12 @@ const char *perf_permission_needed_on(unsigned major, unsigned minor, long paran
                         : "CAP_PERFMON";
 }
 
-static long paranoid_level(void)
-{
-    char value[16] = "";
-    procfs_read(AT_FDCWD, "/proc/sys/kernel/perf_event_paranoid", value, sizeof value);
-    return strtol(value, NULL, 10);
-}
-
 const char *perf_permission_needed(void)
 {
     struct utsname name;
     unsigned major, minor;
     if (uname(&name) || sscanf(name.release, "%u.%u", &major, &minor) != 2)
         major = 5, minor = 8;
-    return perf_permission_needed_on(major, minor, paranoid_level());
+    return perf_permission_needed_on(major, minor,
+                                     procfs_number("/proc/sys/kernel/perf_event_paranoid", 0));
 }

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 ssize_t procfs_read(int dir_fd, const char *name, char *buffer, size_t buffer_bytes)
@@ -25,6 +26,12 @@ ssize_t procfs_read(int dir_fd, const char *name, char *buffer, size_t buffer_by
         return err;
     buffer[length] = '\0';
     return (ssize_t)length;
+}
+
+long procfs_number(const char *path, long none)
+{
+    char text[32];
+    return procfs_read(AT_FDCWD, path, text, sizeof text) > 0 ? strtol(text, NULL, 10) : none;
 }
 
 FILE *procfs_open(int dir_fd, const char *name)

@@ -10,6 +10,9 @@
  * or a negative errno. Text that does not fit is cut off. */
 ssize_t procfs_read(int dir_fd, const char *name, char *buffer, size_t buffer_bytes);
 
+/* Reads the number that a setting of the kernel is; `none` if the kernel lacks it. */
+long procfs_number(const char *path, long none);
+
 /* Opens it to be read in parts. NULL, with errno: it can't be. */
 FILE *procfs_open(int dir_fd, const char *name);
 

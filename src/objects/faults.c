@@ -754,22 +754,16 @@ static int begin(struct faults *faults, bool is_new_kernel)
     return is_refused(err) ? try_by_number(faults, FAULTS_OF_USER, is_new_kernel) : err;
 }
 
-static bool kernel_moves_pages(void)
-{
-    char text[16];
-    return procfs_read(AT_FDCWD, "/proc/sys/kernel/numa_balancing", text, sizeof text) > 0 &&
-           text[0] != '0';
-}
-
 int faults_new(uint64_t seed, struct faults **ret_faults)
 {
     struct faults *faults = calloc(1, sizeof *faults);
     if (!faults)
         return -ENOMEM;
-    *faults = (struct faults){.seed = seed,
-                              .stack_bytes = STACK_BYTES_FIRST,
-                              .moves_pages = kernel_moves_pages(),
-                              .judged_ns = monotonic_ns()};
+    *faults =
+        (struct faults){.seed = seed,
+                        .stack_bytes = STACK_BYTES_FIRST,
+                        .moves_pages = procfs_number("/proc/sys/kernel/numa_balancing", 0) != 0,
+                        .judged_ns = monotonic_ns()};
     int err = begin(faults, true);
     if (err == -EINVAL)
         err = begin(faults, false);

@@ -5,7 +5,6 @@
 #include "proc/procfs.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 
@@ -46,10 +45,7 @@ static size_t stack_bytes(const struct perf_source *kernel)
 /* The kernel opens no event that asks for longer chains than this setting. */
 static unsigned read_chain_limit(void)
 {
-    char text[32];
-    if (procfs_read(AT_FDCWD, "/proc/sys/kernel/perf_event_max_stack", text, sizeof text) <= 0)
-        return KERNEL_CHAIN_MAX;
-    unsigned long limit = strtoul(text, NULL, 10);
+    long limit = procfs_number("/proc/sys/kernel/perf_event_max_stack", KERNEL_CHAIN_MAX);
     return limit < KERNEL_CHAIN_MAX ? (unsigned)limit : KERNEL_CHAIN_MAX;
 }
 

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -45,15 +44,6 @@ size_t page_bytes(void)
     return (size_t)sysconf(_SC_PAGESIZE);
 }
 
-static size_t read_huge_bytes(void)
-{
-    char text[32];
-    if (procfs_read(AT_FDCWD, "/sys/kernel/mm/transparent_hugepage/hpage_pmd_size", text,
-                    sizeof text) <= 0)
-        return 0;
-    return strtoull(text, NULL, 10);
-}
-
 static int scan(const struct pages *pages, uint64_t page, uint64_t *ret_categories)
 {
     struct scan_region region = {0};
@@ -86,7 +76,11 @@ static bool kernel_has_scan(void)
 int pages_open(const struct program *program, struct pages *ret_pages)
 {
     struct pages pages = {
-        .flags_fd = -1, .has_scan = kernel_has_scan(), .huge_bytes = read_huge_bytes()};
+        .flags_fd = -1,
+        .has_scan = kernel_has_scan(),
+        .huge_bytes =
+            (size_t)procfs_number("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size", 0),
+    };
     char path[48];
     snprintf(path, sizeof path, "task/%d/pagemap", program->tid);
     pages.pagemap_fd = openat(program->proc_fd, path, O_RDONLY | O_CLOEXEC);

@@ -20,12 +20,8 @@ bool peer_map_is_whole(const char *uid_map)
 /* Whether the number may stand for any user that has none in our user namespace. */
 static bool stands_for_others(uid_t uid)
 {
-    char overflow[16] = "", map[64] = "";
-    unsigned overflow_uid;
-    procfs_read(AT_FDCWD, "/proc/sys/kernel/overflowuid", overflow, sizeof overflow);
-    if (sscanf(overflow, "%u", &overflow_uid) != 1)
-        overflow_uid = OVERFLOW_UID;
-    if (uid != overflow_uid)
+    char map[64] = "";
+    if (uid != (uid_t)procfs_number("/proc/sys/kernel/overflowuid", OVERFLOW_UID))
         return false;
     procfs_read(AT_FDCWD, "/proc/self/uid_map", map, sizeof map);
     return !peer_map_is_whole(map);
