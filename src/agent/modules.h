@@ -26,9 +26,10 @@ static inline bool module_has(const struct module *module, uint64_t address)
     return address >= module->start && address < module->limit;
 }
 
-static inline const char *module_name(const struct module *module)
+/* What is behind the last slash. */
+static inline const char *file_name(const char *path)
 {
-    const char *name = module->path;
+    const char *name = path;
     for (const char *at = name; *at; at++) {
         if (*at == '/')
             name = at + 1;

@@ -23,8 +23,7 @@ static void name_program(struct provider *provider)
 {
     ssize_t length = readlink("/proc/self/exe", provider->path, sizeof provider->path - 1);
     provider->path[length > 0 ? length : 0] = '\0';
-    const char *slash = strrchr(provider->path, '/');
-    copy(provider->name, sizeof provider->name, slash ? slash + 1 : provider->path);
+    copy(provider->name, sizeof provider->name, file_name(provider->path));
 }
 
 static bool is_wanted(const struct module *module, uint64_t address)
@@ -51,7 +50,7 @@ static bool look_at(const struct module *module, void *context)
         return true;
     }
     copy(provider->path, sizeof provider->path, module->path);
-    copy(provider->name, sizeof provider->name, module_name(module));
+    copy(provider->name, sizeof provider->name, file_name(module->path));
     return true;
 }
 

@@ -83,12 +83,6 @@ static void read_settings(struct segment_start *start)
         start->rate = AGENT_RATE_DEFAULT;
 }
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 /* The length of the entry that `at` begins with: entries end at spaces and colons (ld.so(8)). */
 static size_t entry_length(const char *at)
 {
@@ -98,7 +92,7 @@ static size_t entry_length(const char *at)
 /* Files are told apart by their base names: the linker may have found them elsewhere. */
 static bool is_entry_of(const char *entry, size_t length, const char *path)
 {
-    const char *name = base_name(path);
+    const char *name = file_name(path);
     size_t name_length = strlen(name);
     return length >= name_length && strncmp(entry + length - name_length, name, name_length) == 0 &&
            (length == name_length || entry[length - name_length - 1] == '/');
@@ -352,7 +346,7 @@ static enum agent_way find_way(const char *path, bool comes_first)
 {
     if (find_entry(value_of("LD_PRELOAD"), path))
         return AGENT_PRELOADED;
-    if (modules_visit(is_needed_by, (void *)(uintptr_t)base_name(path)))
+    if (modules_visit(is_needed_by, (void *)(uintptr_t)file_name(path)))
         return AGENT_LINKED;
     return comes_first ? AGENT_PRELOADED : AGENT_LOADED; /* the former by /etc/ld.so.preload */
 }

@@ -102,8 +102,7 @@ bool symbols_need(const struct module *module, const char *library)
     for (; entry->d_tag != DT_NULL; entry++) {
         if (entry->d_tag != DT_NEEDED)
             continue;
-        const char *name = symbols.names + entry->d_un.d_val, *slash = strrchr(name, '/');
-        if (strcmp(slash ? slash + 1 : name, library) == 0)
+        if (strcmp(file_name(symbols.names + entry->d_un.d_val), library) == 0)
             return true;
     }
     return false;

@@ -34,4 +34,18 @@ static inline bool text_begins_any(const char *text, const char *const *words, s
     return false;
 }
 
+/* Whether it is a letter or a digit of ASCII, or one of the others. */
+static inline bool text_is_plain(char c, const char *others)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           strchr(others, c);
+}
+
+/* Replaces all that is not by '_'. */
+static inline void text_make_plain(char *text, const char *others)
+{
+    for (; *text; text++)
+        *text = text_is_plain(*text, others) ? *text : '_';
+}
+
 #endif

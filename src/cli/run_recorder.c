@@ -3,6 +3,7 @@
 #include "cli/progress.h"
 #include "cli/output_file.h"
 #include "base/perf_permission.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -190,16 +191,6 @@ fgprof_recorder *new_recorder(const struct cli_options *options, const fgprof_op
     return NULL;
 }
 
-/* Replaces what has a meaning for shells or file systems, so that the name can be a file's. */
-static void make_harmless(char *name)
-{
-    for (char *c = name; *c; c++) {
-        bool is_plain = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') ||
-                        (*c >= '0' && *c <= '9') || *c == '.' || *c == '_' || *c == '-';
-        *c = is_plain ? *c : '_';
-    }
-}
-
 /* A page that is there already keeps its name. */
 static void make_page_name(const char *process, pid_t pid, char page[NAME_BYTES])
 {
@@ -221,7 +212,7 @@ bool name_page(const struct cli_options *options, pid_t pid, struct output_file 
         snprintf(process, sizeof process, "%s", basename(options->command_argv[0]));
     else
         fgprof_process_name(pid, process, sizeof process);
-    make_harmless(process);
+    text_make_plain(process, "._-"); /* for shells and file systems */
     make_page_name(process, pid, page);
     int err = output_file_rename(file, page);
     return !err || say("the page can't be named: %s", strerror(-err));

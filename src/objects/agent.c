@@ -539,9 +539,8 @@ static void read_program_name(struct agent *agent)
     char path[PATH_MAX];
     ssize_t bytes = readlinkat(agent->program->proc_fd, "exe", path, sizeof path - 1);
     path[bytes < 0 ? 0 : bytes] = '\0';
-    const char *slash = strrchr(path, '/');
     snprintf(agent->program_name, sizeof agent->program_name, "%.*s", (int)AGENT_NAME_BYTES - 1,
-             slash ? slash + 1 : path);
+             basename(path));
 }
 
 static int open_agent(struct agent *agent)

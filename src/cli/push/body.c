@@ -1,5 +1,6 @@
 #include "cli/push/body.h"
 #include "base/protobuf.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -225,12 +226,10 @@ static void add_encoded(struct buffer *query, const char *text)
 static void add_name(struct buffer *query, const struct labels *labels)
 {
     struct buffer name = {0};
-    buffer_print(&name, "%s{", labels->service);
-    for (char *at = name.bytes; at && at < name.bytes + name.length - 1; at++) {
-        bool is_allowed = (*at >= 'a' && *at <= 'z') || (*at >= 'A' && *at <= 'Z') ||
-                          (*at >= '0' && *at <= '9') || strchr("-._/", *at);
-        *at = is_allowed ? *at : '_';
-    }
+    buffer_puts(&name, labels->service);
+    if (name.bytes)
+        text_make_plain(name.bytes, "-._/");
+    buffer_puts(&name, "{");
     bool is_first = true;
     for (size_t i = 0; i < labels->count; i++) {
         char key[LABEL_TEXT_BYTES];

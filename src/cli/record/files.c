@@ -1,10 +1,9 @@
 #include "cli/record/files.h"
-#include "base/array.h"
+#include "base/text.h"
 #include "cli/say.h"
 #include "cli/options/formats.h"
 #include "cli/output_file.h"
 
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -53,10 +52,8 @@ static void escape_name(const char *name, char text[NAME_BYTES])
     size_t length = 0;
     text[0] = '\0';
     for (const char *c = name; *c && length + 4 <= NAME_BYTES; c++) {
-        bool is_plain = isascii((unsigned char)*c) &&
-                        (isalnum((unsigned char)*c) || *c == '.' || *c == '_' || *c == '-');
-        length += (size_t)snprintf(text + length, NAME_BYTES - length, is_plain ? "%c" : "%%%02x",
-                                   (unsigned char)*c);
+        length += (size_t)snprintf(text + length, NAME_BYTES - length,
+                                   text_is_plain(*c, "._-") ? "%c" : "%%%02x", (unsigned char)*c);
     }
 }
 

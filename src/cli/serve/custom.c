@@ -1,7 +1,6 @@
 #include "cli/serve/request.h"
-#include "base/array.h"
+#include "base/text.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -133,12 +132,8 @@ static bool take(const struct request *request, struct answer *answer, const cha
 static void set_disposition(struct answer *answer, const char *name)
 {
     char file[64];
-    const char *slash = strrchr(name, '/');
-    snprintf(file, sizeof file, "%s", slash ? slash + 1 : name);
-    for (char *at = file; *at; at++) {
-        if (!isalnum((unsigned char)*at) && !strchr("._-", *at))
-            *at = '_';
-    }
+    snprintf(file, sizeof file, "%s", basename(name));
+    text_make_plain(file, "._-");
     snprintf(answer->disposition, sizeof answer->disposition, "attachment; filename=\"%s.pb.gz\"",
              file);
 }

@@ -21,8 +21,7 @@ static int compare(const void *a, const void *b)
 
 static void put_row(FILE *out, const struct fgprof_function *row, double all_ns)
 {
-    const char *slash = strrchr(row->module, '/');
-    const char *module = slash ? slash + 1 : row->module;
+    const char *module = basename(row->module);
     uint64_t running_ns = row->state_ns[FGPROF_STATE_RUNNING];
     fprintf(out, "%7.1f %7.1f %7.1f  ", 100 * (double)row->own_ns / all_ns,
             100 * (double)row->total_ns / all_ns, 100 * (double)running_ns / all_ns);
