@@ -120,12 +120,6 @@ static uint64_t hash_of_number(uint32_t number)
     return hash_bytes(&number, sizeof number, 0);
 }
 
-static bool has_number(const void *owner, uint32_t item, const void *key)
-{
-    const struct counted_process *process = &((const struct stack_table *)owner)->processes[item];
-    return !process->is_free && process->number == *(const uint32_t *)key;
-}
-
 int stack_table_add_process(struct stack_table *table, pid_t pid, uint32_t name,
                             uint32_t *ret_process)
 {
@@ -135,7 +129,7 @@ int stack_table_add_process(struct stack_table *table, pid_t pid, uint32_t name,
     if (array_reserve(&table->processes, &table->process_capacity, row + 1u) ||
         index_add(&table->process_index, hash_of_number(number), row))
         return -ENOMEM;
-    table->processes[row] = (struct counted_process){(uint32_t)pid, name, number, false};
+    table->processes[row] = (struct counted_process){number, (uint32_t)pid, name, false};
     table->free_process_count -= row < table->process_count;
     table->process_count += row == table->process_count;
     table->processes_added++;
@@ -146,7 +140,7 @@ int stack_table_add_process(struct stack_table *table, pid_t pid, uint32_t name,
 
 uint32_t stack_table_find_process(const struct stack_table *table, uint32_t number)
 {
-    return index_find(&table->process_index, hash_of_number(number), has_number, table, &number);
+    return INDEX_FIND(&table->process_index, sizeof number, &number, table->processes);
 }
 
 void stack_table_free_processes(struct stack_table *table, const struct renumber *rows)

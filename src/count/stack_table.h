@@ -18,9 +18,9 @@
 #include <sys/types.h>
 
 struct counted_process {
+    uint32_t number; /* in the order in which they were added, from 0 */
     uint32_t pid;    /* 0: of all that have ended and had this name */
     uint32_t name;   /* in the recording's strings: the last name of its first thread */
-    uint32_t number; /* in the order in which they were added, from 0 */
     bool is_free;    /* nothing refers to the row: the next process takes it */
 };
 #define PROCESS_NONE UINT32_MAX

@@ -77,25 +77,19 @@ int jit_code_add_line(struct jit_code *code, uint32_t offset, const char *file, 
     return 0;
 }
 
-static bool has_id(const void *owner, uint32_t item, const void *key)
-{
-    const struct jit_code *code = owner;
-    return code->symbols[item].id == *(const uint64_t *)key;
-}
-
 int jit_code_identify(struct jit_code *code, uint64_t id)
 {
-    uint64_t hash = hash_bytes(&id, sizeof id, 0);
-    if (!code->symbol_count || index_find(&code->by_id, hash, has_id, code, &id) != INDEX_NONE)
+    if (!code->symbol_count ||
+        INDEX_FIND(&code->by_id, sizeof id, &id, code->symbols) != INDEX_NONE)
         return 0;
     uint32_t number = (uint32_t)code->symbol_count - 1;
     code->symbols[number].id = id;
-    return index_add(&code->by_id, hash, number);
+    return index_add(&code->by_id, hash_bytes(&id, sizeof id, 0), number);
 }
 
 int jit_code_move(struct jit_code *code, uint64_t id, uint64_t start)
 {
-    uint32_t number = index_find(&code->by_id, hash_bytes(&id, sizeof id, 0), has_id, code, &id);
+    uint32_t number = INDEX_FIND(&code->by_id, sizeof id, &id, code->symbols);
     if (number == INDEX_NONE)
         return 0;
     struct jit_symbol moved = code->symbols[number];

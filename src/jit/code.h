@@ -22,8 +22,8 @@
 #define JIT_NO_SYMBOL UINT32_MAX
 
 struct jit_symbol {
+    uint64_t id; /* identifies it when it moves; 0: none */
     uint64_t start, size;
-    uint64_t id;                     /* identifies it when it moves; 0: none */
     uint32_t name;                   /* in jit_code.strings */
     uint32_t first_line, line_count; /* in jit_code.lines */
 };

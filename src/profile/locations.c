@@ -36,15 +36,6 @@ int profile_add_mapping(struct fgprof_profile *profile, const struct profile_map
     return 0;
 }
 
-static bool is_same_location(const void *owner, uint32_t item, const void *key)
-{
-    const struct fgprof_profile *profile = owner;
-    const struct profile_location *known = &profile->locations[item], *sought = key;
-    return known->address == sought->address && known->mapping == sought->mapping &&
-           known->jit_function_plus_1 == sought->jit_function_plus_1 && !known->is_note &&
-           !known->is_kernel;
-}
-
 static int append_location(struct fgprof_profile *profile, const struct profile_location *location,
                            uint32_t *ret_location)
 {
@@ -58,14 +49,12 @@ static int append_location(struct fgprof_profile *profile, const struct profile_
 static int add_location(struct fgprof_profile *profile, const struct profile_location *location,
                         uint32_t *ret_location, bool *ret_is_new)
 {
-    uint64_t hash = hash_bytes(&location->address, sizeof location->address, location->mapping);
-    *ret_location = index_find(&profile->location_index, hash, is_same_location, profile, location);
-    *ret_is_new = *ret_location == INDEX_NONE;
-    if (!*ret_is_new)
-        return 0;
-    if (index_add(&profile->location_index, hash, (uint32_t)profile->location_count))
-        return -ENOMEM;
-    return append_location(profile, location, ret_location);
+    size_t before = profile->location_count;
+    int err = INDEX_INTERN(
+        &profile->location_index, offsetof(struct profile_location, function_offset), location,
+        &profile->locations, &profile->location_count, &profile->location_capacity, ret_location);
+    *ret_is_new = profile->location_count > before;
+    return err;
 }
 
 int profile_add_location(struct fgprof_profile *profile, uint64_t address, uint32_t mapping,

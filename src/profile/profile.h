@@ -38,16 +38,16 @@ struct profile_mapping {
 #define PROFILE_NO_MAPPING UINT32_MAX
 
 struct profile_location {
-    uint64_t address;                /* of the instruction; in a caller, of the call */
-    uint64_t function_offset;        /* of that address in its function */
-    uint32_t mapping;                /* or PROFILE_NO_MAPPING */
-    uint32_t first_line, line_count; /* in profile.lines; 0: no name */
+    uint64_t address; /* of the instruction; in a caller, of the call */
+    uint32_t mapping; /* or PROFILE_NO_MAPPING */
     /* For generated code, the function that was at the address at that time, + 1, as functions may
      * replace each other. Else 0. */
     uint32_t jit_function_plus_1;
-    bool has_debug_info; /* calls inlined here would be known */
-    bool is_kernel;      /* a kernel function, whose address is not known */
-    bool is_note;        /* not a place in the code: its name says why the stack ends here */
+    uint64_t function_offset;        /* of the address in its function */
+    uint32_t first_line, line_count; /* in profile.lines; 0: no name */
+    bool has_debug_info;             /* calls inlined here would be known */
+    bool is_kernel;                  /* a kernel function, whose address is not known */
+    bool is_note; /* not a place in the code: its name says why the stack ends here */
 };
 
 struct profile_stack {
