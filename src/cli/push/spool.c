@@ -1,5 +1,7 @@
 #include "cli/push/spool.h"
 #include "base/clock.h"
+#include "base/procfs_file.h"
+#include "base/text.h"
 #include "cli/push/spool_file.h"
 #include "cli/say.h"
 
@@ -58,12 +60,6 @@ static int make_directories(char *path)
     return mkdir(path, S_IRWXU) && errno != EEXIST ? -errno : 0;
 }
 
-static void close_file(int fd)
-{
-    if (fd >= 0)
-        close(fd);
-}
-
 /* Opens and locks the directory with this number. Returns 0, or a negative errno: -EWOULDBLOCK if
  * another profiler has it, -EPERM if it is not ours alone. */
 static int lock_directory(const char *path, unsigned number, int *ret_directory, int *ret_lock)
@@ -84,7 +80,8 @@ static int lock_directory(const char *path, unsigned number, int *ret_directory,
         err = lock < 0 || flock(lock, LOCK_EX | LOCK_NB) ? -errno : 0;
     }
     if (err) {
-        close_file(lock);
+        if (lock >= 0)
+            close(lock);
         close(directory);
         return err;
     }
@@ -116,19 +113,15 @@ static bool is_request(const char *name)
 {
     size_t length = strlen(name);
     return *name != '.' && length > strlen(ENDING) &&
-           length < sizeof(((struct spool_entry *)NULL)->name) &&
-           strcmp(name + length - strlen(ENDING), ENDING) == 0;
+           length < sizeof(((struct spool_entry *)NULL)->name) && text_ends(name, ENDING);
 }
 
 /* Calls `found` for each file of the directory. */
 static void list(int directory_fd, void (*found)(void *context, const char *name), void *context)
 {
-    int fd = openat(directory_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *directory = fd < 0 ? NULL : fdopendir(fd);
-    if (!directory) {
-        close_file(fd);
+    DIR *directory = procfs_open_directory(directory_fd, ".");
+    if (!directory)
         return;
-    }
     for (const struct dirent *row; (row = readdir(directory));)
         found(context, row->d_name);
     closedir(directory);
