@@ -557,7 +557,7 @@ struct fgprof_summary {
                                there was none */
     /* If a critical path was asked for (fgprof_profile_set_critical): */
     uint64_t critical_ns;          /* all of it, */
-    uint64_t critical_waited_ns;   /* and waiting for anything but a CPU; of all */
+    uint64_t critical_waited_ns;   /* and waiting, for a CPU too; of all */
     uint64_t critical_inferred_ns; /* what was seen shortly before or after, */
     uint64_t critical_unknown_ns;  /* and what could not be followed to its end */
     uint64_t critical_lost_ns;     /* time of all threads that is in no path: there was too much */
@@ -803,10 +803,11 @@ FGPROF_API int fgprof_profile_set_kept(fgprof_profile *profile, enum fgprof_kept
 /* Turns a profile of FGPROF_KIND_WALL into the critical path of a thread, which can't be undone:
  * where another thread ended its wait, its time is spent in what that one did meanwhile, and so on.
  * A stack begins with the thread's own; a frame "[waits for NAME]" stands before each next
- * thread's. The last frame tells what ended the last wait, if that was no thread that is sampled,
- * as "[ended by timer]"; and "[inferred]" marks what is not known for its very tick. The time of
- * all stacks is the thread's, in ticks. `of` is a thread's name, id, or "NAME/ID"; or "KEY=VALUE",
- * for all threads while they have that label.
+ * thread's, or "[waits for a CPU used by NAME]" if the thread waited for a CPU. The last frame
+ * tells what ended the last wait, if that was no thread that is sampled, as "[ended by timer]"; and
+ * "[inferred]" marks what is not known for its very tick. The time of all stacks is the thread's,
+ * in ticks. `of` is a thread's name, id, or "NAME/ID"; or "KEY=VALUE", for all threads while they
+ * have that label.
  *
  * The recording must have told threads apart, and have had timelines and the kernel's record of
  * switches (FGPROF_CAPTURE_RECORD). Errors: -ENODATA if it did not; -ENOENT if there is no such

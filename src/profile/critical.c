@@ -2,6 +2,7 @@
 #include "base/buffer.h"
 #include "base/upper_bound.h"
 #include "profile/place.h"
+#include "wait/resource.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -18,9 +19,9 @@
 /* ---- Paths ---- */
 
 enum path_end {
-    END_NONE,    /* the path goes on with the thread that ended the wait */
+    END_NONE,    /* the path goes on with the thread that it waits for */
     END_HERE,    /* the thread did not wait */
-    END_FOR_CPU, /* it waited for a CPU */
+    END_FOR_CPU, /* it waited for a CPU: no thread that is seen had that at that tick */
     END_CAUSE,   /* what ended its wait is no thread that is sampled */
     END_ABSENT,  /* ... or a thread that was not seen at that tick */
     END_UNKNOWN, /* its wait has not ended, or it is not known what ended it */
@@ -65,26 +66,32 @@ struct step {
     uint32_t parent_plus_1; /* the path of the thread that waits for it */
     uint64_t begin, end;    /* ticks */
     unsigned depth;
-    bool is_inferred; /* something before it is */
+    bool has_cpu;     /* its thread is to be the one that had the CPU, */
+    bool is_inferred; /* or something before it is not known for that tick */
 };
+
+static bool is_off_cpu(const struct profile_sample *sample)
+{
+    return sample->state == THREAD_SLEEPING || sample->state == THREAD_UNINTERRUPTIBLE ||
+           sample->state == THREAD_RUNNABLE;
+}
 
 static const struct profile_wait *wait_of(const struct fgprof_profile *profile,
                                           const struct profile_sample *sample)
 {
-    bool waits = sample->state == THREAD_SLEEPING || sample->state == THREAD_UNINTERRUPTIBLE;
-    return waits && sample->wait_plus_1 ? &profile->waits[sample->wait_plus_1 - 1] : NULL;
+    return is_off_cpu(sample) && sample->wait_plus_1 ? &profile->waits[sample->wait_plus_1 - 1]
+                                                     : NULL;
 }
 
 /* The thread that the sample's thread waits for: the one that ended the wait, or if that is not
- * known, the owner of what it waits for. Returns how the path ends if there is none. */
+ * known, the owner of what it waits for; of a CPU, the one that had it. Returns how the path ends
+ * if there is none. */
 static enum path_end next_thread(const struct fgprof_profile *profile,
                                  const struct profile_sample *sample, uint32_t *ret_tid,
                                  uint32_t *ret_process)
 {
     const struct profile_wait *wait = wait_of(profile, sample);
-    if (sample->state == THREAD_RUNNABLE)
-        return END_FOR_CPU;
-    if (sample->state != THREAD_SLEEPING && sample->state != THREAD_UNINTERRUPTIBLE)
+    if (!is_off_cpu(sample))
         return END_HERE;
     if (wait && wait->waker_process_plus_1 && wait->waker_tid) {
         *ret_tid = wait->waker_tid;
@@ -94,7 +101,7 @@ static enum path_end next_thread(const struct fgprof_profile *profile,
     if (wait && wait->waker)
         return END_CAUSE;
     if (!wait || wait->owner_process == PROFILE_NO_OWNER || !wait->owner_tid)
-        return END_UNKNOWN;
+        return sample->state == THREAD_RUNNABLE ? END_FOR_CPU : END_UNKNOWN;
     *ret_tid = wait->owner_tid;
     *ret_process = wait->owner_process;
     return END_NONE;
@@ -109,7 +116,7 @@ static int intern_path(struct search *search, const struct path *path, uint32_t 
 /* Whether the thread whose path it is waited. */
 static bool is_of_wait(const struct path *path)
 {
-    return path->parent_plus_1 || (path->end >= END_CAUSE && path->end != END_NO_PLACE);
+    return path->parent_plus_1 || (path->end >= END_FOR_CPU && path->end != END_NO_PLACE);
 }
 
 /* If there are too many paths, the time goes to the thread whose path it is. */
@@ -134,13 +141,14 @@ static int add_ticks(struct search *search, const struct path *path, uint64_t ti
     return 0;
 }
 
-/* The path ends at the thread that waited, as nothing is known of the one that ended its wait. */
-static int add_absent(struct search *search, const struct step *step, uint64_t ticks)
+/* The path ends at the thread that waited, as nothing is known of the next one, or that one does
+ * not have the CPU: one tick's user of a CPU stands for all ticks of a wait. */
+static int add_waiter(struct search *search, const struct step *step, bool is_inferred)
 {
     const struct path *waiter = &search->paths[step->parent_plus_1 - 1];
-    const struct path path = {waiter->parent_plus_1, waiter->sample, END_ABSENT, step->is_inferred,
-                              0};
-    return add_ticks(search, &path, ticks);
+    const struct path path = {waiter->parent_plus_1, waiter->sample,
+                              step->has_cpu ? END_FOR_CPU : END_ABSENT, is_inferred, 0};
+    return add_ticks(search, &path, step->end - step->begin);
 }
 
 /* ---- Following ---- */
@@ -191,12 +199,13 @@ static bool is_in_chain(const struct search *search, unsigned depth, uint32_t ti
     return false;
 }
 
-/* Goes on with the thread that ended the wait at the sample. */
+/* Goes on with the thread that the one at the sample waits for. */
 static int follow(struct search *search, const struct step *step, uint32_t sample, uint32_t tid)
 {
     struct path path = {.parent_plus_1 = step->parent_plus_1, .sample = sample};
     struct step next = *step;
     int err = 0;
+    next.has_cpu = search->profile->samples[sample].state == THREAD_RUNNABLE;
     for (uint64_t tick = step->begin; tick < step->end && !err; tick = next.end) {
         next.begin = tick;
         next.timeline = find_thread(search, tid, tick, step->end, &next.end);
@@ -207,6 +216,8 @@ static int follow(struct search *search, const struct step *step, uint32_t sampl
                    : search->path_count >= PATHS_MAX                 ? END_TOO_LONG
                                                                      : END_NONE;
         path.is_inferred = path.end != END_NONE && (step->is_inferred || path.end == END_CIRCLE);
+        if (next.has_cpu && path.end != END_NONE)
+            path.end = END_FOR_CPU;
         if (path.end != END_NONE) {
             err = add_ticks(search, &path, next.end - tick);
             continue;
@@ -248,7 +259,9 @@ static int walk_run(struct search *search, const struct step *step,
     bool is_other =
         path.sample == PROFILE_NO_SAMPLE || profile->samples[path.sample].process != step->process;
     if (step->depth && is_other)
-        return add_absent(search, step, step->end - step->begin);
+        return add_waiter(search, step, step->is_inferred);
+    if (step->has_cpu && !is_unknown && profile->samples[run->sample].state != THREAD_RUNNING)
+        return add_waiter(search, step, true);
     if (!step->depth && (path.sample == PROFILE_NO_SAMPLE ||
                          (search->is_wanted && (is_unknown || !search->is_wanted[run->sample]))))
         return 0;
@@ -403,6 +416,21 @@ static const char *name_of_next(const struct fgprof_profile *profile,
                                                  : "[unnamed]";
 }
 
+/* "waits for a CPU", "waits for a CPU used by compress in backup/991", "waits for an idle CPU". An
+ * owner is named as any other thread. */
+static void append_for_cpu(struct buffer *text, const struct fgprof_profile *profile,
+                           const struct profile_sample *waiter)
+{
+    const struct profile_wait *wait = wait_of(profile, waiter);
+    const char *cpu = resource_kind_name(RESOURCE_CPU);
+    bool has_owner = wait && wait->owner_process != PROFILE_NO_OWNER;
+    if (wait && !has_owner)
+        cpu = strings_get(&profile->strings, wait->resource);
+    buffer_print(text, "waits for %s %s", strcmp(cpu, CPU_IDLE) == 0 ? "an" : "a", cpu);
+    if (has_owner)
+        buffer_print(text, " used by %s", name_of_next(profile, waiter));
+}
+
 /* "[waits for worker]", or "[waits for worker of server]" in another process of another name. */
 static int push_next(struct fgprof_profile *profile, struct made_stack *made,
                      const struct profile_sample *waiter, const struct profile_sample *next)
@@ -414,7 +442,14 @@ static int push_next(struct fgprof_profile *profile, struct made_stack *made,
             ? strings_get(&profile->strings, profile->processes[next->process].name)
             : "";
     bool is_in_other = next->process != waiter->process && *process && strcmp(process, name) != 0;
-    buffer_print(&text, is_in_other ? "[waits for %s of %s]" : "[waits for %s]", name, process);
+    buffer_puts(&text, "[");
+    if (waiter->state == THREAD_RUNNABLE)
+        append_for_cpu(&text, profile, waiter);
+    else
+        buffer_print(&text, "waits for %s", name);
+    if (is_in_other)
+        buffer_print(&text, " of %s", process);
+    buffer_puts(&text, "]");
     int err = text.error ? text.error : push_note(profile, made, text.bytes);
     buffer_free(&text);
     return err;
@@ -425,12 +460,19 @@ static void append_end(struct buffer *text, const struct fgprof_profile *profile
                        const struct path *path)
 {
     static const char *const texts[] = {
-        [END_FOR_CPU] = "waits for a CPU",  [END_CAUSE] = "ended by %s",
-        [END_ABSENT] = "ended by %s",       [END_UNKNOWN] = "waker not known",
-        [END_CIRCLE] = "waits in a circle", [END_TOO_LONG] = "not followed",
-        [END_NO_PLACE] = "place not known", [END_HERE] = "",
+        [END_HERE] = "",
+        [END_CAUSE] = "ended by %s",
+        [END_ABSENT] = "ended by %s",
+        [END_UNKNOWN] = "waker not known",
+        [END_CIRCLE] = "waits in a circle",
+        [END_TOO_LONG] = "not followed",
+        [END_NO_PLACE] = "place not known",
     };
-    buffer_print(text, texts[path->end], name_of_next(profile, &profile->samples[path->sample]));
+    const struct profile_sample *last = &profile->samples[path->sample];
+    if (path->end == END_FOR_CPU)
+        append_for_cpu(text, profile, last);
+    else
+        buffer_print(text, texts[path->end], name_of_next(profile, last));
 }
 
 static int push_end(struct fgprof_profile *profile, struct made_stack *made,

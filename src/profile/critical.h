@@ -1,8 +1,9 @@
 /* What the elapsed time of a thread, or of its requests, depended on: its critical path.
  *
  * At each tick at which the thread waits, and another one ended that wait later, its place is taken
- * by what that one did at the same tick: it ran, waited for a CPU, or waited itself, and then for
- * the thread that ended that wait, and so on. So the paths add up to the thread's time. */
+ * by what that one did at the same tick: it ran, or waited itself, and then for the thread that
+ * ended that wait, and so on. If it waits for a CPU, its place is taken by the thread that had
+ * that. So the paths add up to the thread's time. */
 #ifndef FGPROF_PROFILE_CRITICAL_H
 #define FGPROF_PROFILE_CRITICAL_H
 

@@ -1,9 +1,11 @@
 /* Sorts the runs of all threads by thread, in time and in ticks. */
 #include "profile/profile.h"
 #include "base/array.h"
+#include "wait/resource.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 static int set_threads(struct fgprof_profile *profile, const struct timeline *timeline,
                        const struct strings *strings)
@@ -148,11 +150,14 @@ static int add_thread_ticks(struct fgprof_profile *profile, struct profile_timel
     return err || last_ran < tick ? err : add_running(profile, row, thread, tick, last_ran + 1);
 }
 
-/* Without the kernel's record nothing says what ended a wait, and ticks are of no use. */
-static bool has_wakers(const struct fgprof_profile *profile)
+/* Without the kernel's record nothing says what ended a wait, or which thread had a CPU, and ticks
+ * are of no use. */
+static bool has_record(const struct fgprof_profile *profile)
 {
+    const char *cpu = resource_kind_name(RESOURCE_CPU);
     for (size_t i = 0; i < profile->wait_count; i++) {
-        if (profile->waits[i].waker)
+        const struct profile_wait *wait = &profile->waits[i];
+        if (wait->waker || strcmp(strings_get(&profile->strings, wait->kind), cpu) == 0)
             return true;
     }
     return false;
@@ -251,7 +256,7 @@ int profile_set_timelines(struct fgprof_profile *profile, const struct timeline 
                                         from->time_ns};
         add_run(profile, &profile->timelines[from->thread], &run);
     }
-    if (has_wakers(profile))
+    if (has_record(profile))
         err = set_tick_runs(profile, timeline, samples);
     if (err)
         return err;

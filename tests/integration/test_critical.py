@@ -7,8 +7,9 @@ import re
 
 from harness import RATE, alone, folded, late_share
 from test_capture import need_record, refuse_record
+from test_cpu_users import recorded as behind
 from test_labels import account, fed
-from test_waits import converted
+from test_waits import converted, labels_of
 
 RATE_HZ = 499
 STEPS = ("think", "parse", "search", "sort", "render")
@@ -26,6 +27,8 @@ def seen(stacks):
     call}, and the ticks of stacks without a step; checks what leads to each step."""
     found, sends, others = collections.Counter(), collections.Counter(), collections.Counter()
     for stack, count in stacks.items():
+        # What had the CPU that a step waited for.
+        stack = stack[:next((i for i, frame in enumerate(stack) if frame.startswith("[waits for a CPU")), len(stack))]
         step = next((frame for frame in reversed(stack) if frame in STEPS), None)
         waits = re.findall(r"\[waits for (\w+)\]", ";".join(stack))
         if step:
@@ -93,6 +96,31 @@ def test_requests_shorter_than_a_period(world):
     stacks = folded(converted(world, path, "--critical", "client"))
     # By chance, some 400 ticks differ by 20.
     check(stacks, truth, 199, 0.03, 60)
+
+
+@alone
+def test_the_user_of_a_cpu(world):
+    """The waiter's time behind another process is that one's, with its stack if it is sampled."""
+    need_record(world)
+    for options in ("--children",), ():
+        path, _, pids = behind(world, 1, "computes", *options)
+        stacks = folded(converted(world, path, "--critical", "waiter"))
+        whole = sum(count for stack, count in folded(converted(world, path, "-t")).items() if "waiter" in stack[:2])
+        assert abs(sum(stacks.values()) / whole - 1) <= 0.03, (sum(stacks.values()), whole)
+        # At first it is not known to be a child.
+        by_id = rf"hog-0/{pids['hog-0']}"
+        hog = rf"\[waits for a CPU used by (?:{by_id}{'|hog-0(?: of .*)?' if options else ''})\]"
+        waits = {stack: count for stack, count in stacks.items() if "[waits for a" in ";".join(stack)}
+        by_hog = {stack: count for stack, count in waits.items() if any(re.fullmatch(hog, frame) for frame in stack)}
+        # How true that is: test_cpu_users.py.
+        seen = sum(count for count, labels, _ in labels_of(converted(world, path, "-f", "text"))
+                   if labels["thread"] == "waiter" and labels["state"] == "runnable" and
+                   (labels.get("owner") == "hog-0" or labels.get("resource") == f"CPU used by hog-0/{pids['hog-0']}"))
+        assert abs(sum(by_hog.values()) / seen - 1) <= 0.05, (sum(by_hog.values()), seen, waits)
+        assert all("in_waiter" in stack for stack in by_hog), by_hog
+        in_place = sum(count for stack, count in by_hog.items() if "in_hog" in stack)
+        # On a busy machine, samples of the hog are further away at times.
+        assert in_place >= 0.5 * sum(by_hog.values()) if options else not in_place, by_hog
 
 
 def test_critical_while_recording(world):

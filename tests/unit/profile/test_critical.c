@@ -55,6 +55,22 @@ static uint32_t waits(const char *thread, uint32_t tid, const char *function, co
     return in(thread, tid, function, THREAD_SLEEPING, waker, waker_tid);
 }
 
+/* It waits for a CPU. `owner_tid` 0: what had that is no thread that is sampled. */
+static uint32_t queues(const char *thread, uint32_t tid, const char *function, const char *resource,
+                       const char *owner, uint32_t owner_tid)
+{
+    uint32_t number = in(thread, tid, function, THREAD_RUNNABLE, resource, 0);
+    struct profile_wait *wait = &profile->waits[profile->samples[number].wait_plus_1 - 1];
+    wait->waker = 0;
+    wait->resource = make_string(profile, resource);
+    if (owner_tid) {
+        wait->owner_process = 0;
+        wait->owner_tid = owner_tid;
+        wait->owner_name = make_string(profile, owner);
+    }
+    return number;
+}
+
 /* The thread's samples from a tick on, as pairs of their number and their ticks. */
 static void spends(const char *thread, uint32_t tid, uint32_t first_tick, size_t count,
                    const uint32_t pairs[][2])
@@ -207,6 +223,73 @@ static void test_an_owner(void **state)
     assert_paths("a", "lock;[waits for b];work 9\n");
 }
 
+/* The user of the CPU goes on, if it has it at that very tick. */
+static void test_a_cpu(void **state)
+{
+    (void)state;
+    uint32_t ready = queues("a", 1, "ready", "CPU used by app/70", "hog", 2),
+             spin = runs("hog", 2, "spin"), sleep = waits("hog", 2, "sleep", "a", 1),
+             again = queues("hog", 2, "again", "CPU used by app/70", "a", 1);
+    SPENDS("a", 1, 1, {ready, 14});
+    SPENDS("hog", 2, 1, {spin, 3}, {sleep, 2}, {again, 1}, {spin, 4}, {PROFILE_NO_SAMPLE, 1});
+    profile->tick_runs[4].is_inferred = true;
+    assert_paths("a", "ready;[waits for a CPU used by hog] 3\n"
+                      "ready;[waits for a CPU used by hog];[inferred] 3\n"
+                      "ready;[waits for a CPU used by hog];[place not known] 1\n"
+                      "ready;[waits for a CPU used by hog];spin 3\n"
+                      "ready;[waits for a CPU used by hog];spin;[inferred] 4\n");
+    assert_int_equal(profile->critical.waited, 14);
+    assert_int_equal(profile->critical.inferred, 7);
+    assert_int_equal(profile->critical.unknown, 1);
+}
+
+static void test_a_cpu_within_a_chain(void **state)
+{
+    (void)state;
+    uint32_t process;
+    assert_int_equal(profile_add_process(profile, 71, "backup", &process), 0);
+    uint32_t ask = waits("client", 1, "ask", "server", 2), spin = runs("compress", 3, "spin"),
+             ready = queues("server", 2, "serve", "CPU used by backup/71", "compress", 3);
+    profile->samples[spin].process = process;
+    profile->waits[profile->samples[ready].wait_plus_1 - 1].owner_process = process;
+    SPENDS("client", 1, 1, {ask, 5});
+    SPENDS("server", 2, 1, {ready, 5});
+    SPENDS("compress", 3, 1, {spin, 4});
+    assert_paths("client", "ask;[waits for server];serve;"
+                           "[waits for a CPU used by compress of backup];spin 4\n"
+                           "ask;[waits for server];serve;[waits for a CPU used by compress] 1\n");
+    assert_string_equal(strings_get(&profile->strings, profile->critical.ends[0].text),
+                        "compress, in spin");
+}
+
+static void test_a_cpu_of_no_sampled_thread(void **state)
+{
+    (void)state;
+    uint32_t by_other = queues("a", 1, "by_other", "CPU used by gzip in backup/9", "", 0),
+             idle = queues("a", 1, "idle", "idle CPU", "", 0),
+             unknown = in("a", 1, "unknown", THREAD_RUNNABLE, "", 0);
+    SPENDS("a", 1, 1, {by_other, 2}, {idle, 3}, {unknown, 1});
+    assert_paths("a", "by_other;[waits for a CPU used by gzip in backup/9] 2\n"
+                      "idle;[waits for an idle CPU] 3\n"
+                      "unknown;[waits for a CPU] 1\n");
+    assert_int_equal(profile->critical.waited, 6);
+    assert_int_equal(profile->critical.unknown, 0);
+    assert_string_equal(strings_get(&profile->strings, profile->critical.ends[1].text),
+                        "a, in by_other: waits for a CPU used by gzip in backup/9");
+}
+
+/* A thread that waits does not have the CPU. */
+static void test_a_cpu_of_the_thread_that_waits(void **state)
+{
+    (void)state;
+    uint32_t ask = waits("a", 1, "ask", "b", 2),
+             ready = queues("b", 2, "ready", "CPU used by app/70", "a", 1);
+    SPENDS("a", 1, 1, {ask, 5});
+    SPENDS("b", 2, 1, {ready, 5});
+    assert_paths("a", "ask;[waits for b];ready;[waits for a CPU used by a];[inferred] 5\n");
+    assert_int_equal(profile->critical.unknown, 0);
+}
+
 static void test_a_long_chain(void **state)
 {
     (void)state;
@@ -273,6 +356,10 @@ int main(void)
         TEST(test_a_waker_that_ended),
         TEST(test_another_process),
         TEST(test_an_owner),
+        TEST(test_a_cpu),
+        TEST(test_a_cpu_within_a_chain),
+        TEST(test_a_cpu_of_no_sampled_thread),
+        TEST(test_a_cpu_of_the_thread_that_waits),
         TEST(test_a_long_chain),
         TEST(test_inferred_ticks),
         TEST(test_a_label),
