@@ -113,7 +113,8 @@ struct record_seen {
     uint64_t woken_ns;        /* since when it waits for a CPU again; 0: it does not */
     uint64_t returned_ns;     /* when it was back on a CPU; 0: it is not */
     unsigned woken_cpu;       /* the CPU that it waits for since then, */
-    struct cpu_user cpu_user; /* and which thread had that at a tick */
+    uint64_t moved_ns;        /* until it was moved to another CPU's queue; 0: it was not; */
+    struct cpu_user cpu_user; /* and which thread had that CPU at a tick */
 };
 
 struct observation {

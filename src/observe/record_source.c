@@ -158,6 +158,7 @@ static enum outcome observe(struct source *source, const struct subject *subject
         observation->record.departed_ns = departure->out_ns;
         observation->record.woken_ns = departure->runnable_ns;
         observation->record.woken_cpu = departure->runnable_cpu;
+        observation->record.moved_ns = departure->moved_ns;
         if (is_same)
             return stay(own, subject, watch, &view, observation);
     }

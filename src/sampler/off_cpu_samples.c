@@ -222,9 +222,12 @@ void off_cpu_samples_find_cpu_user(struct sampler *sampler, struct observation *
     if (!ticks || !samples->record)
         return;
     uint64_t tick = last_tick - random_below((uint32_t)ticks, clock->seed, last_tick);
+    uint64_t tick_ns = clock_tick_ns(clock, tick - 1), moved_ns = observation->record.moved_ns;
     watch_cpus(samples, clock_now_ns(clock));
-    if (!switch_record_find_cpu_user(samples->record, observation->record.woken_cpu,
-                                     clock_tick_ns(clock, tick - 1), user) ||
+    if (moved_ns && moved_ns <= tick_ns)
+        return; /* for which CPU it waited then is not known */
+    if (!switch_record_find_cpu_user(samples->record, observation->record.woken_cpu, tick_ns,
+                                     user) ||
         user->kind != WAKE_BY_THREAD)
         return;
     struct sampled_process *process = sampler_process(sampler, user->process_id);
@@ -490,6 +493,7 @@ static int take(void *argument, const struct past_departure *past)
         .record.departed_ns = departure->out_ns,
         .record.woken_ns = departure->runnable_ns,
         .record.woken_cpu = departure->runnable_cpu,
+        .record.moved_ns = departure->moved_ns,
         .record.returned_ns = departure->in_ns,
         .asleep.is_over = true,
     };

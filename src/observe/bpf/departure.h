@@ -15,8 +15,9 @@ struct departure {
     uint64_t out_ns;       /* when it left its CPU */
     uint64_t runnable_ns;  /* since when it waits for a CPU: it was woken, or never slept; 0: it
                               still sleeps */
+    uint64_t moved_ns;     /* when another CPU's queue got it since then; 0: none did */
     uint64_t in_ns;        /* when it was back on a CPU; 0: it is not */
-    unsigned runnable_cpu; /* for which it waits since runnable_ns */
+    unsigned runnable_cpu; /* for which it waits from runnable_ns to moved_ns */
     enum thread_state state; /* from out_ns to runnable_ns; THREAD_RUNNABLE: it did not sleep */
     long syscall_number;     /* that it is in; -1: none */
     /* As they were when it entered the kernel. In a call, the register for the result is not known.

@@ -61,10 +61,11 @@ struct switch_departure {
     __u64 out_ns;      /* when: bpf_ktime_get_ns */
     __u64 in_ns;       /* when it was back on a CPU; 0: it is not */
     __u64 runnable_ns; /* since when it waits for a CPU; 0: it is not runnable yet */
+    __u64 moved_ns;    /* when it was moved to another CPU's queue since then; 0: it was not */
     __u64 start_ns;    /* when the thread was made: since boot */
     __u32 tid, process_id;
     __u32 state;        /* of the task; 0: it stayed runnable */
-    __u32 runnable_cpu; /* for which it waits since runnable_ns */
+    __u32 runnable_cpu; /* for which it waits from runnable_ns to moved_ns */
     __u64 words[SWITCH_WORDS];
 };
 

@@ -3,9 +3,10 @@
  * makes of it: switch_record.h.
  *
  * All that is written of a thread is written under the lock of the run queue that it is on: at
- * sched_switch by the CPU that it leaves or comes to, and at sched_wakeup, which comes when the
- * thread is put on a run queue. (sched_waking is earlier, and may be while the thread still leaves
- * its CPU.) So one writer follows the other, and only readers need the slot's sequence. */
+ * sched_switch by the CPU that it leaves or comes to, at sched_wakeup, which comes when the thread
+ * is put on a run queue, and when it is moved to another one. (sched_waking is earlier, and may be
+ * while the thread still leaves its CPU.) So one writer follows the other, and only readers need
+ * the slot's sequence. */
 #include "base/ticks.h"
 #include "observe/bpf/kernel_types.h"
 #include "observe/bpf/process_set.h"
@@ -502,6 +503,7 @@ static __always_inline void depart(struct task_struct *task, __u32 process_id, _
     departure->out_ns = now_ns;
     departure->in_ns = 0;
     departure->runnable_ns = state ? 0 : now_ns;
+    departure->moved_ns = 0;
     departure->runnable_cpu = cpu;
     departure->process_id = process_id;
     departure->state = state;
@@ -690,6 +692,7 @@ static __always_inline void fill_wake(const struct wake_context *context,
     message->futex_bytes = 0;
     departure->number = 0;
     departure->out_ns = departure->runnable_ns = departure->in_ns = now_ns;
+    departure->moved_ns = 0;
     departure->start_ns = waker->start_boottime;
     departure->tid = tid_of(waker);
     departure->process_id = process_id_of(waker);
@@ -826,6 +829,23 @@ int BPF_PROG(on_wakeup, struct task_struct *task)
         slot->departure.runnable_cpu = cpu_of(task);
         slot->departure.runnable_ns = bpf_ktime_get_ns();
     }
+    return 0;
+}
+
+/* Called before a thread gets a CPU, also if it sleeps still or that is the same one (set_task_cpu
+ * in the kernel's kernel/sched/core.c). What else that thread waits for until it runs is not
+ * followed: it was mostly moved to a CPU that is free. */
+SEC("tp_btf/sched_migrate_task")
+int on_migrate(__u64 *ctx)
+{
+    struct task_struct *task = (struct task_struct *)ctx[0];
+    if (!is_followed(process_id_of(task)))
+        return 0;
+    struct thread *thread = thread_of(task, 0);
+    struct switch_slot *slot = thread ? slot_of(thread) : NULL;
+    if (slot && slot->departure.runnable_ns && !slot->departure.in_ns &&
+        !slot->departure.moved_ns && (__u32)ctx[1] != slot->departure.runnable_cpu)
+        slot->departure.moved_ns = bpf_ktime_get_ns();
     return 0;
 }
 

@@ -27,6 +27,7 @@ struct switch_record_bpf {
 		struct bpf_program *on_switch;
 		struct bpf_program *on_sample;
 		struct bpf_program *on_wakeup;
+		struct bpf_program *on_migrate;
 		struct bpf_program *on_waking;
 		struct bpf_program *on_fork;
 		struct bpf_program *find_current;
@@ -36,6 +37,7 @@ struct switch_record_bpf {
 		struct bpf_link *on_switch;
 		struct bpf_link *on_sample;
 		struct bpf_link *on_wakeup;
+		struct bpf_link *on_migrate;
 		struct bpf_link *on_waking;
 		struct bpf_link *on_fork;
 		struct bpf_link *find_current;
@@ -217,7 +219,7 @@ switch_record_bpf__create_skeleton(struct switch_record_bpf *obj)
 	s->maps[8].mmaped = (void **)&obj->bss;
 
 	/* programs */
-	s->prog_cnt = 7;
+	s->prog_cnt = 8;
 	s->prog_skel_sz = sizeof(*s->progs);
 	s->progs = (struct bpf_prog_skeleton *)calloc(s->prog_cnt, s->prog_skel_sz);
 	if (!s->progs) {
@@ -237,21 +239,25 @@ switch_record_bpf__create_skeleton(struct switch_record_bpf *obj)
 	s->progs[2].prog = &obj->progs.on_wakeup;
 	s->progs[2].link = &obj->links.on_wakeup;
 
-	s->progs[3].name = "on_waking";
-	s->progs[3].prog = &obj->progs.on_waking;
-	s->progs[3].link = &obj->links.on_waking;
+	s->progs[3].name = "on_migrate";
+	s->progs[3].prog = &obj->progs.on_migrate;
+	s->progs[3].link = &obj->links.on_migrate;
 
-	s->progs[4].name = "on_fork";
-	s->progs[4].prog = &obj->progs.on_fork;
-	s->progs[4].link = &obj->links.on_fork;
+	s->progs[4].name = "on_waking";
+	s->progs[4].prog = &obj->progs.on_waking;
+	s->progs[4].link = &obj->links.on_waking;
 
-	s->progs[5].name = "find_current";
-	s->progs[5].prog = &obj->progs.find_current;
-	s->progs[5].link = &obj->links.find_current;
+	s->progs[5].name = "on_fork";
+	s->progs[5].prog = &obj->progs.on_fork;
+	s->progs[5].link = &obj->links.on_fork;
 
-	s->progs[6].name = "find_namespace";
-	s->progs[6].prog = &obj->progs.find_namespace;
-	s->progs[6].link = &obj->links.find_namespace;
+	s->progs[6].name = "find_current";
+	s->progs[6].prog = &obj->progs.find_current;
+	s->progs[6].link = &obj->links.find_current;
+
+	s->progs[7].name = "find_namespace";
+	s->progs[7].prog = &obj->progs.find_namespace;
+	s->progs[7].link = &obj->links.find_namespace;
 
 	s->data = (void *)switch_record_bpf__elf_bytes(&s->data_sz);
 

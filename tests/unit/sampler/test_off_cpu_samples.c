@@ -316,6 +316,29 @@ static void test_which_thread_had_the_cpu_at_several_ticks(void **state)
     assert_true(is_one && told->record.cpu_user.is_known);
 }
 
+/* After a move the user of the CPU that it waited for before is not the one that it waits for. */
+static void test_which_thread_had_the_cpu_before_a_move(void **state)
+{
+    (void)state;
+    struct fake_thread *thread = begin_with_runner();
+    fake->cpu_user = hog;
+    fake_departs(thread, THREAD_RUNNABLE, tick_ns(3) - 1000, 0, tick_ns(3) + 200)->moved_ns =
+        tick_ns(3) + 1;
+    take_tick(3, LATE_NS);
+    assert_true(next_off(TID)->record.cpu_user.is_known);
+    fake_departs(thread, THREAD_RUNNABLE, tick_ns(4) - 1000, 0, tick_ns(4) + 200)->moved_ns =
+        tick_ns(4);
+    take_tick(4, LATE_NS);
+    assert_false(next_off(TID)->record.cpu_user.is_known);
+    /* It still waits at the look. */
+    fake_departs(thread, THREAD_SLEEPING, tick_ns(5) - 1000, tick_ns(5) - 500, 0)->moved_ns =
+        tick_ns(5) - 100;
+    take_tick(5, LATE_NS);
+    const struct observation *told = next_off(TID);
+    assert_int_equal(told->state, THREAD_RUNNABLE);
+    assert_false(told->record.cpu_user.is_known);
+}
+
 static void test_cpus_are_watched_while_threads_wait_for_them(void **state)
 {
     (void)state;
@@ -999,6 +1022,7 @@ int main(void)
         TEST(test_a_wait_for_a_cpu_that_is_over),
         TEST(test_which_thread_had_the_cpu),
         TEST(test_which_thread_had_the_cpu_at_several_ticks),
+        TEST(test_which_thread_had_the_cpu_before_a_move),
         TEST(test_cpus_are_watched_while_threads_wait_for_them),
         TEST(test_a_sleeper_is_looked_at),
         TEST(test_one_that_waits_for_a_cpu_is_looked_at),

@@ -36,9 +36,11 @@ static void test_times_are_ours(void **state)
     assert_int_equal(departure.runnable_ns, 0);
     assert_int_equal(departure.in_ns, 0);
     raw.runnable_ns = 120;
+    raw.moved_ns = 130;
     raw.in_ns = 130;
     departure_translate(&raw, &offsets, &departure);
     assert_int_equal(departure.runnable_ns, 70);
+    assert_int_equal(departure.moved_ns, 80);
     assert_int_equal(departure.in_ns, 80);
 }
 

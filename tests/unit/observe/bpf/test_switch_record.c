@@ -1089,14 +1089,20 @@ static void test_a_running_thread_is_not_told(void **state)
     teardown(&world);
 }
 
-static unsigned last_cpu(void)
+/* Of those that we may run on. */
+static unsigned last_cpu_before(unsigned end)
 {
     cpu_set_t cpus;
-    unsigned last = 0;
+    unsigned last = CPU_SETSIZE;
     assert_int_equal(sched_getaffinity(0, sizeof cpus, &cpus), 0);
-    for (unsigned i = 0; i < CPU_SETSIZE; i++)
+    for (unsigned i = 0; i < end; i++)
         last = CPU_ISSET(i, &cpus) ? i : last;
     return last;
+}
+
+static unsigned last_cpu(void)
+{
+    return last_cpu_before(CPU_SETSIZE);
 }
 
 static void pin(pid_t pid, unsigned cpu)
@@ -1172,6 +1178,46 @@ static void test_which_cpu_a_woken_thread_waits_for(void **state)
     let_child(&world, 1);
     await_sleep(&world, world.pid, SYS_read, 2, &view);
     assert_int_equal(view.departure.runnable_cpu, cpu);
+    teardown(&world);
+}
+
+/* It waits behind another one that computes, and is moved to another CPU. */
+static void test_when_a_thread_is_moved_to_another_cpu(void **state)
+{
+    (void)state;
+    const struct switch_options options = {.stack_bytes = 0};
+    const unsigned cpu = last_cpu(), free_cpu = last_cpu_before(cpu);
+    if (free_cpu == CPU_SETSIZE)
+        skip();
+    struct world world = setup(&options, compute);
+    int to_other;
+    pid_t other = start_child(compute, &to_other);
+    uint64_t until_ns = monotonic_ns() + HANGS_NS;
+    struct slot_view view;
+    const struct departure *departure = &view.departure;
+    bool was_moved = false;
+    pin(other, cpu);
+    assert_int_equal(switch_record_follow(world.record, world.pid), 0);
+    assert_int_equal(write(to_other, "", 1), 1);
+    pin(world.pid, cpu);
+    let_child(&world, 1);
+    await_count(&shared->ready, 1);
+    while (!was_moved) {
+        assert_true(monotonic_ns() < until_ns);
+        pin(world.pid, cpu);
+        while (switch_record_read(world.record, world.pid, &view) || departure->in_ns ||
+               departure->moved_ns)
+            assert_true(monotonic_ns() < until_ns);
+        uint64_t number = departure->number, from_ns = monotonic_ns();
+        pin(world.pid, free_cpu);
+        was_moved = switch_record_read(world.record, world.pid, &view) == 0 &&
+                    departure->number == number && departure->moved_ns;
+        if (!was_moved)
+            continue; /* it was faster */
+        assert_in_range(departure->moved_ns, from_ns, monotonic_ns());
+        assert_int_equal(departure->runnable_cpu, cpu);
+    }
+    end_child(other, to_other);
     teardown(&world);
 }
 
@@ -1508,6 +1554,7 @@ int main(void)
         cmocka_unit_test(test_a_running_thread_is_not_told),
         cmocka_unit_test(test_which_thread_has_a_cpu_at_a_tick),
         cmocka_unit_test(test_which_cpu_a_woken_thread_waits_for),
+        cmocka_unit_test(test_when_a_thread_is_moved_to_another_cpu),
         cmocka_unit_test(test_messages_that_do_not_fit_are_counted),
         cmocka_unit_test(test_whoever_takes_messages_may_stop),
         cmocka_unit_test(test_threads_without_a_slot_are_counted),
