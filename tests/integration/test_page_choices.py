@@ -326,6 +326,71 @@ def test_waits_without_names(world):
         browser.close()
 
 
+def chain_tables(names=("client", "middle", "backend")):
+    """The client waits from 2 s to 8 s for middle, which parses until 4 s, waits for the backend until 7 s, and is not
+    seen any more. The backend waits for the client at first, and searches from 4 s on."""
+    sample = [[0, 1, 71, SLEEPING, 4, 0, 600, 6 * SECOND, 0], [1, 2, 72, RUNNING, 0, 0, 200, 2 * SECOND, 0],
+              [2, 2, 72, SLEEPING, 4, 0, 300, 3 * SECOND, 0], [3, 3, 73, RUNNING, 0, 0, 250, 5 * SECOND // 2, 0],
+              [4, 3, 73, SLEEPING, 4, 0, 50, SECOND // 2, 0]]
+    return made_tables() | {
+        "strings": ["", *names, "read", "pipe", "pipe a", "pipe b", "pipe c", "ask", "parse", "query", "search", "rest",
+                    "/opt/app", "app"],
+        "processes": [[7, 15]], "locations": [[14, 0, name, 0, 0] for name in range(9, 14)],
+        "stacks": [[i] for i in range(5)], "places": [0] * 5, "idle": [], "findings": [], "samples": sample,
+        "waits": [[5, 6], [5, 7], [5, 8]], "wakers": [[2, 1, 72, 2], [3, 1, 73, 4], [1, 1, 71, 1]],
+        "sample_waits": [1, 0, 2, 0, 3],
+        "timelines": made_page.timelines_of(GRAIN_NS, [[2000, [[0, 6000]]], [2000, [[1, 2000], [2, 3000]]],
+                                                       [4000, [[4, 500], [3, 2500]]]]),
+    }
+
+
+CHAIN = """const lines = (list, depth) => [...list.children].flatMap(li => [
+  `${' '.repeat(depth)}${[...li.childNodes].filter(n => n.nodeName !== 'UL').map(n => n.textContent).join(' ')}`,
+  ...[...li.children].filter(c => c.nodeName === 'UL').flatMap(ul => lines(ul, depth + 1))]);
+const first = document.querySelector('#waits tr:not([hidden]) td > ul.chain');
+return first ? lines(first, 0) : [];"""
+
+
+def test_the_chain_of_a_wait(world):
+    """A click on a thread's wait shows what it depended on: what the thread that ended it did meanwhile, and so on."""
+    browser = Browser()
+    try:
+        page = open_made(world, browser, chain_tables())
+        browser.click("#threads-tab")
+        press(page, "#threads td.place button", "(pipe a)")
+        assert browser.run("return document.querySelector('#waits').checkVisibility()")
+        assert browser.run("return document.querySelector('#thread').value") == "client"
+        expected = ["3.00 s middle: read in query, for pipe b, woken by backend",
+                    " 2.50 s backend: running in search",
+                    " 500 ms backend: read in rest, for pipe c, woken by client",
+                    "2.00 s middle: running in parse", "1.00 s middle: [not sampled then]"]
+        assert browser.run(CHAIN) == expected, browser.run(CHAIN)
+        # Within the time that is selected.
+        page.drag(1.9, 5)
+        lines = {text: seconds(f"{number} {unit}") for number, unit, text in
+                 (re.fullmatch(r" *([\d.]+) (m?s) (.*)", line).groups() for line in browser.run(CHAIN))}
+        wanted = {"middle: running in parse": 2, "middle: read in query, for pipe b, woken by backend": 1,
+                  "backend: running in search": 0.5, "backend: read in rest, for pipe c, woken by client": 0.5}
+        assert set(lines) == set(wanted) and all(abs(lines[text] - wanted[text]) < 0.05 for text in wanted), lines
+        page.reset()
+        # Names are data of the target, and pages without the order of time have no chains.
+        page = open_made(world, browser, chain_tables((HOSTILE, HOSTILE, "backend")))
+        browser.click("#threads-tab")
+        press(page, "#threads td.place button", "(pipe a)")
+        assert browser.run(CHAIN)[0].startswith(f"3.00 s {HOSTILE}: read"), browser.run(CHAIN)
+        assert browser.run("return document.images.length") == 0
+        tables = chain_tables()
+        del tables["timelines"]
+        page = open_made(world, browser, tables)
+        browser.click("#threads-tab")
+        press(page, "#threads td.place button", "(pipe a)")
+        assert browser.run(CHAIN) == [] and "middle" in browser.text("#waits"), browser.text("#waits")
+        console = browser.console()
+        assert not console, console
+    finally:
+        browser.close()
+
+
 def test_page_of_one_thread_and_of_others_fragments(world):
     """What a link to another page names is ignored, and does no harm."""
     tables = made_tables()

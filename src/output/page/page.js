@@ -26,9 +26,10 @@ class Page {
     };
     this.threads = new ThreadTable(byId('threads'), row => this.showThread(row),
       row => this.compare(row && {...this.choices.filters(), thread: this.threadValue(row)}),
-      (id, value) => id === 'search' ? this.searchFor(value) : this.choices.toggleFilter(id, value));
+      (id, value) => id === 'search' ? this.searchFor(value) : this.choices.toggleFilter(id, value),
+      row => this.showChain(row));
     if (this.profile.hasThreadTable)
-      new Tabs(byId('tabs'), () => this.fillTabs());
+      this.tabs = new Tabs(byId('tabs'), () => this.fillTabs());
     fillFooter(this.profile);
     fillFindings(this.profile.after.raw, name => this.searchFor(name));
     this.choices.apply(valuesOfFragment(location.hash));
@@ -265,7 +266,15 @@ class Page {
                         this.choices.compared ? this.choices.compared.thread : '');
     if (!byId('waits').hidden)
       this.waits.show(this.model.waitRows(this.graph.zoomed), this.profile.after, this.profile.stacks(this.lines).table,
-                      this.amounts, this.choices.chosen);
+                      this.amounts, this.choices.chosen, this.chains());
+  }
+
+  // null: there is no order of time.
+  chains() {
+    const {timeline, times} = this.profile, {table} = this.profile.stacks(this.lines), known = this.knownChains;
+    if (timeline && !(known && known.table === table && known.times === times))
+      this.knownChains = new Chains(this.profile, table);
+    return this.knownChains || null;
   }
 
   unitText() {
@@ -432,6 +441,16 @@ class Page {
   showThread(row) {
     this.choices.set('thread', row ? this.threadValue(row) : '');
     byId('graph').scrollIntoView({block: 'nearest'});
+  }
+
+  // Opens what the thread waits for, and filters by the thread; if that is an owner, others wait.
+  showChain(row) {
+    const isOwner = this.choices.get('waiting') === 'blame';
+    this.waits.open(row.wait.resource);
+    this.choices.chosen = null;
+    byId('waiting').value = '';
+    this.choices.set('thread', isOwner ? '' : this.threadValue(row));
+    this.tabs.select(byId('waits-tab'));
   }
 
   // What the graph shows of all waits.

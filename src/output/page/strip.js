@@ -62,12 +62,8 @@ class Strip {
   }
 
   // Any sample of the thread, which has its name.
-  sampleOf({first, last}) {
-    for (let run = first; run < last; run++) {
-      if (this.timeline.sample[run] >= 0)
-        return this.samples[this.timeline.sample[run]];
-    }
-    return null;
+  sampleOf(thread) {
+    return this.samples[this.timeline.firstSampleOf(thread)] || null;
   }
 
   // model: {kept(): of each sample, whether it counts; thread: the one that is filtered by, or ''}.

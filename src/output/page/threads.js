@@ -20,8 +20,8 @@ function largest(map) {
   return found;
 }
 
-// [{thread, threadName, process, running, runnable, blocked, time, call, place, function}, ...], those that want a CPU most
-// first. stacks: of these samples; kept: which of them count.
+// [{thread, threadName, process, running, runnable, blocked, time, call, place, function, wait}, ...], those that want a CPU most
+// first. wait: {text, resource} of what it waits for there, or null. stacks: of these samples; kept: which of them count.
 function countThreads({samples, table}, kept) {
   const threads = new Map();
   samples.forEach((sample, i) => {
@@ -30,7 +30,7 @@ function countThreads({samples, table}, kept) {
     const key = `${sample.process}\0${sample.thread}`;
     if (!threads.has(key)) {
       threads.set(key, {thread: sample.thread, threadName: sample.threadName, process: sample.process,
-                        title: sample.recording.titles.get(sample.process) || '', running: 0, runnable: 0, blocked: 0, time: 0, calls: new Map(), places: new Map(), functions: new Map()});
+                        title: sample.recording.titles.get(sample.process) || '', running: 0, runnable: 0, blocked: 0, time: 0, calls: new Map(), places: new Map(), at: new Map()});
     }
     const row = threads.get(key);
     row.time += sample.time;
@@ -39,24 +39,24 @@ function countThreads({samples, table}, kept) {
       addTime(row.calls, sample.category, sample.time);
     const place = table.programPlaceOf((sample.waiter || sample).recording, sample.stack);
     if (place >= 0) {
-      const text = placeText(table.frames, place, sample.wait && sample.wait.resource);
+      const {wait, resource} = sample, text = placeText(table.frames, place, wait && wait.resource);
       addTime(row.places, text, sample.time);
-      row.functions.set(text, table.frames[place].name);
+      row.at.set(text, {place: table.frames[place].label, function: table.frames[place].name,
+                        wait: wait && {text: wait.resource || `woken by ${wait.waker.threadName}`, resource}});
     }
   });
   const rows = [...threads.values()].map(row => {
-    const place = largest(row.places) || '';
-    return {...row, call: largest(row.calls) || '', place, function: row.functions.get(place)};
+    return {...row, call: largest(row.calls) || '', place: '', ...row.at.get(largest(row.places))};
   });
   return rows.sort((a, b) => b.running + b.runnable - a.running - a.runnable || b.time - a.time);
 }
 
 class ThreadTable {
   // onThread(row): filters by the thread; null: by none. onCompare(row): compares it with what is chosen; null: nothing.
-  // onName(id, value): filters by another name in the table.
-  constructor(section, onThread, onCompare, onName) {
+  // onName(id, value): filters by another name in the table. onWait(row): shows what the thread's wait depended on.
+  constructor(section, onThread, onCompare, onName, onWait) {
     this.body = section.querySelector('tbody');
-    Object.assign(this, {onThread, onCompare, onName});
+    Object.assign(this, {onThread, onCompare, onName, onWait});
   }
 
   // chosen: the thread that is filtered by; compared: the one that it is compared with.
@@ -85,7 +85,7 @@ class ThreadTable {
     made.append(name, process);
     for (const key of ['running', 'runnable', 'blocked'])
       made.append(element('td', amounts.after(row[key]), {class: row[key] ? 'number' : 'number nothing'}));
-    made.append(this.nameCell('kind', 'state', row.call), this.nameCell('place', 'search', row.place, row.function),
+    made.append(this.nameCell('kind', 'state', row.call), this.placeCell(row),
                 this.compareCell(row));
     return made;
   }
@@ -95,6 +95,15 @@ class ThreadTable {
     const cell = element('td', '', {class: kind});
     if (text)
       cell.append(nameButton(text, id === 'search' ? 'Search for it' : `Show ${text} alone`, () => this.onName(id, value)));
+    return cell;
+  }
+
+  placeCell(row) {
+    const cell = this.nameCell('place', 'search', row.place, row.function);
+    if (row.wait) {
+      const button = nameButton(`(${row.wait.text})`, 'Show what that wait depended on', () => this.onWait(row));
+      cell.append(' ', button);
+    }
     return cell;
   }
 

@@ -65,6 +65,15 @@ class Timeline {
     return run === first ? begin : this.until[run - 1];
   }
 
+  // The number of a sample of the thread, which has its name; -1: it was absent all the time.
+  firstSampleOf({first, last}) {
+    for (let run = first; run < last; run++) {
+      if (this.sample[run] >= 0)
+        return this.sample[run];
+    }
+    return -1;
+  }
+
   // For each of so many samples, its time in ns between two times.
   sums(sampleCount, begin, end) {
     const {until, sample, grainNs} = this, sums = new Float64Array(sampleCount);

@@ -31,9 +31,9 @@ class WaitTable {
     }));
   }
 
-  // table: the FrameTable; chosen: as in isOfWaits().
-  show(rows, recording, table, amounts, chosen) {
-    Object.assign(this, {recording, table, amounts, chosen});
+  // table: the FrameTable; chosen: as in isOfWaits(); chains: null if there is no order of time.
+  show(rows, recording, table, amounts, chosen, chains) {
+    Object.assign(this, {recording, table, amounts, chosen, chains});
     const buttons = () => [...this.body.querySelectorAll('button')];
     const focused = buttons().indexOf(document.activeElement);
     const time = rows.reduce((sum, row) => sum + row.time, 0);
@@ -46,6 +46,10 @@ class WaitTable {
     this.body.replaceChildren(...shown.flatMap((row, i) => this.rowElements(row, i)));
     if (focused >= 0)
       buttons()[focused]?.focus({preventScroll: true});
+    const wanted = shown.findIndex(({key}) => key === this.wanted);
+    if (wanted >= 0)
+      this.body.rows[2 * wanted].scrollIntoView({block: 'nearest'});
+    this.wanted = null;
   }
 
   rowElements(row, number) {
@@ -133,7 +137,30 @@ class WaitTable {
       sides.append(this.sideOf('Woken by', row, row.wakers, false));
     sides.append(this.sideOf('Waiters', row, row.waiters, false));
     cell.append(sides);
+    const chain = this.chains && row.blamed ? this.chains.of(row.numbers) : [];
+    if (chain.length)
+      cell.append(element('h3', 'Meanwhile, the threads that they waited for'), this.chainList(chain));
     return cell;
+  }
+
+  chainList(rows) {
+    const list = element('ul', '', {class: 'chain'});
+    for (const row of rows.slice(0, CHAIN_SHOWN)) {
+      const item = element('li');
+      item.append(element('span', duration(row.time), {class: 'number'}), chainText(row, this.table.frames));
+      if (row.next && row.next.length)
+        item.append(this.chainList(row.next));
+      list.append(item);
+    }
+    if (rows.length > CHAIN_SHOWN)
+      list.append(moreText(rows.length - CHAIN_SHOWN, 'of these'));
+    return list;
+  }
+
+  // Opens a row, which is then in sight.
+  open(key) {
+    this.opened.add(key);
+    this.wanted = key;
   }
 
   sideOf(title, row, parties, isOwners) {

@@ -192,8 +192,8 @@ function byTime(parties) {
   return [...parties.values()].sort((a, b) => b.time - a.time);
 }
 
-// Rows {key, kind, title, resources, process, time, owned, idle, waiters, owners, wakers, blamed, threads, place}: what has an
-// owner comes first, the most time first, and what idle threads alone wait for last; `owned` is the time for which the owner
+// Rows {key, kind, title, resources, process, time, owned, idle, waiters, owners, wakers, blamed, threads, place, numbers (of
+// samples)}: what has an owner comes first, the most time first, and what idle threads alone wait for last; `owned` is the time for which the owner
 // is known, `blamed` that for which it or the thread that ended the wait is.
 function countWaits({samples, table}, kept) {
   const rows = new Map();
@@ -204,10 +204,11 @@ function countWaits({samples, table}, kept) {
     if (!rows.has(resource)) {
       rows.set(resource, {key: resource, kind: wait.kind, title: waiter.groupTitle || wait.resource || '[not known]',
                           resources: new Set(), time: 0, owned: 0, blamed: 0, idle: 0, process: wait.owner ? wait.owner.process : waiter.process,
-                          waiters: new Map(), owners: new Map(), wakers: new Map(), threads: new Set(), places: new Map()});
+                          waiters: new Map(), owners: new Map(), wakers: new Map(), threads: new Set(), places: new Map(), numbers: []});
     }
     const row = rows.get(resource);
     row.time += time;
+    row.numbers.push(i);
     row.idle += waiter.isOfIdleThread ? time : 0;
     row.blamed += wait.blamed ? time : 0;
     row.resources.add(wait.resource);
