@@ -241,10 +241,21 @@ void off_cpu_samples_find_cpu_user(struct sampler *sampler, struct observation *
 
 /* ---- What the record reports ---- */
 
+/* The process that the departure is of. One that took over its id, which the record knows before we
+ * notice, has a first thread that was made later. */
+static struct sampled_process *process_of(const struct sampler *sampler,
+                                          const struct departure *departure)
+{
+    struct sampled_process *process = sampler_process(sampler, departure->process_id);
+    bool is_later = process && departure->tid == departure->process_id &&
+                    departure->start_ns > process->known_ns;
+    return is_later ? NULL : process;
+}
+
 static enum place find_place(struct sampler *sampler, const struct departure *departure,
                              struct sampled_process **ret_process, struct thread **ret_thread)
 {
-    struct sampled_process *process = sampler_process(sampler, departure->process_id);
+    struct sampled_process *process = process_of(sampler, departure);
     struct thread *thread = process ? threads_find(&process->threads, departure->tid) : NULL;
     *ret_process = process;
     *ret_thread = thread;

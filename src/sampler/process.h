@@ -96,6 +96,7 @@ struct sampled_goroutines {
 
 struct sampled_process {
     struct process process;
+    uint64_t known_ns;  /* since when: CLOCK_BOOTTIME */
     uint32_t number;    /* in the recording, from 0 */
     bool has_inner_ids; /* it is in a PID namespace of its own */
     bool is_followed;   /* a descendant of another one, not asked for by its id */

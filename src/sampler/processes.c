@@ -43,6 +43,7 @@ static int add(struct sampler *sampler, pid_t pid, struct sampled_process **ret_
         free(process);
         return err;
     }
+    process->known_ns = boot_ns();
     process->has_inner_ids = procfs_inner_tid(process->process.proc_fd, pid) != pid;
     err = tell_process(sampler, process);
     if (!err)

@@ -188,6 +188,29 @@ static void test_a_sleep_that_is_over_is_told_for_its_tick(void **state)
     expect_all_snapshots();
 }
 
+static bool is_told_to_wait(pid_t tid)
+{
+    const struct observation *told;
+    while ((told = next_off(tid)) && told->evidence != EVIDENCE_WAITING) {
+    }
+    return told != NULL;
+}
+
+/* The process has ended, which is not noticed yet, and another one has its id. */
+static void test_a_departure_of_a_process_with_the_same_id(void **state)
+{
+    (void)state;
+    begin_with_runner();
+    struct fake_thread *leader = fake_find(PID);
+    fake_departs(leader, THREAD_RUNNABLE, tick_ns(3) - 1000, 0, tick_ns(3) + 200)->start_ns =
+        UINT64_MAX;
+    take_tick(3, LATE_NS);
+    assert_false(is_told_to_wait(PID));
+    fake_departs(leader, THREAD_RUNNABLE, tick_ns(4) - 1000, 0, tick_ns(4) + 200);
+    take_tick(4, LATE_NS);
+    assert_true(is_told_to_wait(PID));
+}
+
 /* Nobody knows whether it was of the program before or of the one that was executed since. */
 static void test_a_sleep_that_is_over_goes_with_its_program(void **state)
 {
@@ -1016,6 +1039,7 @@ int main(void)
         cmocka_unit_test(test_ticks_at_the_very_moment),
         TEST(test_a_sleep_that_is_over_is_told_for_its_tick),
         TEST(test_a_sleep_that_is_over_goes_with_its_program),
+        TEST(test_a_departure_of_a_process_with_the_same_id),
         TEST(test_a_sleep_over_several_ticks),
         TEST(test_a_sleep_and_the_wait_after_it),
         TEST(test_two_departures_between_looks),
