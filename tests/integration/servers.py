@@ -101,12 +101,15 @@ class Postgres:
         """One that stays open, once it has got so many statements as it can."""
         made = self.start("psql", "-h", self.directory, "-U", "test", "-q", "postgres", stdin=subprocess.PIPE)
         self.sessions.append(made)
-        made.stdin.write(statements)
-        made.stdin.flush()
+        self.tell(made, statements)
+        return made
+
+    def tell(self, session, statements):
+        session.stdin.write(statements)
+        session.stdin.flush()
 
     def unlock(self):
-        self.sessions[0].stdin.write("commit;\n")
-        self.sessions[0].stdin.flush()
+        self.tell(self.sessions[0], "commit;\n")
 
     def locks(self, is_granted):
         return self.ask("select count(*) from pg_locks where relation = 'accounts'::regclass and granted = "
@@ -114,9 +117,8 @@ class Postgres:
 
 
 @contextlib.contextmanager
-def postgres_with_a_lock(world):
-    """postgres, one of whose sessions waits for a table that another has locked: it, what ends the other's transaction,
-    and the sessions' process ids."""
+def postgres(world):
+    """Its process and what runs it."""
     made = Postgres(world)
     initdb = made.start("initdb", "-D", "data", "-U", "test", "-A", "trust", "--no-sync", stdout=subprocess.DEVNULL)
     assert initdb.wait() == 0
@@ -124,6 +126,21 @@ def postgres_with_a_lock(world):
                         stdout=subprocess.DEVNULL)
     try:
         wait_for(lambda: made.ask("select 1") == "1", "postgres")
+        yield server, made
+    finally:
+        server.send_signal(signal.SIGQUIT)
+        server.wait()
+        for session in made.sessions:
+            session.kill()
+            session.wait()
+            session.stdin.close()
+
+
+@contextlib.contextmanager
+def postgres_with_a_lock(world):
+    """postgres, one of whose sessions waits for a table that another has locked: it, what ends the other's transaction,
+    and the sessions' process ids."""
+    with postgres(world) as (server, made):
         made.ask("create table accounts (id int)")
         made.session("begin; lock table accounts;\n")
         wait_for(lambda: made.locks(True) == "1", "the lock")
@@ -132,10 +149,3 @@ def postgres_with_a_lock(world):
         pids = [int(made.ask(f"select pid from pg_locks where relation = 'accounts'::regclass and granted = {granted}"))
                 for granted in (True, False)]
         yield server, made.unlock, *pids
-    finally:
-        server.send_signal(signal.SIGQUIT)
-        server.wait()
-        for session in made.sessions:
-            session.kill()
-            session.wait()
-            session.stdin.close()

@@ -3,10 +3,11 @@
 import collections
 import json
 import re
+import signal
 import time
 
-from harness import alone, folded, has, users_build, wait_until_sampling
-from servers import postgres_with_a_lock
+from harness import Skip, alone, folded, has, users_build, wait_for, wait_until_sampling
+from servers import postgres, postgres_with_a_lock
 from test_capture import need_record
 from test_waits import converted, labels_of
 
@@ -129,6 +130,140 @@ def test_waker_outside(world):
             wakers[re.sub(r"\d+", "N", labels.get("waker", ""))] += count
     assert wakers["pythonN/N"] >= 0.9 * sum(wakers.values()), wakers
     assert not folded(converted(world, path, "--blame")), wakers
+
+
+def check_passing(world, path, truth):
+    """The thread that was woken meanwhile, or had the same id before, is never taken for the waker."""
+    found, others = collections.Counter(), collections.Counter()
+    for count, labels, _ in labels_of(converted(world, path, "-f", "text")):
+        waker = re.sub(r"/\d+$", "", labels.get("waker", ""))
+        if labels.get("wait") != "pipe" or labels["state"] != "sleeping":
+            continue
+        if labels["thread"] == "sleeper":
+            others[waker] += count
+        elif labels["thread"] == "waiter":
+            found[waker] += count
+            functions = labels.get("waker_stack", "")
+            assert not functions or f"be_{waker} > end_wait" in functions, (waker, functions)
+    # The waiter ends the process, and so the last wait of all others.
+    assert set(found) <= {"first", "second", ""} and set(others) <= {"bystander", "waiter", ""}, (found, others)
+    assert others["bystander"] >= 0.9 * sum(others.values()) > 0, others
+    known = found["first"] + found["second"]
+    assert known >= 0.9 * sum(found.values()) > 0, found
+    assert abs(found["first"] / known - truth["first"] / sum(truth.values())) <= 0.08, (found, truth)
+
+
+def check_paths_of_passing(world, path):
+    """Whose time it is while a thread with the same id waits for another one."""
+    in_place = 0
+    for stack, count in folded(converted(world, path, "--critical", "waiter")).items():
+        stack = stack[:next((i for i, frame in enumerate(stack) if frame.startswith("[waits for a CPU")), len(stack))]
+        for name, other in ("first", "second"), ("second", "first"):
+            at = next((i for i, frame in enumerate(stack) if re.match(rf"\[waits for {name}\b", frame)), len(stack))
+            assert f"be_{other}" not in stack[at:] and not any(frame.endswith(f" of {other}]") for frame in stack[at:]), stack
+            in_place += count if f"be_{name}" in stack[at:] else 0
+        assert "be_bystander" not in stack, stack
+    return in_place
+
+
+@alone
+def test_wakers_that_are_gone_at_once(world):
+    need_record(world)
+    path = world.path("passing.fgprof")
+    # It takes some ticks until the end of a process that is sampled itself is seen.
+    for how, pause_ms, *options in ("threads", 0), ("processes", 0), ("processes", 50, "--children"):
+        done = world.fgprof("run", "-F", RATE_HZ, "--capture=record", "-o", path, *options, "--",
+                            world.fixture("passing"), 5, how, pause_ms)
+        if done.returncode == 77:
+            raise Skip("no process may choose its id")
+        assert done.returncode == 0, done.stderr
+        check_passing(world, path, {name: int(us) for name, us in re.findall(r"(\w+) (\d+)\n", done.stdout)})
+        in_place = check_paths_of_passing(world, path)
+        assert in_place or how == "processes", "threads are seen while they compute"
+
+
+@alone
+def test_a_flood_of_wakes(world):
+    """One thread wakes thousands at once, more than there is room to tell of: then nobody is named."""
+    need_record(world)
+    path = world.path("flood.txt")
+    done = world.fgprof("run", "--capture=record", "-f", "text", "-o", path, "--", world.fixture("flood"), 5, 3000)
+    assert done.returncode == 0, done.stderr
+    found, others = collections.Counter(), collections.Counter()
+    for count, labels, _ in labels_of(open(path).read()):
+        if labels["state"] == "sleeping" and labels["thread"] == "sleeper":
+            found[labels.get("waker")] += count
+            assert "wake_all" in labels.get("waker_stack", "wake_all"), labels
+        elif labels["state"] == "sleeping" and labels["thread"] == "reader":
+            others[labels.get("waker")] += count
+    # The first thread ends the process, and so all waits.
+    assert set(found) <= {"waker", "fixture-flood", None} and set(others) <= {"bystander", "fixture-flood", None}, (found, others)
+    assert found["waker"] >= 0.5 * sum(found.values()) > 0, found
+
+
+class Client:
+    """A session of postgres that is known by its name there."""
+
+    def __init__(self, made, name):
+        self.made = made
+        # It looks for deadlocks then, for which the timer wakes the session.
+        self.session = made.session(f"set application_name = '{name}'; set deadlock_timeout = '1min';\n")
+        found = f"select pid from pg_stat_activity where application_name = '{name}'"
+        wait_for(lambda: made.ask(found), name)
+        self.pid = made.ask(found)
+
+    def tell(self, statements):
+        self.made.tell(self.session, statements)
+
+    def state(self):
+        return self.made.ask(f"select state from pg_stat_activity where pid = {self.pid}")
+
+    def blocking(self):
+        return self.made.ask(f"select pg_blocking_pids({self.pid})").strip("{}")
+
+
+def test_row_locks_as_postgres_names_them(world):
+    """The waker is the backend that pg_blocking_pids() names while it lasts. Of two that wait for one row, the second
+    waits for the first one's place in the queue."""
+    need_record(world)
+    path = world.path("rows.txt")
+    update = "update accounts set n = n where id = 1;\n"
+    expected = collections.defaultdict(collections.Counter)
+    with postgres(world) as (_, made):
+        made.ask("create table accounts (id int, n int)")
+        made.ask("insert into accounts values (1, 0)")
+        first, second, *holders = [Client(made, name) for name in ("first", "second", "holder-0", "holder-1", "holder-2")]
+        sampler = world.start("attach", "-p", f"{first.pid},{second.pid}", "-d", "60s", "--capture=record", "-f", "text",
+                              "-o", path)
+        wait_until_sampling(sampler)
+        for holder, hold_s in zip(holders * 2, (0.2, 0.4, 0.6) * 2):
+            holder.tell("begin; " + update)
+            wait_for(lambda who=holder: who.state() == "idle in transaction", "the holder")
+            begin = {}
+            for waiter, blocker in (first, holder), (second, first):
+                waiter.tell(update)
+                wait_for(lambda who=waiter, by=blocker: who.blocking() == by.pid, "the wait")
+                begin[waiter] = time.monotonic()
+            time.sleep(hold_s)
+            for waiter, blocker in (first, holder), (second, first):
+                assert waiter.blocking() == blocker.pid
+                expected[waiter.pid][blocker.pid] += time.monotonic() - begin[waiter]
+            holder.tell("commit;\n")
+            for client in first, second:
+                wait_for(lambda who=client: who.state() == "idle", "the end")
+        sampler.send_signal(signal.SIGINT)
+        assert sampler.wait() == 0
+    wakers = collections.defaultdict(collections.Counter)
+    for count, labels, stack in labels_of(open(path).read()):
+        if any("ProcSleep" in function for function in stack):
+            # A process that is sampled itself is told by its name alone; it does not wake itself.
+            by = first.pid if labels.get("waker") == "postgres" else (labels.get("waker") or "/").split("/")[1]
+            wakers[labels["pid"]][by] += count
+    for waiter, blockers in expected.items():
+        whole, whole_s = sum(wakers[waiter].values()), sum(blockers.values())
+        for blocker, waited_s in blockers.items():
+            assert abs(wakers[waiter][blocker] / whole - waited_s / whole_s) <= 0.1, (waiter, wakers, expected)
+        assert sum(wakers[waiter][blocker] for blocker in blockers) >= 0.95 * whole > 0, (waiter, wakers, expected)
 
 
 def test_row_lock_of_postgres(world):
