@@ -65,8 +65,7 @@ struct thread_account {
     struct thread_wakers wakers;
     uint32_t last_sample; /* in the stack table: its last stack's sample */
     bool sleeps_on;       /* it was asleep for that sample, and has not been seen elsewhere since */
-    bool sleep_is_over;   /* it is known to have been woken since: it is known only where it was */
-    uint64_t slept_tick;  /* at this tick, the last one at which it was seen there */
+    bool sleep_is_over;   /* it is known to have been woken since */
     bool is_woken;        /* it was, but has been woken, and is still there */
     uint64_t slept_ns;    /* when it was last seen asleep */
     /* deadlock_detect.c: the thread that it waits for since then. */

@@ -217,7 +217,6 @@ static int count_sleep(const struct counter *counter, const struct observation *
     struct thread_account *account = &thread->account;
     if (!account->sleeps_on || counter->waits)
         return 0;
-    account->slept_tick = observation->before.asleep_tick;
     if (observation->evidence == EVIDENCE_UNMOVED && observation->wait.has_call)
         return count_wait(counter, observation, thread, account->last_sample,
                           observation->before.asleep_ticks, 0);
@@ -546,7 +545,6 @@ int count_stack(const struct counter *counter, const struct observation *observa
         account->last_sample = sample;
         account->sleeps_on = observation->evidence == EVIDENCE_ASLEEP;
         account->sleep_is_over = account->sleeps_on && observation->asleep.is_over;
-        account->slept_tick = observation->tick;
     }
     account->is_dumped = counter->waits != NULL;
     kept_stack_drop(&thread->kept);

@@ -256,10 +256,18 @@ static bool waits_in_turn(const struct owners *owners, const struct counted_thre
     return false;
 }
 
-/* Whether the thread's last sample is of where it slept at that tick. */
-static bool slept_at(const struct thread_account *account, uint64_t tick)
+/* A thread that waited for a lock that it has by now is no longer there. */
+static bool is_same_lock(const struct counted_wait *one, const struct counted_wait *other)
 {
-    return account->sleeps_on && (!account->sleep_is_over || account->slept_tick == tick);
+    return resource_is_lock((enum resource_kind)one->kind) && one->kind == other->kind &&
+           one->key == other->key && one->space == other->space;
+}
+
+static bool waited_for(const struct results *results, const struct thread_account *account,
+                       const struct counted_wait *wait)
+{
+    uint32_t last_plus_1 = results->stacks.samples[account->last_sample].labels.wait_plus_1;
+    return last_plus_1 && is_same_lock(&results->waits.rows[last_plus_1 - 1], wait);
 }
 
 /* Finds where the owner was at that time. In a cycle its wait is left out: it would lead to an
@@ -273,10 +281,10 @@ static void find_place(const struct owners *owners, const struct results *result
     const struct counted_sample *samples = results->stacks.samples;
     uint64_t apart_ns =
         at_ns > account->awake_at_ns ? at_ns - account->awake_at_ns : account->awake_at_ns - at_ns;
-    if (slept_at(account, held->last_tick)) {
+    bool is_itself = held->owner == held->thread;
+    if (account->sleeps_on && (is_itself || !waited_for(results, account, wait))) {
         wait->owner_stack = samples[account->last_sample].stack;
-        if (held->owner != held->thread &&
-            !waits_in_turn(owners, owner, &owners->threads->items[held->thread]))
+        if (!is_itself && !waits_in_turn(owners, owner, &owners->threads->items[held->thread]))
             wait->owner_wait_plus_1 = samples[account->last_sample].labels.wait_plus_1;
     } else if (account->awake_at_ns && apart_ns <= period_ns) {
         wait->owner_stack = samples[account->awake_sample].stack;
@@ -294,7 +302,9 @@ static int resolve(struct owners *owners, struct results *results, uint64_t peri
     wait.owner_name = owner->name;
     wait.owner_tid = owners->tells_threads_apart ? (uint32_t)owner->tid : 0;
     held->is_being_resolved = true;
-    if (next) {
+    if (next && next != held && is_same_lock(&next->wait, &wait)) {
+        wait.owner_stack = WAIT_NO_STACK; /* it got it since the tick */
+    } else if (next) {
         wait.owner_stack = results->stacks.samples[next->sample].stack;
         if (!next->is_resolved && !next->is_being_resolved && depth < CHAIN_MAX)
             err = resolve(owners, results, period_ns, next, depth + 1);
@@ -322,11 +332,10 @@ int owners_resolve(struct owners *owners, struct results *results, uint64_t peri
 uint32_t owners_end_of_chain(const struct owners *owners, const struct held_wait *held)
 {
     uint32_t process = owners->threads->items[held->thread].process, last = held->thread;
-    uint64_t tick = held->last_tick;
     /* Cycles of waits end at CHAIN_MAX. */
     for (unsigned i = 0; held && i < CHAIN_MAX; i++) {
         const struct counted_thread *owner = &owners->threads->items[held->owner];
-        if (owner->process != process || owner->is_gone || !slept_at(&owner->account, tick))
+        if (owner->process != process || owner->is_gone || !owner->account.sleeps_on)
             break;
         last = held->owner;
         held = owner->held_plus_1 ? &owners->held[owner->held_plus_1 - 1] : NULL;

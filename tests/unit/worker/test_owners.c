@@ -129,38 +129,54 @@ static void test_an_owner_that_runs(void **state)
     assert_int_equal(resolved(world, 0)->owner_name, 11);
 }
 
-/* It was seen asleep, and has moved since. */
+/* It waited for the lock itself when it was last seen, and has it by now. */
 static void test_an_owner_that_has_moved(void **state)
 {
     struct world *world = *state;
     add_thread(world, 0, 0, 50);
     struct thread_account *owner = &add_thread(world, 1, 0, 51)->account;
+    struct held_wait wait = wait_of(world, 0, 0x100, 51), same = wait;
+    uint32_t row;
+    owner->sleeps_on = true;
     owner->last_sample = sample_at(world, 0x111);
     owner->awake_sample = sample_at(world, 0x222);
-    owner->sleeps_on = true;
-    owner->slept_tick = 7;
-    owner->wakers.departed_ns = 500;
-    const struct waker waker = {.kind = WAKER_TIMER};
-    assert_int_equal(wake_end_wait(&world->results, &world->threads.items[1], 400, &waker), 0);
-    assert_false(owner->sleep_is_over); /* another wait has ended */
-    assert_int_equal(wake_end_wait(&world->results, &world->threads.items[1], 500, &waker), 0);
-    assert_true(owner->sleep_is_over);
-    struct held_wait wait = wait_of(world, 0, 0x100, 51);
-    wait.last_tick = 7;
     hold(world, &wait);
     resolve(world);
     assert_int_equal(place_of(world, resolved(world, 0)), 0x111);
     owners_drop(&world->owners);
-    wait.last_tick = 8;
+    assert_int_equal(waits_add(&world->results.waits, &wait.wait, &row), 0);
+    world->results.stacks.samples[owner->last_sample].labels.wait_plus_1 = row;
     hold(world, &wait);
     resolve(world);
     assert_int_equal(resolved(world, 0)->owner_stack, WAIT_NO_STACK);
-    assert_int_equal(owners_end_of_chain(&world->owners, &world->owners.held[0]), 0);
     owners_drop(&world->owners);
     owner->awake_at_ns = NOW_NS;
     hold(world, &wait);
     resolve(world);
     assert_int_equal(place_of(world, resolved(world, 0)), 0x222);
+    owners_drop(&world->owners);
+    /* It waited at this very tick, for another one. */
+    same.thread = 1;
+    same.owner = 0;
+    hold(world, &wait);
+    hold(world, &same);
+    resolve(world);
+    assert_int_equal(resolved(world, 0)->owner_stack, WAIT_NO_STACK);
+}
+
+/* Deadlocks are only among sleeps that are not over. */
+static void test_the_end_of_a_sleep_is_told(void **state)
+{
+    struct world *world = *state;
+    add_thread(world, 0, 0, 50);
+    struct counted_thread *thread = &world->threads.items[0];
+    const struct waker waker = {.kind = WAKER_TIMER};
+    thread->account.sleeps_on = true;
+    thread->account.wakers.departed_ns = 500;
+    assert_int_equal(wake_end_wait(&world->results, thread, 400, &waker), 0);
+    assert_false(thread->account.sleep_is_over); /* another wait has ended */
+    assert_int_equal(wake_end_wait(&world->results, thread, 500, &waker), 0);
+    assert_true(thread->account.sleep_is_over);
 }
 
 /* A lock may go through several hands while a thread waits for it: the last one has it. */
@@ -447,6 +463,7 @@ int main(void)
         WITH_WORLD(test_an_owner_that_sleeps),
         WITH_WORLD(test_an_owner_that_runs),
         WITH_WORLD(test_an_owner_that_has_moved),
+        WITH_WORLD(test_the_end_of_a_sleep_is_told),
         WITH_WORLD(test_an_owner_that_was_another_when_the_wait_began),
         WITH_WORLD(test_a_chain),
         WITH_WORLD(test_a_circle_ends),
