@@ -5,7 +5,7 @@ import os
 import re
 import subprocess
 
-from harness import HANGS_S, folded, has, need, tool, users_build, wait_until_asleep
+from harness import HANGS_S, alone, folded, has, late_share, need, tool, users_build, wait_until_asleep
 from screen import Screen
 
 # How often a thread was seen waiting differs from its time by chance, and by the time that it waits
@@ -61,6 +61,7 @@ def test_owners_of_mutexes(world):
     assert "last" not in first and "holder" not in second, owned
 
 
+@alone
 def test_owners_of_a_lock_that_changes_hands(world):
     """A wait mostly spans the turns of two others: at a tick, it is for the one that has the lock then."""
     path = world.path("handover.txt")
@@ -75,10 +76,10 @@ def test_owners_of_a_lock_that_changes_hands(world):
     for waiter, owners in truth.items():
         seen = found[waiter]
         assert seen[None] + seen[waiter] <= 0.1 * sum(seen.values()), (waiter, seen)
-        # By chance, shares of some 500 samples differ by 2 points; more on a busy machine.
+        # By chance, shares of some 500 samples differ by 2 points. Of a late tick's wait, only the first owner is known.
         for owner, seconds in owners.items():
-            assert abs(seen[owner] / sum(seen.values()) - seconds / sum(owners.values())) <= 0.08, (
-                waiter, owner, seen, owners, done.stderr)
+            error = seen[owner] / sum(seen.values()) - seconds / sum(owners.values())
+            assert abs(error) <= 0.08 + late_share(done.stderr), (waiter, owner, seen, owners, done.stderr)
 
 
 def test_the_end_of_a_thread(world):

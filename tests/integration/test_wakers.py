@@ -222,6 +222,7 @@ class Client:
         return self.made.ask(f"select pg_blocking_pids({self.pid})").strip("{}")
 
 
+@alone
 def test_row_locks_as_postgres_names_them(world):
     """The waker is the backend that pg_blocking_pids() names while it lasts. Of two that wait for one row, the second
     waits for the first one's place in the queue."""
