@@ -118,7 +118,9 @@ def test_the_user_of_a_cpu(world):
                    (labels.get("owner") == "hog-0" or labels.get("resource") == f"CPU used by hog-0/{pids['hog-0']}"))
         # On a busy machine, it has the CPU for a part of the ticks of a wait, and the path does not go on at the others.
         assert 0.6 * seen <= sum(by_hog.values()) <= 1.05 * seen, (sum(by_hog.values()), seen, waits)
-        assert all("in_waiter" in stack for stack in by_hog), by_hog
+        # It waits for a CPU at its end, too.
+        in_waiter = sum(count for stack, count in by_hog.items() if "in_waiter" in stack)
+        assert in_waiter >= 0.95 * sum(by_hog.values()), by_hog
         in_place = sum(count for stack, count in by_hog.items() if "in_hog" in stack)
         # On a busy machine, samples of the hog are further away at times.
         assert in_place >= 0.5 * sum(by_hog.values()) if options else not in_place, by_hog

@@ -167,6 +167,7 @@ def check_paths_of_passing(world, path):
 
 
 @alone
+@users_build
 def test_wakers_that_are_gone_at_once(world):
     need_record(world)
     path = world.path("passing.fgprof")
