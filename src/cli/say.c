@@ -5,19 +5,20 @@
 #define TEXT_BYTES 8192 /* of a message; what is longer is cut */
 #define ESCAPED_BYTES 4 /* "\x1b" */
 
-static bool is_control(const unsigned char *c)
+/* Writes a character, escaped. Returns how many bytes that took. */
+static int escape(char to[ESCAPED_BYTES + 1], const unsigned char *c)
 {
     /* 0xc2 begins the control characters U+0080 to U+009f. */
-    return *c < 0x20 || *c == 0x7f || (*c == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0);
+    bool is_control = *c < 0x20 || *c == 0x7f || (*c == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0);
+    return sprintf(to, is_control ? "\\x%02x" : "%c", *c);
 }
 
 void put_escaped(FILE *to, const char *text)
 {
+    char escaped[ESCAPED_BYTES + 1];
     for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
-        if (is_control(c))
-            fprintf(to, "\\x%02x", *c);
-        else
-            fputc(*c, to);
+        escape(escaped, c);
+        fputs(escaped, to);
     }
 }
 
@@ -28,7 +29,7 @@ static void put_line(const char *before, const char *format, va_list arguments, 
     char text[TEXT_BYTES], line[ESCAPED_BYTES * TEXT_BYTES + 1], *end = line;
     vsnprintf(text, sizeof text, format, arguments);
     for (const unsigned char *c = (const unsigned char *)text; *c; c++)
-        end += sprintf(end, is_control(c) ? "\\x%02x" : "%c", *c);
+        end += escape(end, c);
     *end = '\0';
     fprintf(stderr, "%s%s%s\n", before, line, after);
 }
