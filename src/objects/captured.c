@@ -13,6 +13,7 @@ void captured_fill(struct snapshot *snapshot, const uint64_t registers[AGENT_REG
     stack->bytes = stack_bytes < UINT64_MAX - stack->address ? stack_bytes : 0;
     stack->end = stack->address + stack->bytes + (stack->bytes && is_cut);
     stack->end_is_known = true;
+    stack->is_unreadable = false;
     snapshot->other_stack.address = snapshot->other_stack.bytes = 0;
     snapshot->other_stack.end_is_known = false;
 }

@@ -177,6 +177,7 @@ static void fill(struct stack_copy *copy, uint64_t address, const void *memory, 
 {
     copy->address = address;
     copy->bytes = copy->old_bytes = bytes < copy->capacity ? bytes : copy->capacity;
+    copy->is_unreadable = false;
     if (copy->bytes)
         memcpy(copy->memory, memory, copy->bytes);
 }

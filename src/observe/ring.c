@@ -192,6 +192,7 @@ static void read_stack(const struct record *record, size_t offset, struct snapsh
         copied = 0;
     stack->address = registers_sp(&snapshot->registers);
     stack->bytes = copied < stack->capacity ? copied : stack->capacity;
+    stack->is_unreadable = copied < size;
     if (!record_read(record, offset, stack->memory, stack->bytes))
         stack->bytes = 0;
     snapshot->other_stack.bytes = 0;

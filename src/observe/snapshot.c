@@ -89,6 +89,7 @@ static void copy_rest(struct stack_copy *copy, pid_t tid, const struct stack_are
     else
         copy->bytes += memory_read(tid, areas, copy->address + copy->bytes,
                                    copy->memory + copy->bytes, bytes - copy->bytes);
+    copy->is_unreadable = copy->bytes < bytes;
 }
 
 void snapshot_copy_rest(struct snapshot *snapshot, pid_t tid, const struct stack_areas *areas,

@@ -17,6 +17,7 @@ struct stack_copy {
     size_t capacity;   /* how many fit */
     uint64_t end;      /* of the mapping that it is in */
     bool end_is_known; /* false: only its page was copied, and `end` is where the page ends */
+    bool is_unreadable; /* what follows the copied bytes was asked for, and could not be read */
 };
 
 /* The kernel code that a running thread was in, leaf first. All but the leaf are return addresses.

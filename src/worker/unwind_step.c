@@ -219,6 +219,13 @@ static int ask_for_other(struct unwind_step *step)
     return ask(step, REQUEST_STACK_ANEW);
 }
 
+/* Whether the stack goes on in memory that could not be read. */
+static bool is_unreadable(const struct unwind_step *step)
+{
+    const struct stack_copy *copy = &step->observation->snapshot->stack;
+    return step->hints.needs_more_stack && copy->end_is_known && copy->is_unreadable;
+}
+
 /* After unwinding: asks for what was lacking, and then sets is_asked. The number of tries
  * is limited: after some observations of a thread in a row its stack is taken as found. Returns 0
  * or -ENOMEM. */
@@ -228,6 +235,9 @@ static int ask_for_missing(struct unwind_step *step)
     bool end_is_known = step->observation->snapshot->stack.end_is_known;
     int err = 0;
     if (!hints->needs_more_stack && !hints->missing_address)
+        return 0;
+    /* A longer copy would end there, too. */
+    if (is_unreadable(step))
         return 0;
     /* A copy made before the last request was served does not show whether it helps. */
     step->is_old = step->observation->served < step->thread->asked;
@@ -284,7 +294,8 @@ static int adjust_stack_limits(const struct unwind_step *step)
     struct thread_unwinding *thread = step->thread;
     bool is_news = false;
     int err = 0;
-    if (hints->needs_more_stack && step->observation->snapshot->stack.end_is_known)
+    bool end_is_known = step->observation->snapshot->stack.end_is_known;
+    if (hints->needs_more_stack && end_is_known && !is_unreadable(step))
         thread->is_endless = true;
     /* What failed for another stack may help the next one. */
     if (is_proof(step)) {

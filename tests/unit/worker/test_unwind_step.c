@@ -206,6 +206,25 @@ static void test_a_stack_without_end_is_asked_for_a_few_times(void **state)
     assert_true(is_asked_at(0, DEEP + 4));
 }
 
+/* If it was not counted, the thread's time would go to the few stacks that can be followed. */
+static void test_a_stack_in_unreadable_memory_is_counted_as_found(void **state)
+{
+    (void)state;
+    set_copied(1024);
+    made.snapshot.stack.is_unreadable = true;
+    for (enum evidence evidence = EVIDENCE_ASLEEP; evidence <= EVIDENCE_SAMPLED; evidence++) {
+        struct observation observation = observe(0, code_at(DEEP + 4));
+        observation.evidence = evidence;
+        assert_false(is_asked_for(&observation));
+        assert_int_equal(made.stack.cut, STACK_CUT_UNREADABLE);
+    }
+    assert_no_request();
+    /* Once it can be read, a longer copy is asked for again. */
+    made.snapshot.stack.is_unreadable = false;
+    assert_true(is_asked_at(0, DEEP + 4));
+    next_of(REQUEST_STACK_ANEW, 0);
+}
+
 static void test_the_longest_copy_is_the_last(void **state)
 {
     (void)state;
@@ -574,6 +593,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_longer_copy_is_asked_for, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_stack_without_end_is_asked_for_a_few_times, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(test_a_stack_in_unreadable_memory_is_counted_as_found,
+                                        set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_the_longest_copy_is_the_last, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_what_is_not_needed_is_told_seldom, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_the_end_of_a_new_stack_is_found, set_up, tear_down),
