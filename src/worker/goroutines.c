@@ -53,11 +53,10 @@ int program_goroutines_update(struct program_goroutines *goroutines,
     struct request request = {.kind = REQUEST_GOROUTINES, .program = observation->program->number};
     struct go *go = &goroutines->go;
     pid_t tid = observation_live_tid(observation);
-    bool was_read;
     if (!is_search_due(goroutines, maps))
         return 0;
     bool has_areas = maps->areas.count && !go->module;
-    int err = has_areas ? 0 : program_maps_read_areas(maps, observation, &was_read);
+    int err = has_areas ? 0 : program_maps_read_areas(maps, observation);
     if (err)
         return err;
     struct stack_areas areas = maps->areas;

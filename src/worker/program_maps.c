@@ -76,16 +76,14 @@ int program_maps_refresh(struct program_maps *maps, struct results *results,
     return read_again(maps, results, observation, ret_changed);
 }
 
-int program_maps_read_areas(struct program_maps *maps, const struct observation *observation,
-                            bool *ret_was_read)
+int program_maps_read_areas(struct program_maps *maps, const struct observation *observation)
 {
     uint64_t now_ns = monotonic_ns();
-    *ret_was_read = false;
     if (maps->areas_reading.done_ns >= observation->round_ns ||
         !throttle_allows(&maps->areas_reading, now_ns, 0, AREAS_PART_OF_TIME))
         return 0;
     int err = stack_areas_read(&maps->areas, observation->program->maps_fd);
     maps->areas_reading = (struct throttle){now_ns, monotonic_ns() - now_ns};
-    *ret_was_read = true;
+    maps->areas_are_sent = false;
     return err == -ENOMEM ? err : 0;
 }

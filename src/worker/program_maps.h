@@ -19,6 +19,7 @@ struct program_maps {
     unsigned spare_readings;  /* readings of a new program's maps beyond one a round */
     struct stack_areas areas; /* empty until they are needed */
     struct throttle areas_reading;
+    bool areas_are_sent; /* the sampling thread has them */
 };
 
 /* These functions return 0 or -ENOMEM. */
@@ -32,9 +33,7 @@ int program_maps_update(struct program_maps *maps, struct results *results,
 int program_maps_refresh(struct program_maps *maps, struct results *results,
                          const struct observation *observation, bool *ret_changed);
 
-/* Reads again where mappings end, at most once a round, and as rarely as keeps the cost low.
- * *ret_was_read: it was read. */
-int program_maps_read_areas(struct program_maps *maps, const struct observation *observation,
-                            bool *ret_was_read);
+/* Reads again where mappings end, at most once a round, and as rarely as keeps the cost low. */
+int program_maps_read_areas(struct program_maps *maps, const struct observation *observation);
 
 #endif

@@ -33,13 +33,12 @@ int program_python_update(struct program_python *python, const struct python_mea
                           struct channel *channel)
 {
     struct request request = {.kind = REQUEST_PYTHON, .program = observation->program->number};
-    bool was_read;
     if (python->is_told && !python->python.gil)
         python->python.gil =
             python_find_gil(&python->python, observation_live_tid(observation), &maps->areas);
     if (python->python.module || python->mapping_count == maps->space->mapping_count)
         return 0;
-    int err = maps->areas.count ? 0 : program_maps_read_areas(maps, observation, &was_read);
+    int err = maps->areas.count ? 0 : program_maps_read_areas(maps, observation);
     if (!err)
         err = python_find(means->queries, maps->space, observation_live_tid(observation),
                           &maps->areas, &python->python);

@@ -105,15 +105,16 @@ static int ask(struct unwind_step *step, enum request_kind kind)
     return send_limits(step, kind);
 }
 
-/* Sends the sampling thread a copy of the areas. */
+/* Sends the sampling thread a copy of the areas, unless it has them. */
 static int send_areas(const struct unwind_step *step)
 {
-    const struct stack_areas *areas = &step->program->maps.areas;
+    struct program_maps *maps = &step->program->maps;
+    const struct stack_areas *areas = &maps->areas;
     struct request request = {
         .kind = REQUEST_AREAS,
         .program = step->observation->program->number,
     };
-    if (!areas->count)
+    if (!areas->count || maps->areas_are_sent)
         return 0;
     request.areas.items = malloc(areas->count * sizeof *areas->items);
     if (!request.areas.items)
@@ -123,6 +124,7 @@ static int send_areas(const struct unwind_step *step)
     int err = send_request(step, &request);
     if (err)
         stack_areas_free(&request.areas);
+    maps->areas_are_sent = !err;
     return err;
 }
 
@@ -131,16 +133,11 @@ static int send_areas(const struct unwind_step *step)
 static int find_area(struct unwind_step *step, uint64_t address, const struct stack_area **ret_area)
 {
     struct program_maps *maps = &step->program->maps;
-    bool was_read = false;
     int err = 0;
+    if (!stack_areas_find(&maps->areas, address))
+        err = program_maps_read_areas(maps, step->observation);
     *ret_area = stack_areas_find(&maps->areas, address);
-    if (!*ret_area)
-        err = program_maps_read_areas(maps, step->observation, &was_read);
-    if (!err && was_read) {
-        err = send_areas(step);
-        *ret_area = stack_areas_find(&maps->areas, address);
-    }
-    return err;
+    return err ? err : send_areas(step);
 }
 
 /* The copy ended with the page: its mapping was not known when it was made. */

@@ -290,6 +290,24 @@ static void test_the_end_of_a_new_stack_is_found(void **state)
     assert_no_request();
 }
 
+/* The search for Python reads where mappings end, too, and does not tell. */
+static void test_an_end_that_was_read_for_something_else_is_told(void **state)
+{
+    (void)state;
+    const struct observation observation = observe(0, code_at(DEEP + 4));
+    assert_int_equal(program_maps_read_areas(&tables.maps, &observation), 0);
+    assert_no_request();
+    set_copied(1024);
+    made.snapshot.stack.end_is_known = false;
+    made.snapshot.stack.end = MADE_STACK + 4096;
+    assert_true(is_asked_for(&observation));
+    struct request areas = next(REQUEST_AREAS);
+    assert_int_equal(areas.areas.count, 2);
+    stack_areas_free(&areas.areas);
+    next_of(REQUEST_ANEW, 0);
+    assert_no_request();
+}
+
 static void test_an_end_that_is_not_there_is_looked_for_once_a_round(void **state)
 {
     (void)state;
@@ -598,6 +616,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_the_longest_copy_is_the_last, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_what_is_not_needed_is_told_seldom, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_the_end_of_a_new_stack_is_found, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_an_end_that_was_read_for_something_else_is_told,
+                                        set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_an_end_that_is_not_there_is_looked_for_once_a_round,
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_another_stack_is_asked_for, set_up, tear_down),
