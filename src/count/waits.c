@@ -21,7 +21,7 @@ int waits_add(struct waits *waits, const struct counted_wait *wait, uint32_t *re
     if (waits->count >= WAITS_MAX / 2) {
         row.owner_stack = WAIT_NO_STACK;
         row.owner_wait_plus_1 = 0;
-        row.waker_stack_plus_1 = 0;
+        row.waker_stack_plus_1 = row.waker_kernel_stack = 0;
     }
     int err = add(waits, &row, WAITS_MAX, ret_wait_plus_1);
     if (err || *ret_wait_plus_1)

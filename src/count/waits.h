@@ -49,7 +49,8 @@ struct counted_wait {
     uint32_t waker_name;           /* the thread's, in the recording's strings */
     uint32_t waker_tid;            /* 0: threads are not told apart */
     uint32_t waker_stack_plus_1; /* in stack_table.stacks: where it ended the wait; 0: not known */
-    uint32_t unused;             /* 0 */
+    uint32_t waker_kernel_stack; /* the kernel functions that ended it, as from kernel_names_intern;
+                                    "": not wanted */
 };
 
 /* A wait of which nothing is known. */

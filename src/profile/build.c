@@ -233,46 +233,6 @@ static int process_of(struct naming *naming, uint32_t counted, uint32_t *ret_pro
     return 0;
 }
 
-static size_t lines_of(const char *text)
-{
-    size_t lines = 0;
-    for (; (text = strchr(text, '\n')); text++)
-        lines++;
-    return lines;
-}
-
-/* Adds a location for the name up to the next line feed, and moves *names past it. */
-static int add_kernel_location(struct fgprof_profile *profile, const char **names,
-                               uint32_t *ret_location)
-{
-    size_t bytes = strcspn(*names, "\n");
-    char *name = strndup(*names, bytes);
-    if (!name)
-        return -ENOMEM;
-    int err = profile_add_kernel_function(profile, name, ret_location);
-    free(name);
-    *names += bytes + 1;
-    return err;
-}
-
-/* Replaces *stack by the same stack with kernel frames on top: `names`, leaf first, each followed
- * by a line feed. */
-static int add_kernel_frames(struct fgprof_profile *profile, const char *names, uint32_t *stack)
-{
-    const struct profile_stack below = profile->stacks[*stack];
-    size_t depth = lines_of(names);
-    uint32_t *locations = malloc((depth + below.depth) * sizeof *locations + 1);
-    int err = locations ? 0 : -ENOMEM;
-    for (size_t i = 0; i < depth && !err; i++)
-        err = add_kernel_location(profile, &names, &locations[i]);
-    for (size_t i = 0; i < below.depth && !err; i++)
-        locations[depth + i] = profile->stack_locations[below.first_location + i];
-    if (!err)
-        err = profile_add_stack(profile, locations, depth + below.depth, stack);
-    free(locations);
-    return err;
-}
-
 /* Finds the profile's label set, or adds it. */
 static int label_set_of(struct naming *naming, uint32_t counted_plus_1, uint32_t *ret_set_plus_1)
 {
@@ -319,9 +279,9 @@ static int add_sample(struct naming *naming, const struct counted_sample *counte
         label_set_of(naming, labels->label_set_plus_1, &sample.label_set_plus_1))
         return -ENOMEM;
     if (labels->kernel_stack &&
-        add_kernel_frames(naming->profile,
-                          strings_get(naming->counted->strings, labels->kernel_stack),
-                          &sample.stack))
+        profile_add_kernel_frames(naming->profile,
+                                  strings_get(naming->counted->strings, labels->kernel_stack),
+                                  &sample.stack))
         return -ENOMEM;
     return profile_add_sample(naming->profile, &sample, ret_sample);
 }

@@ -3,6 +3,7 @@
 #include "base/array.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 int profile_add_function(struct fgprof_profile *profile, const char *name, const char *system_name,
@@ -101,6 +102,45 @@ int profile_add_kernel_function(struct fgprof_profile *profile, const char *name
         return -ENOMEM;
     err = append_location(profile, &location, ret_location);
     return err ? err : profile_set_lines(profile, *ret_location, &line, 1);
+}
+
+static size_t lines_of(const char *text)
+{
+    size_t lines = 0;
+    for (; (text = strchr(text, '\n')); text++)
+        lines++;
+    return lines;
+}
+
+/* Adds a location for the name up to the next line feed, and moves *names past it. */
+static int add_kernel_location(struct fgprof_profile *profile, const char **names,
+                               uint32_t *ret_location)
+{
+    size_t bytes = strcspn(*names, "\n");
+    char *name = strndup(*names, bytes);
+    if (!name)
+        return -ENOMEM;
+    int err = profile_add_kernel_function(profile, name, ret_location);
+    free(name);
+    *names += bytes + 1;
+    return err;
+}
+
+int profile_add_kernel_frames(struct fgprof_profile *profile, const char *names, uint32_t *stack)
+{
+    const struct profile_stack below =
+        *stack == PROFILE_NO_STACK ? (struct profile_stack){0} : profile->stacks[*stack];
+    size_t depth = lines_of(names);
+    uint32_t *locations = malloc((depth + below.depth) * sizeof *locations + 1);
+    int err = locations ? 0 : -ENOMEM;
+    for (size_t i = 0; i < depth && !err; i++)
+        err = add_kernel_location(profile, &names, &locations[i]);
+    for (size_t i = 0; i < below.depth && !err; i++)
+        locations[depth + i] = profile->stack_locations[below.first_location + i];
+    if (!err)
+        err = profile_add_stack(profile, locations, depth + below.depth, stack);
+    free(locations);
+    return err;
 }
 
 int profile_add_note(struct fgprof_profile *profile, const char *text, uint32_t *ret_location)

@@ -193,14 +193,19 @@ static int name_waker(struct naming *naming, const struct counted_wait *counted,
         [WAKER_DISK] = "disk",       [WAKER_INTERRUPT] = "interrupt",
     };
     const struct named_rows *named = naming->named;
+    const char *kernel_names = strings_get(named->strings, counted->waker_kernel_stack);
+    uint32_t stack = PROFILE_NO_STACK;
     int err = strings_print(&naming->profile->strings, &wait->waker, forms[counted->waker_kind],
                             strings_get(named->strings, counted->waker_name));
-    if (!counted->waker_process_plus_1)
-        return err;
-    wait->waker_process_plus_1 = named->processes_plus_1[counted->waker_process_plus_1 - 1];
-    wait->waker_tid = counted->waker_tid;
+    if (counted->waker_process_plus_1) {
+        wait->waker_process_plus_1 = named->processes_plus_1[counted->waker_process_plus_1 - 1];
+        wait->waker_tid = counted->waker_tid;
+    }
     if (counted->waker_stack_plus_1)
-        wait->waker_stack_plus_1 = named->stacks[counted->waker_stack_plus_1 - 1] + 1;
+        stack = named->stacks[counted->waker_stack_plus_1 - 1];
+    if (!err && *kernel_names)
+        err = profile_add_kernel_frames(naming->profile, kernel_names, &stack);
+    wait->waker_stack_plus_1 = stack + 1;
     return err;
 }
 
@@ -297,22 +302,25 @@ int name_other_locks(struct fgprof_profile *profile)
     return err;
 }
 
-/* How many functions are named, from the innermost one. */
+/* How many functions are named, from the innermost one, and how many of the kernel's beyond them.
+ */
 #define PATH_FUNCTIONS_MAX 6
+#define PATH_KERNEL_MAX 64
 
 /* "main > put", or "... > handle > put". */
 static void put_path(const struct fgprof_profile *profile, uint32_t number, struct buffer *text)
 {
     const struct profile_stack *stack = &profile->stacks[number];
-    const char *names[PATH_FUNCTIONS_MAX];
+    const char *names[PATH_KERNEL_MAX + PATH_FUNCTIONS_MAX];
     struct frame_walk walk = {0};
     struct profile_frame frame;
-    size_t count = 0;
+    size_t count = 0, kernel_count = 0;
     bool is_cut = false;
     while (!is_cut && frame_next_from_leaf(profile, stack, &walk, &frame)) {
-        if (!frame.line || frame.location->is_note || frame.location->is_kernel)
+        if (!frame.line || frame.location->is_note)
             continue;
-        is_cut = count == PATH_FUNCTIONS_MAX;
+        kernel_count += frame.location->is_kernel && kernel_count < PATH_KERNEL_MAX;
+        is_cut = count == kernel_count + (frame.location->is_kernel ? 0 : PATH_FUNCTIONS_MAX);
         if (!is_cut)
             names[count++] =
                 strings_get(&profile->strings, profile->functions[frame.line->function].name);

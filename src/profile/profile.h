@@ -374,6 +374,9 @@ int profile_add_location(struct fgprof_profile *profile, uint64_t address, uint3
 /* A location for a kernel function as a whole, in the kernel's mapping. */
 int profile_add_kernel_function(struct fgprof_profile *profile, const char *name,
                                 uint32_t *ret_location);
+/* Replaces *stack by the same stack with kernel frames on top: `names`, leaf first, each followed
+ * by a line feed. PROFILE_NO_STACK: by these frames alone. */
+int profile_add_kernel_frames(struct fgprof_profile *profile, const char *names, uint32_t *stack);
 /* A location in the generated code of `function`. */
 int profile_add_jit_location(struct fgprof_profile *profile, uint64_t address, uint32_t mapping,
                              uint32_t function, uint32_t *ret_location, bool *ret_is_new);

@@ -388,6 +388,7 @@ int recorder_sample(struct fgprof_recorder *recorder)
         .period_ns = options->sampler.period_ns,
         .max_depth = options->max_depth,
         .keeps_native_frames = options->keeps_native_frames,
+        .has_kernel_stacks = options->sampler.has_kernel_stacks,
         .has_goroutines = !options->sampler.has_no_goroutines &&
                           thread_choice_is_all(&options->sampler.choice) && !options->slow_key,
         .has_tasks = recorder->tasks ||

@@ -172,6 +172,7 @@ static void each_of_wait(struct counted_wait *wait, struct renumber *strings, nu
 {
     visit(strings, &wait->owner_name);
     visit(strings, &wait->waker_name);
+    visit(strings, &wait->waker_kernel_stack);
     if (has_named_key(wait)) {
         uint32_t name = (uint32_t)wait->key;
         visit(strings, &name);

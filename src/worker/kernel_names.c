@@ -70,24 +70,28 @@ int kernel_names_write(struct kernel_names *names, const struct kernel_chain *ch
     return 0;
 }
 
+int kernel_names_intern_text(struct kernel_names *names, struct strings *strings,
+                             const char *functions, uint32_t *ret_stack)
+{
+    size_t count_before = strings->count;
+    if (names->text_bytes >= KERNEL_NAMES_BYTES_MAX && !strings_find(strings, functions, ret_stack))
+        functions = NO_NAME "\n";
+    int err = strings_intern(strings, functions, ret_stack);
+    if (!err && strings->count > count_before)
+        names->text_bytes += strlen(functions);
+    return err;
+}
+
 int kernel_names_intern(struct kernel_names *names, const struct kernel_chain *chain,
                         struct strings *strings, uint32_t *ret_stack)
 {
     char text[KERNEL_STACK_BYTES];
-    size_t count_before = strings->count;
     if (!chain->count) {
         *ret_stack = 0;
         return 0;
     }
     int err = kernel_names_write(names, chain, text);
-    if (err)
-        return err;
-    if (names->text_bytes >= KERNEL_NAMES_BYTES_MAX && !strings_find(strings, text, ret_stack))
-        strcpy(text, NO_NAME "\n");
-    err = strings_intern(strings, text, ret_stack);
-    if (!err && strings->count > count_before)
-        names->text_bytes += strlen(text);
-    return err;
+    return err ? err : kernel_names_intern_text(names, strings, text, ret_stack);
 }
 
 void kernel_names_limit(struct kernel_names *names, size_t text_bytes)

@@ -30,6 +30,10 @@ int kernel_names_write(struct kernel_names *names, const struct kernel_chain *ch
 int kernel_names_intern(struct kernel_names *names, const struct kernel_chain *chain,
                         struct strings *strings, uint32_t *ret_stack);
 
+/* Interns such a text. Returns 0 or -ENOMEM. */
+int kernel_names_intern_text(struct kernel_names *names, struct strings *strings,
+                             const char *functions, uint32_t *ret_stack);
+
 /* The strings have only so many bytes of text now. */
 void kernel_names_limit(struct kernel_names *names, size_t text_bytes);
 

@@ -22,6 +22,7 @@ int waker_place(struct results *results, const struct waker *waker, uint32_t *sa
     wait.waker_name = waker->name;
     wait.waker_tid = waker->tid;
     wait.waker_stack_plus_1 = waker->stack_plus_1;
+    wait.waker_kernel_stack = waker->kernel_stack;
     int err = waits_add(&results->waits, &wait, &wait_plus_1);
     return err ? err : stack_table_in_wait(&results->stacks, *sample, wait_plus_1, sample);
 }

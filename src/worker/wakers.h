@@ -12,7 +12,7 @@
 
 struct waker {
     enum waker_kind kind;
-    uint32_t process_plus_1, name, tid, stack_plus_1; /* as in struct counted_wait */
+    uint32_t process_plus_1, name, tid, stack_plus_1, kernel_stack; /* as in struct counted_wait */
 };
 
 /* What was counted for a wait that is not known to have ended. */

@@ -46,21 +46,29 @@ static bool is_interrupt(const char *functions)
     return strstr(functions, "softirq") && !strstr(functions, "process_backlog");
 }
 
+static int write_functions(struct kernel_names *names, const struct wake_seen *seen,
+                           char ret_functions[KERNEL_STACK_BYTES])
+{
+    uint64_t addresses[WAKE_CHAIN_MAX];
+    const struct kernel_chain chain = {.addresses = addresses,
+                                       .count = seen->chain_depth,
+                                       .is_cut = seen->chain_depth == WAKE_CHAIN_MAX};
+    memcpy(addresses, seen->chain, sizeof addresses);
+    return kernel_names_write(names, &chain, ret_functions);
+}
+
 /* WAKER_THREAD: the thread that ran. */
 static int find_cause(struct kernel_names *names, struct wake_causes *causes,
                       const struct wake_seen *seen, enum waker_kind *ret_kind)
 {
     char functions[KERNEL_STACK_BYTES];
-    uint64_t addresses[WAKE_CHAIN_MAX];
-    const struct kernel_chain chain = {.addresses = addresses, .count = seen->chain_depth};
     uint64_t hash = hash_bytes(seen->chain, seen->chain_depth * sizeof *seen->chain, 1);
     size_t item = hash % WAKE_CAUSES_MAX;
     if (hash && causes->items[item].hash == hash) {
         *ret_kind = causes->items[item].kind;
         return 0;
     }
-    memcpy(addresses, seen->chain, sizeof addresses);
-    int err = kernel_names_write(names, &chain, functions);
+    int err = write_functions(names, seen, functions);
     if (err)
         return err;
     /* Every wake comes through a function with such a name: without one, the names are not known.
@@ -106,6 +114,58 @@ int wake_find_waker(struct results *results, struct kernel_names *names, struct 
     else if (seen->thread == WAKE_BY_KERNEL_THREAD)
         ret_waker->kind = WAKER_KERNEL_THREAD;
     return ret_waker->kind == WAKER_INTERRUPT ? 0 : name_thread(results, seen, process, ret_waker);
+}
+
+/* ---- The kernel's functions ---- */
+
+static bool is_entry(const char *name, size_t length)
+{
+    for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
+        if (memmem(name, length, entries[i], strlen(entries[i])))
+            return true;
+    }
+    return false;
+}
+
+/* Ends the functions with the entry of the interrupt: what it interrupted has no part in it. */
+static void end_with_entry(char *functions)
+{
+    bool was_entry = false;
+    for (char *name = functions, *next; *name; name = next) {
+        size_t length = strcspn(name, "\n");
+        bool is_in_entry = is_entry(name, length);
+        if (was_entry && !is_in_entry) {
+            *name = '\0';
+            return;
+        }
+        was_entry = is_in_entry;
+        next = name + length + 1;
+    }
+}
+
+/* The first function that is not how the kernel runs our program. */
+static char *without_tracing(char *functions)
+{
+    while (strncmp(functions, "bpf_", strlen("bpf_")) == 0 ||
+           strncmp(functions, "__bpf_", strlen("__bpf_")) == 0 ||
+           strncmp(functions, "__traceiter_", strlen("__traceiter_")) == 0)
+        functions += strcspn(functions, "\n") + 1;
+    return functions;
+}
+
+int wake_find_functions(struct results *results, struct kernel_names *names,
+                        const struct wake_seen *seen, struct waker *waker)
+{
+    char functions[KERNEL_STACK_BYTES];
+    if (waker->kind == WAKER_UNKNOWN)
+        return 0;
+    int err = write_functions(names, seen, functions);
+    if (err)
+        return err;
+    if (is_interrupt(functions))
+        end_with_entry(functions);
+    return kernel_names_intern_text(names, &results->strings, without_tracing(functions),
+                                    &waker->kernel_stack);
 }
 
 /* ---- What moves ---- */

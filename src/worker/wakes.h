@@ -16,10 +16,14 @@ struct wake_causes {
 };
 
 /* Finds out what ended a wait, by the kernel's functions, and names it. `process`: the row of the
- * process that ran in the stack table, or PROCESS_NONE if it is not sampled. `stack` is not set.
- * Returns 0 or -ENOMEM. */
+ * process that ran in the stack table, or PROCESS_NONE if it is not sampled. Its stacks are
+ * not set. Returns 0 or -ENOMEM. */
 int wake_find_waker(struct results *results, struct kernel_names *names, struct wake_causes *causes,
                     const struct wake_seen *seen, uint32_t process, struct waker *ret_waker);
+
+/* Sets waker->kernel_stack. Returns 0 or -ENOMEM. */
+int wake_find_functions(struct results *results, struct kernel_names *names,
+                        const struct wake_seen *seen, struct waker *waker);
 
 /* The thread's wait has ended; `departed_ns` as in struct wake_seen. Returns 0 or -ENOMEM. */
 int wake_end_wait(struct results *results, struct counted_thread *thread, uint64_t departed_ns,

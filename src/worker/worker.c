@@ -357,6 +357,8 @@ static int take_wake(struct worker *worker, const struct message *message)
         waker.tid = 0;
     if (!err && waker.kind == WAKER_THREAD && waker_seen.snapshot)
         err = find_waker_stack(worker, &waker_seen, &waker);
+    if (!err && worker->options.has_kernel_stacks)
+        err = wake_find_functions(results, &worker->kernel_names, message->wake.seen, &waker);
     struct counted_thread *thread =
         err ? NULL : counted_threads_get(&worker->threads, message->wake.thread, message->wake.tid);
     if (!err && !thread)

@@ -45,6 +45,7 @@ struct worker_options {
     uint64_t period_ns;
     size_t max_depth;         /* frames kept of a stack */
     bool keeps_native_frames; /* the Python interpreter's */
+    bool has_kernel_stacks;   /* those of wakers are kept, too */
     bool has_goroutines; /* those of Go programs are counted, and threads without one left out */
     bool has_tasks;      /* those of asyncio are counted */
     bool tells_threads_apart; /* each thread has samples of its own; notes those that never moved */

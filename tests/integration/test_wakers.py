@@ -9,6 +9,7 @@ import time
 from harness import Skip, alone, folded, has, users_build, wait_for, wait_until_sampling
 from servers import postgres, postgres_with_a_lock
 from test_capture import need_record
+from test_kernel import skip_unless_permitted
 from test_waits import converted, labels_of
 
 RATE_HZ = 499
@@ -74,6 +75,30 @@ def test_every_way_to_wake(world):
     others = sum(count for waker, count in timers.items() if waker not in ("timer", None))
     assert others <= 0.003 * sum(timers.values()), timers
     assert timers["timer"] >= 0.97 * sum(timers.values()), timers
+
+
+# How the kernel ends waits of each kind, by a part of a function's name.
+KERNEL_FUNCTIONS = {"sem": "futex_wake", "event": "eventfd_write", "futex": "futex_wake", "pipe": "pipe_write",
+                    "tcp": "tcp_sendmsg", "signal": "send_sig"}
+
+
+@users_build
+def test_kernel_functions_of_wakers(world):
+    need_record(world)
+    skip_unless_permitted()
+    path, _ = recorded(world, "--kernel")
+    _, stacks = seen(converted(world, path, "-f", "text"))
+    for kind, function in KERNEL_FUNCTIONS.items():
+        made = sum((stacks[kind, f"{kind}-{i}"] for i in range(3)), collections.Counter())
+        in_place = sum(count for stack, count in made.items() if re.search(f"> end_wait > .*{function}", stack))
+        assert in_place >= 0.9 * sum(made.values()) > 0, (kind, made)
+    timers = stacks["nobody", "timer"]
+    # What a timer interrupted has no part in it, nor has the program that records it.
+    assert timers and all(re.match(r"(asm_)?[a-z0-9_]*(interrupt|irq)", stack) for stack in timers), timers
+    assert not any("bpf_" in stack or "entry_SYSCALL" in stack for stack in timers), timers
+    charged = [stack for stack in folded(converted(world, path, "--blame"))
+               if has(stack, "end_wait", "[ends wait for pipe within the process]")]
+    assert charged and all(any("pipe_write_[k]" in frame for frame in stack) for stack in charged), charged
 
 
 def test_holders_let_waiters_go(world):
