@@ -30,7 +30,7 @@ import programs  # noqa: E402
 # Each is a module of bench/parts, with its TITLE, the TOOLS it runs beside fgprof-c, and report().
 PARTS = ["beside", "start", "pause", "wake", "threads", "churn", "unwind", "servers", "load",
          "cost", "names", "stacks", "steps", "page", "top", "truth", "corrections", "switches",
-         "owners", "python", "runtimes", "goroutines", "labels", "heap", "growth", "serve", "record",
+         "owners", "wakers", "python", "runtimes", "goroutines", "labels", "heap", "growth", "serve", "record",
          "soak"]
 
 SEEDS = 1000000  # so many different ones; the one that is used is in the report
@@ -38,7 +38,7 @@ SEEDS = 1000000  # so many different ones; the one that is used is in the report
 # The Debian packages of programs that are measured beside fgprof-c or load what is sampled.
 PACKAGES = {
     "gdb": "gdb", "eu-stack": "elfutils", "perf": "linux-perf",
-    "offcputime": "libbpf-tools", "go": "golang-go",
+    "offcputime": "libbpf-tools", "bpftrace": "bpftrace", "go": "golang-go",
     "redis-server": "redis-server", "redis-benchmark": "redis-tools",
     "heaptrack": "heaptrack", "python3": "python3", "jeprof": "libjemalloc-dev", "valgrind": "valgrind", "node": "nodejs",
     "nginx": "nginx-light", "wrk": "wrk",

@@ -58,10 +58,10 @@ with open("%s", "w") as file:
 
 
 def rows_of(text):
-    """[(nanoseconds, {label: value}, [function, ...])] of a contention profile as text."""
+    """[(nanoseconds, {label: value}, [function, ...])] of a contention profile as text; of one of time, samples."""
     rows = []
     for line in text.splitlines():
-        begin = re.match(r"(\d+) \d+ @", line)
+        begin = re.match(r"(\d+)(?: \d+)? @", line)
         labels = re.match(r"# labels: \{(.*)\}", line)
         frame = re.match(r"#\t0x[0-9a-f]+\t([^\t+]+)", line)
         if begin:
