@@ -461,6 +461,33 @@ static int find_cut_stacks(struct report *report)
     return add(report, &finding);
 }
 
+/* How generated code gets names, by the file of a runtime. */
+static const struct {
+    const char *file, *detail;
+} namings[] = {
+    {"/libjvm.so", "most in code that Java made: it has names after jcmd PID Compiler.perfmap"},
+    {"/node", "most in code that node made: it has names with node --perf-basic-prof"},
+    {"/nodejs", "most in code that node made: it has names with node --perf-basic-prof"},
+    {"", "most in code that was made at run time, and has no perf map"},
+};
+
+static bool has_file(const struct fgprof_profile *profile, const char *end)
+{
+    for (size_t i = 0; i < profile->mapping_count; i++) {
+        if (text_ends(strings_get(&profile->strings, profile->mappings[i].path), end))
+            return true;
+    }
+    return false;
+}
+
+static void append_naming(struct buffer *buffer, const struct fgprof_profile *profile)
+{
+    size_t i = 0;
+    while (*namings[i].file && !has_file(profile, namings[i].file))
+        i++;
+    buffer_puts(buffer, namings[i].detail);
+}
+
 static int find_unnamed_frames(struct report *report)
 {
     const struct fgprof_summary *summary = &report->profile->summary;
@@ -473,7 +500,9 @@ static int find_unnamed_frames(struct report *report)
         worst = report->modules[i].samples_unnamed > worst->samples_unnamed ? &report->modules[i]
                                                                             : worst;
     buffer_print(&finding.text, "%.1f %% of samples have a frame without a symbol", share);
-    if (worst->samples_unnamed) {
+    if (report->samples_generated_unnamed > worst->samples_unnamed) {
+        append_naming(&finding.detail, report->profile);
+    } else if (worst->samples_unnamed) {
         buffer_puts(&finding.detail, "most in ");
         name_append_short(&finding.detail, strings_get(&report->profile->strings, worst->path),
                           REPORT_FILE_COLUMNS);

@@ -117,6 +117,7 @@ struct report_module {
 };
 
 struct report {
+    uint64_t samples_generated_unnamed; /* of code that was made at run time */
     const struct fgprof_profile *profile;
     const struct profile_view *view;
     struct labels labels;

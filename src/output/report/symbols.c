@@ -36,17 +36,30 @@ static struct report_module *module_of(const struct fgprof_profile *profile, uin
     return &modules->rows[modules->of_path[profile->mappings[mapping].path] - 1];
 }
 
-/* The row of the first frame without a name, from the leaf on. NULL: all have names. */
-static struct report_module *module_without_name(const struct fgprof_profile *profile,
-                                                 const struct profile_stack *stack,
-                                                 struct modules *modules)
+/* Whether code there was made at run time: it is in no file, and not of the kernel as [vdso] is. */
+static bool is_generated(const struct fgprof_profile *profile, uint32_t mapping)
 {
+    const char *path = mapping == PROFILE_NO_MAPPING
+                           ? ""
+                           : strings_get(&profile->strings, profile->mappings[mapping].path);
+    return text_begins(path, "[anon") || (path[0] != '[' && !is_file(path));
+}
+
+/* Counts the samples of a stack for where its first frame without a name is, from the leaf on. */
+static void count_unnamed(struct report *report, const struct profile_stack *stack, uint64_t count,
+                          struct modules *modules)
+{
+    const struct fgprof_profile *profile = report->profile;
     for (size_t i = 0; i < stack->depth; i++) {
         const struct profile_location *location = stack_location(profile, stack, i);
-        if (!location->line_count && location->mapping != PROFILE_NO_MAPPING)
-            return module_of(profile, location->mapping, modules);
+        if (location->line_count)
+            continue;
+        if (is_generated(profile, location->mapping))
+            report->samples_generated_unnamed += count;
+        else
+            module_of(profile, location->mapping, modules)->samples_unnamed += count;
+        return;
     }
-    return NULL;
 }
 
 /* The note in place of a stack's missing frames, as a string of the profile; "": it is whole. */
@@ -128,10 +141,8 @@ int report_find_modules(struct report *report)
     for (size_t i = 0; i < report->view->sample_count && !err; i++) {
         const struct profile_sample *sample = &report->view->samples[i];
         const struct profile_stack *stack = &profile->stacks[sample->stack];
-        struct report_module *unnamed = module_without_name(profile, stack, &modules);
         struct report_module *cut = module_that_cuts(profile, stack, &modules);
-        if (unnamed)
-            unnamed->samples_unnamed += sample->count;
+        count_unnamed(report, stack, sample->count, &modules);
         if (cut)
             cut->samples_cut += sample->count;
     }

@@ -453,6 +453,26 @@ static void test_a_poor_recording(void **state)
                            "  /usr/lib/libx.so.1: 1000 cut, 1000 unnamed, build id 0123\n");
 }
 
+/* Symbols of a file would not help. */
+static void test_code_that_was_made_at_run_time(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    uint32_t lib = make_mapping(profile, 0x7f0000000000, "/usr/lib/libx.so.1", "0123");
+    uint32_t of_lib = make_location(profile, 0x7f0000000010, lib, 0, NULL);
+    uint32_t anonymous = make_mapping(profile, 0x7f2000000000, "[anon]", "");
+    uint32_t made = make_location(profile, 0x7f2000000010, anonymous, 0, NULL);
+    struct spent spent = {"a", 1, THREAD_SLEEPING, "read", 4000, false, 0};
+    SPEND(profile, spent, of_lib);
+    spent.time_ms = 6000;
+    SPEND(profile, spent, made);
+    profile->summary.samples_unnamed = 1000;
+    ASSERT_REPORT(profile, " 100.0 % of samples have a frame without a symbol\n"
+                           "     most in code that was made at run time, and has no perf map\n");
+    make_mapping(profile, 0x7f1000000000, "/usr/lib/jvm/17/lib/server/libjvm.so", "02");
+    ASSERT_REPORT(profile, "     most in code that Java made: it has names after jcmd PID "
+                           "Compiler.perfmap\n");
+}
+
 static void test_modules_that_lack_most_come_first(void **state)
 {
     struct fgprof_profile *profile = *state;
@@ -620,6 +640,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_saturated_threads, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_too_few_cpus, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_poor_recording, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_code_that_was_made_at_run_time, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_modules_that_lack_most_come_first, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_report_is_one_page, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_report_with_elapsed_time_is_one_page, set_up,
