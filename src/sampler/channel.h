@@ -105,9 +105,10 @@ struct message {
         } process;
         struct observation observation;
         struct {
-            /* The thread that woke it; no snapshot: its stack is not known. */
+            /* The thread that woke it; tid 0: which of those that are sampled is not known; no
+             * snapshot: its stack is not. */
             struct observation waker;
-            bool is_sampled; /* the waker is: its number and that of its process are known */
+            bool is_sampled; /* its process is, and has this number */
             uint32_t thread; /* the one that waited: its number, and its tid */
             pid_t tid;
             struct wake_seen *seen; /* the worker's to free */

@@ -417,13 +417,15 @@ static void find_waker(struct sampler *sampler, const struct past_departure *pas
         return;
     message->wake.is_sampled = true;
     waker->process = process->number;
-    if (!thread || !is_here || !past->stack_bytes || !departure->registers.known ||
+    if (!thread || !is_here)
+        return;
+    waker->thread = thread->number;
+    waker->tid = thread->tid;
+    if (!past->stack_bytes || !departure->registers.known ||
         !program_is_current(process->program) || channel_is_behind(sampler->channel) ||
         sampler->off_cpu.waker_stacks++ >= WAKER_STACKS_MAX)
         return;
-    waker->thread = thread->number;
     waker->process_id = process->process.pid;
-    waker->tid = thread->tid;
     waker->program = program_hold(process->program);
     waker->tick = thread->schedule.looked_tick;
     waker->round_ns = process->turns.round_ns;

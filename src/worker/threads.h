@@ -32,7 +32,8 @@ struct ended_span {
 
 struct counted_thread {
     pid_t tid;
-    uint32_t name; /* in the results' strings */
+    uint32_t name;     /* in the results' strings */
+    bool has_own_name; /* which its program gave it, and the kernel does not know */
     /* owners.c: how others refer to it, and what it waits for at this tick. */
     uint32_t process;         /* its number among those of the recording */
     pid_t inner_tid;          /* in its own PID namespace; 0: not known */

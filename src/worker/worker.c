@@ -160,6 +160,7 @@ static int take_name(struct results *results, const struct observation *observat
     if (!observation->has_name)
         return 0;
     int err = strings_intern(&results->strings, observation->name, &thread->name);
+    thread->has_own_name = false;
     if (!err && (pid_t)process->pid == observation->tid)
         process->name = thread->name;
     return err;
@@ -260,10 +261,12 @@ static int count_copy(struct worker *worker, const struct observation *observati
         return err;
     if (!program || !program->maps.space)
         return count_without_stack(counter, observation, thread);
+    uint32_t name = thread->name;
     err = program_python_name_thread(&program->python, &worker->python, &program->maps, observation,
                                      &thread->name);
     if (err)
         return err;
+    thread->has_own_name |= thread->name != name;
     err = unwind_observation(&worker->means, observation, program, &thread->unwinding,
                              &worker->stack, &result);
     if (!err &&
@@ -340,6 +343,19 @@ static int find_waker_stack(struct worker *worker, const struct observation *obs
     return generated_note(&program->generated, program->maps.space, observation, &worker->stack);
 }
 
+/* The kernel's name is of that moment. What a program such as Python calls its thread is known from
+ * samples. */
+static int take_own_name(struct worker *worker, const struct observation *observation,
+                         struct waker *waker)
+{
+    const struct counted_thread *thread =
+        counted_threads_get(&worker->threads, observation->thread, observation->tid);
+    if (!thread)
+        return -ENOMEM;
+    waker->name = thread->has_own_name ? thread->name : waker->name;
+    return 0;
+}
+
 static int take_wake(struct worker *worker, const struct message *message)
 {
     struct results *results = worker->results;
@@ -355,6 +371,8 @@ static int take_wake(struct worker *worker, const struct message *message)
     waker_seen.process = process;
     if (!worker->options.tells_threads_apart)
         waker.tid = 0;
+    if (!err && waker.kind == WAKER_THREAD && waker_seen.tid)
+        err = take_own_name(worker, &waker_seen, &waker);
     if (!err && waker.kind == WAKER_THREAD && waker_seen.snapshot)
         err = find_waker_stack(worker, &waker_seen, &waker);
     if (!err && worker->options.has_kernel_stacks)

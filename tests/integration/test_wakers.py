@@ -10,6 +10,7 @@ from harness import Skip, alone, folded, has, users_build, wait_for, wait_until_
 from servers import postgres, postgres_with_a_lock
 from test_capture import need_record
 from test_kernel import skip_unless_permitted
+from test_python import interpreter
 from test_waits import converted, labels_of
 
 RATE_HZ = 499
@@ -155,6 +156,55 @@ def test_waker_outside(world):
             wakers[re.sub(r"\d+", "N", labels.get("waker", ""))] += count
     assert wakers["pythonN/N"] >= 0.9 * sum(wakers.values()), wakers
     assert not folded(converted(world, path, "--blame")), wakers
+
+
+GIL = """
+import sys, threading, time
+end = time.time() + float(sys.argv[1])
+posted = threading.Semaphore(0)
+
+def compute():
+    while time.time() < end:
+        pass
+
+def post():
+    while time.time() < end:
+        time.sleep(0.02)
+        posted.release()
+
+def wait():
+    while time.time() < end:
+        posted.acquire(timeout=1)
+
+for name in sys.argv[2:]:
+    function = {"poster": post, "waiter": wait}.get(name, compute)
+    threading.Thread(target=function, name=name).start()
+"""
+
+
+@users_build
+def test_threads_of_python(world):
+    """Wakers have the names that the program gave its threads; who lets the GIL go had it."""
+    need_record(world)
+    found = collections.Counter()
+    for threads in ("poster", "waiter"), ("first", "second"):
+        path = world.path("python.txt")
+        done = world.fgprof("run", "-F", RATE_HZ, "--capture=record", "-f", "text", "-o", path, "--", interpreter("3.11"),
+                            "-c", GIL, 4, *threads)
+        assert done.returncode == 0, done.stderr
+        for count, labels, _ in labels_of(open(path).read()):
+            if labels["state"] == "sleeping" and labels["thread"] in threads:
+                found[labels["thread"], labels.get("wait"), labels.get("waker"), labels.get("owner")] += count
+    waits = {waker: sum(count for (thread, kind, by, _), count in found.items()
+                        if (thread, kind, by) == ("waiter", "semaphore", waker))
+             for waker in {by for _, _, by, _ in found}}
+    assert waits["poster"] >= 0.95 * sum(waits.values()) > 0, found
+    # Whoever waits for it asks for it each 5 ms: then a timer ends the wait. The main thread has it when they begin.
+    passed = collections.Counter()
+    for (thread, kind, waker, owner), count in found.items():
+        if kind == "GIL" and waker in ("first", "second"):
+            passed[waker == owner != thread] += count
+    assert passed[True] >= 0.9 * sum(passed.values()) > 0, found
 
 
 def check_passing(world, path, truth):
