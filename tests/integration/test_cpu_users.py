@@ -12,13 +12,17 @@ SECONDS = 6
 
 
 def recorded(world, hogs, how, *options):
-    """The recording of `behind`, and as it says itself {"waited" or "hog-N": seconds} and {"hog-N": its id}."""
+    """The recording of `behind`, and as it says itself {"waited" or "hog-N": seconds} and {"hog-N": its id}. "stolen" is
+    what the hypervisor took of all CPUs: then a thread still has its CPU, but no clock of it goes on."""
     path = world.path("behind.fgprof")
     done = world.fgprof("run", "-F", RATE_HZ, "--capture=record", "-o", path, *options, "--",
                         world.fixture("behind"), SECONDS, hogs, how)
     assert done.returncode == 0, done.stderr
     said = re.findall(r"([\w-]+)(?:/(\d+))? (\d+)\n", done.stdout)
-    return path, {name: int(us) / 1e6 for name, _, us in said}, {name: pid for name, pid, _ in said if pid}
+    truth = {name: int(us) / 1e6 for name, _, us in said}
+    stolen = re.search(r"steal: the hypervisor took ([\d.]+) (m?s) ", done.stderr)
+    truth["stolen"] = float(stolen[1]) * {"s": 1, "ms": 1e-3}[stolen[2]] if stolen else 0
+    return path, truth, {name: pid for name, pid, _ in said if pid}
 
 
 def users_of(text):
@@ -31,9 +35,10 @@ def users_of(text):
     return users
 
 
-def assert_share(samples, all_samples, part_s, whole_s, *what):
+def assert_share(samples, all_samples, name, truth, *what):
     """By chance, shares of some 2,500 samples differ by 1 point; more on a busy machine."""
-    assert abs(samples / all_samples - part_s / whole_s) <= 0.06, (samples, all_samples, part_s, whole_s, *what)
+    error = abs(samples / all_samples - truth[name] / truth["waited"])
+    assert error <= 0.06 + truth["stolen"] / truth["waited"], (samples, all_samples, name, truth, *what)
 
 
 @alone
@@ -47,7 +52,7 @@ def test_behind_one_process(world):
         all_samples, by_hog = sum(users.values()), users[f"CPU used by hog-0/{pids['hog-0']}"]
         assert abs(all_samples / RATE_HZ - truth["waited"]) <= 0.15 * truth["waited"] + 0.1, (how, users, truth)
         if how == "computes":
-            assert_share(by_hog, all_samples, truth["hog-0"], truth["waited"], users)
+            assert_share(by_hog, all_samples, "hog-0", truth, users)
         assert by_hog >= 0.5 * all_samples * truth["hog-0"] / truth["waited"], (how, users, truth)
         assert users[None] <= 0.1 * all_samples + 2, (how, users)
         assert users["idle CPU"] <= 0.03 * all_samples + 2, (how, users)
@@ -60,7 +65,7 @@ def test_shares_of_two_processes(world):
     path, truth, pids = recorded(world, 2, "computes")
     users = users_of(converted(world, path, "-f", "text"))
     for name, pid in pids.items():
-        assert_share(users[f"CPU used by {name}/{pid}"], sum(users.values()), truth[name], truth["waited"], users)
+        assert_share(users[f"CPU used by {name}/{pid}"], sum(users.values()), name, truth, users)
 
 
 @alone
@@ -72,7 +77,7 @@ def test_a_sampled_process_is_the_owner(world):
     for count, labels, _ in labels_of(converted(world, path, "-f", "text")):
         if labels["thread"] == "waiter" and labels["state"] == "runnable":
             owners[labels.get("owner")] += count
-    assert_share(owners["hog-0"], sum(owners.values()), truth["hog-0"], truth["waited"], owners)
+    assert_share(owners["hog-0"], sum(owners.values()), "hog-0", truth, owners)
     blamed = folded(converted(world, path, "--blame", "-f", "folded"))
     charged = sum(count for stack, count in blamed.items()
                   if stack[0] == "hog-0" and has(stack, "CPU used by hog-0/", "waiter", "in_waiter"))
@@ -90,7 +95,7 @@ def test_report(world):
     found = re.search(r"\nWaiting for a CPU: ([\d.]+) s, the use of the CPU is known for ([\d.]+) s\n", report)
     assert float(found[2]) >= 0.9 * float(found[1]), report
     hog = re.search(rf"([\d.]+) s  behind hog-0/{pids['hog-0']}\n     waiters are in: .*in_waiter", report)
-    assert abs(float(hog[1]) - truth["hog-0"]) <= 0.1 * truth["waited"], (truth, report)
+    assert abs(float(hog[1]) - truth["hog-0"]) <= 0.1 * truth["waited"] + truth["stolen"], (truth, report)
 
 
 def test_without_record_nothing_is_said(world):
