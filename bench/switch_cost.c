@@ -153,6 +153,13 @@ static int record_wakes(pid_t pid, struct recorder *recorder)
     return open_record(&options, pid, recorder);
 }
 
+static int record_chains(pid_t pid, struct recorder *recorder)
+{
+    struct switch_options options = before_ticks;
+    options.tells_wakes = options.keeps_chains = true;
+    return open_record(&options, pid, recorder);
+}
+
 static int watched(int err, const struct recorder *recorder)
 {
     if (!err)
@@ -190,6 +197,7 @@ static const struct way {
     {"registers, 4 KiB of stack", record_4_kib},
     {"4 KiB in the last 5 ms before a tick", record_before_ticks},
     {"as used: also who ends waits", record_wakes},
+    {"with --kernel", record_chains},
     {"other processes, while threads wait for CPUs", watch_others},
     {"as used, while threads wait for CPUs", watch_wakes},
     {"perf events", record_events},

@@ -191,6 +191,18 @@ static void copy_top(const struct past_departure *past, struct snapshot *snapsho
         snapshot->kernel_stack[0] = '\0';
 }
 
+/* Without memory for it, it is lacking. */
+static void copy_chain(const struct past_departure *past, struct snapshot *snapshot)
+{
+    struct kernel_chain *chain = past->chain_depth ? snapshot_kernel_chain(snapshot) : NULL;
+    snapshot->kernel_chain.count = 0;
+    if (!chain)
+        return;
+    memcpy(chain->addresses, past->chain, past->chain_depth * sizeof *past->chain);
+    chain->count = past->chain_depth;
+    chain->is_cut = past->chain_depth == WAKE_CHAIN_MAX;
+}
+
 void record_source_read_frames(const struct past_departure *past,
                                const struct python_layout *layout, struct snapshot *snapshot)
 {
@@ -256,6 +268,7 @@ void record_source_read_past(const struct past_departure *past, const struct sub
     struct snapshot *snapshot = observation->snapshot;
     const struct stack_place other = record_source_other_stack(past, subject);
     copy_top(past, snapshot);
+    copy_chain(past, snapshot);
     record_source_read_frames(past, subject->python.layout, snapshot);
     snapshot_copy_rest(snapshot, subject->tid, subject->stack_areas, subject->stack_limit, &other);
     observation->evidence =

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -143,6 +142,19 @@ static int add_name(struct kallsyms *kallsyms, const struct line *line, uint32_t
     return 0;
 }
 
+static bool is_named(const struct line *line, const char *name)
+{
+    return line->name_bytes == strlen(name) && memcmp(line->name, name, line->name_bytes) == 0;
+}
+
+static void note_scheduler(struct kallsyms *kallsyms, const struct line *line)
+{
+    if (is_named(line, "__sched_text_start"))
+        kallsyms->scheduler_begin = line->address;
+    else if (is_named(line, "__sched_text_end"))
+        kallsyms->scheduler_end = line->address;
+}
+
 static int add(void *context, const struct line *line)
 {
     struct reading *reading = context;
@@ -151,6 +163,7 @@ static int add(void *context, const struct line *line)
     struct kernel_symbol symbol = {line->address, KALLSYMS_NO_NAME, reading->module_number};
     if (!symbol.address)
         return 0;
+    note_scheduler(kallsyms, line);
     if (array_reserve(&kallsyms->symbols, &kallsyms->capacity, kallsyms->count + 1))
         return -ENOMEM;
     if (line->is_function && add_name(kallsyms, line, &symbol.name))
@@ -212,6 +225,11 @@ const char *kallsyms_find(const struct kallsyms *kallsyms, uint64_t address)
     if (symbol->name == KALLSYMS_NO_NAME || (!has_end && address - page >= 2 * PAGE_BYTES))
         return NULL;
     return kallsyms->names + symbol->name;
+}
+
+bool kallsyms_is_scheduler(const struct kallsyms *kallsyms, uint64_t address)
+{
+    return address >= kallsyms->scheduler_begin && address < kallsyms->scheduler_end;
 }
 
 void kallsyms_free(struct kallsyms *kallsyms)

@@ -6,6 +6,7 @@
 #ifndef FGPROF_PROC_KALLSYMS_H
 #define FGPROF_PROC_KALLSYMS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,6 +23,8 @@ struct kallsyms {
     size_t count, capacity;
     char *names; /* each ends with NUL */
     size_t names_bytes, names_capacity;
+    /* Of the functions by which threads sleep; 0: not known. */
+    uint64_t scheduler_begin, scheduler_end;
 };
 
 /* Whether /proc/kallsyms shows addresses: 0 if so, -EACCES if they are hidden (kptr_restrict in the
@@ -42,6 +45,10 @@ int kallsyms_read_file(int fd, struct kallsyms *kallsyms);
 /* The name of the function that the address is in, as the kernel itself would name it; NULL if it
  * is in none. Valid until the next read. */
 const char *kallsyms_find(const struct kallsyms *kallsyms, uint64_t address);
+
+/* Whether the address is in one of the functions that /proc/PID/stack leaves out:
+ * in_sched_functions in the kernel's kernel/sched/core.c. */
+bool kallsyms_is_scheduler(const struct kallsyms *kallsyms, uint64_t address);
 
 void kallsyms_free(struct kallsyms *kallsyms);
 

@@ -2,6 +2,7 @@
 #include "base/background_thread.h"
 #include "base/random.h"
 #include "observe/record_source.h"
+#include "proc/kallsyms.h"
 #include "proc/procfs.h"
 #include "sampler/listing.h"
 #include "sampler/movement.h"
@@ -89,6 +90,7 @@ static int start_opening(struct sampler *sampler)
         .stack_window_ns = sampler->clock.period_ns / STACK_WINDOW_PART,
         .stack_pause_ns = STACK_PAUSE_NS,
         .tells_wakes = true,
+        .keeps_chains = sampler->options->has_kernel_stacks && !kallsyms_check(),
     };
     int err = background_thread_start(open_record, opening, &opening->thread);
     if (err) {

@@ -345,6 +345,17 @@ int count_book(const struct counter *counter, const struct observation *observat
                                                            : end_wait(counter, observation, thread);
 }
 
+/* Of a sleeping thread: as the kernel shows it, or as the record has it. */
+static int name_kernel_stack(const struct counter *counter, const struct snapshot *snapshot,
+                             uint32_t *ret_stack)
+{
+    struct strings *strings = &counter->results->strings;
+    return snapshot->kernel_stack && *snapshot->kernel_stack
+               ? strings_intern(strings, snapshot->kernel_stack, ret_stack)
+               : kernel_names_intern_sleep(counter->kernel_names, &snapshot->kernel_chain, strings,
+                                           ret_stack);
+}
+
 static int label(const struct counter *counter, const struct observation *observation,
                  const struct counted_thread *thread, enum thread_state state,
                  struct sample_labels *ret_labels)
@@ -362,10 +373,9 @@ static int label(const struct counter *counter, const struct observation *observ
     };
     if (thread_state_waits(state)) {
         struct strings *strings = &counter->results->strings;
-        const char *kernel_stack = observation->snapshot->kernel_stack;
         labels.syscall_number = (int32_t)observation->wait.syscall_number;
         if (strings_intern(strings, observation->wait.channel, &labels.wait_channel) ||
-            strings_intern(strings, kernel_stack ? kernel_stack : "", &labels.kernel_stack))
+            name_kernel_stack(counter, observation->snapshot, &labels.kernel_stack))
             return -ENOMEM;
     }
     if (observation->evidence == EVIDENCE_SAMPLED && state == THREAD_RUNNING &&

@@ -94,6 +94,37 @@ int kernel_names_intern(struct kernel_names *names, const struct kernel_chain *c
     return err ? err : kernel_names_intern_text(names, strings, text, ret_stack);
 }
 
+/* The symbols must have been read. */
+static void leave_out_scheduler(const struct kallsyms *kallsyms, struct kernel_chain *chain)
+{
+    unsigned first = 0, kept = 0;
+    while (first < chain->count && !kallsyms_is_scheduler(kallsyms, chain->addresses[first]))
+        first++;
+    for (unsigned i = first; i < chain->count; i++) {
+        if (!kallsyms_is_scheduler(kallsyms, chain->addresses[i]))
+            chain->addresses[kept++] = chain->addresses[i];
+    }
+    chain->count = first < chain->count ? kept : chain->count;
+}
+
+int kernel_names_intern_sleep(struct kernel_names *names, const struct kernel_chain *chain,
+                              struct strings *strings, uint32_t *ret_stack)
+{
+    uint64_t addresses[KERNEL_CHAIN_MAX];
+    struct kernel_chain rest = {
+        .addresses = addresses, .count = chain->count, .is_cut = chain->is_cut};
+    const char *name;
+    *ret_stack = 0;
+    if (!chain->count)
+        return 0;
+    memcpy(addresses, chain->addresses, chain->count * sizeof *addresses);
+    int err = find_name(names, addresses[0], &name);
+    if (err)
+        return err;
+    leave_out_scheduler(&names->kallsyms, &rest);
+    return kernel_names_intern(names, &rest, strings, ret_stack);
+}
+
 void kernel_names_limit(struct kernel_names *names, size_t text_bytes)
 {
     if (names->text_bytes > text_bytes)

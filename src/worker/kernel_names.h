@@ -30,6 +30,11 @@ int kernel_names_write(struct kernel_names *names, const struct kernel_chain *ch
 int kernel_names_intern(struct kernel_names *names, const struct kernel_chain *chain,
                         struct strings *strings, uint32_t *ret_stack);
 
+/* The same of a chain that begins in the scheduler, where a thread went to sleep: as the kernel
+ * itself shows it, without the scheduler's functions and what those call. */
+int kernel_names_intern_sleep(struct kernel_names *names, const struct kernel_chain *chain,
+                              struct strings *strings, uint32_t *ret_stack);
+
 /* Interns such a text. Returns 0 or -ENOMEM. */
 int kernel_names_intern_text(struct kernel_names *names, struct strings *strings,
                              const char *functions, uint32_t *ret_stack);

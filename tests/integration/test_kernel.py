@@ -7,8 +7,8 @@ import signal
 import subprocess
 
 from harness import (Skip, alone, context_switches, folded, has, need, pauses, threads_of, tool,
-                     wait_until_asleep)
-from test_capture import need_kernel_samples
+                     users_build, wait_until_asleep)
+from test_capture import need_kernel_samples, need_record
 
 
 def skip_unless_permitted():
@@ -197,6 +197,33 @@ def test_in_the_other_formats(world):
     with open(text_path, "w") as file:
         file.write(text)
     tool("go", "tool", "pprof", "-raw", text_path)
+
+
+# What threads of `wakes` wait in, most of the time for some milliseconds, by a part of a function's name.
+SHORT_SLEEPS = {"pipe": "pipe_read", "event": "eventfd_read", "tcp": "tcp_recvmsg", "cond": "futex_wait",
+                "sem": "futex_wait", "futex": "futex_wait", "signal": "sigtimedwait", "nobody": "nanosleep"}
+
+
+@users_build
+def test_sleeps_that_are_over_when_they_are_looked_at(world):
+    """The record has their functions, without those by which every thread sleeps."""
+    need_record(world)
+    skip_unless_permitted()
+    skip_unless_named(world)
+    path = world.path("short.folded")
+    done = world.fgprof("run", "-F", "499", "-t", "--state", "--kernel", "--capture=record", "-o", path, "--",
+                        world.fixture("wakes"), 3)
+    assert done.returncode == 0, done.stderr
+    found, functions = collections.defaultdict(collections.Counter), set()
+    for stack, count in folded(open(path).read()).items():
+        if stack[0] in SHORT_SLEEPS and stack[-1] not in ("[running]", "[runnable]") and {"wait_always", "wait_for_nobody"} & set(stack):
+            own = kernel_part(stack[:-1])
+            found[stack[0]][any(SHORT_SLEEPS[stack[0]] in function for function in own)] += count
+            functions |= set(own)
+    assert set(found) == set(SHORT_SLEEPS), found
+    for thread, parts in found.items():
+        assert parts[True] >= 0.9 * sum(parts.values()), (thread, found)
+    assert not functions & {"schedule", "__schedule", "schedule_timeout", "finish_task_switch"}, functions
 
 
 def test_running_threads_in_the_other_formats(world):

@@ -86,6 +86,15 @@ _Static_assert(SWITCH_CHAIN_MAX == WAKE_CHAIN_MAX &&
                    sizeof(struct switch_wake) <= SWITCH_FUTEX_BYTES,
                "a wake takes the place of a futex");
 
+static void read_chain(const struct switch_chain *raw, uint64_t ret_chain[WAKE_CHAIN_MAX],
+                       unsigned *ret_depth)
+{
+    *ret_depth = raw->depth < WAKE_CHAIN_MAX ? raw->depth : WAKE_CHAIN_MAX;
+    for (unsigned i = 0; i < *ret_depth; i++)
+        ret_chain[i] =
+            raw->first + (uint64_t)(int64_t)(int32_t)(raw->addresses[i] - (uint32_t)raw->first);
+}
+
 static void read_wake(const struct switch_message *message, const struct clock_offsets *offsets,
                       struct past_departure *past)
 {
@@ -97,14 +106,11 @@ static void read_wake(const struct switch_message *message, const struct clock_o
         .departed_ns = raw->out_ns ? raw->out_ns + offsets->monotonic_ns : 0,
         .process_id = past->departure.process_id,
         .tid = past->departure.tid,
-        .chain_depth = raw->chain_depth < WAKE_CHAIN_MAX ? raw->chain_depth : WAKE_CHAIN_MAX,
     };
     wake->thread = kind_of(raw->waker);
     memcpy(wake->name, raw->name, sizeof raw->name);
     wake->name[sizeof raw->name - 1] = '\0';
-    for (unsigned i = 0; i < wake->chain_depth; i++)
-        wake->chain[i] = raw->chain_first +
-                         (uint64_t)(int64_t)(int32_t)(raw->chain[i] - (uint32_t)raw->chain_first);
+    read_chain(&message->chain, wake->chain, &wake->chain_depth);
 }
 
 bool past_departure_read(const void *data, size_t bytes, const struct clock_offsets *offsets,
@@ -140,8 +146,11 @@ bool past_departure_read(const void *data, size_t bytes, const struct clock_offs
                           ? (const unsigned char *)data + offsetof(struct switch_message, futex)
                           : NULL;
     ret_past->kind = (enum switch_message_kind)message.kind;
+    ret_past->chain_depth = 0;
     if (ret_past->kind == SWITCH_MESSAGE_WAKE)
         read_wake(&message, offsets, ret_past);
+    else
+        read_chain(&message.chain, ret_past->chain, &ret_past->chain_depth);
     ret_past->has_futex_before = message.futex_bytes == SWITCH_FUTEX_BYTES;
     return true;
 }

@@ -57,6 +57,8 @@ struct past_departure {
     pid_t woken_process_id, woken_tid;
     struct wake_seen wake;
     struct departure departure;
+    unsigned chain_depth; /* the kernel's functions that it slept in, leaf first */
+    uint64_t chain[WAKE_CHAIN_MAX];
     uint64_t first_tick, last_tick; /* that it spans */
     uint32_t slot, generation;      /* as in struct slot_view */
     const unsigned char *stack;     /* what was at the stack pointer then */

@@ -13,7 +13,7 @@
 #endif
 
 /* With what is stored beside it, a thread's copy takes two pages. */
-#define SWITCH_STACK_BYTES_MAX 7424u
+#define SWITCH_STACK_BYTES_MAX 7240u
 /* If a thread went from one stack to another, so much of the stack that it left is kept, at this
  * offset among the bytes. Less is kept of its present one then. */
 #define SWITCH_OTHER_BYTES 4096u
@@ -101,18 +101,22 @@ enum switch_waker {
     SWITCH_WAKER_IDLE,          /* the CPU had nothing to do */
 };
 
-/* The end of a wait that a tick found, by the thread that ran then. */
+/* The kernel's functions that a thread was in, leaf first: the lower bits of addresses that are all
+ * within 2 GiB of the first one. */
 #define SWITCH_CHAIN_MAX 42u
+struct switch_chain {
+    __u64 first;
+    __u32 depth; /* 0: they were not wanted, or are not known */
+    __u32 addresses[SWITCH_CHAIN_MAX];
+};
+
+/* The end of a wait that a tick found, by the thread that ran then. */
 struct switch_wake {
     __u64 number, out_ns;  /* of the departure; 0: it was before its process was followed */
     __u32 tid, process_id; /* of the thread that was woken */
     __u32 waker;           /* enum switch_waker */
-    __u32 chain_depth;
+    __u32 unused;
     char name[16]; /* of the thread that ran */
-    /* The kernel's functions, leaf first: the lower bits of addresses that are all within 2 GiB of
-     * the first one. */
-    __u64 chain_first;
-    __u32 chain[SWITCH_CHAIN_MAX];
 };
 
 enum switch_message_kind {
@@ -136,6 +140,7 @@ struct switch_message {
     __u32 frames_state;  /* enum switch_frames_state */
     __u32 frame_count;   /* at SWITCH_OTHER_OFFSET of what follows */
     struct switch_departure departure;
+    struct switch_chain chain; /* where the thread left its CPU, or woke another one */
     union {
         unsigned char futex[SWITCH_FUTEX_BYTES];
         struct switch_wake wake;

@@ -34,6 +34,7 @@ const volatile __u32 stack_bytes = 0;   /* to copy at a departure, unless the re
                                            number; 0: no stacks are copied */
 const volatile bool has_prev_state = 0; /* sched_switch has the state as fourth argument: 5.18 */
 const volatile bool tells_wakes = 0;
+const volatile bool keeps_chains = 0;        /* the kernel's functions where threads leave a CPU */
 const volatile bool allocates_at_switch = 1; /* else a thread's storage is made when it is woken */
 
 const volatile __u64 stack_window_ns = 0; /* before a tick, in which stacks are copied; 0: always */
@@ -75,7 +76,7 @@ struct {
     __uint(max_entries, 4096);
 } messages SEC(".maps");
 
-/* For the kernel's functions of a thread that wakes another. */
+/* For the kernel's functions of a thread. */
 struct kernel_chain {
     __u64 addresses[SWITCH_CHAIN_MAX];
 };
@@ -237,6 +238,23 @@ static __always_inline void release_slot(struct task_struct *task)
     step_sequence(&slot->sequence, 2);
     thread->generation = 0;
     bpf_map_push_elem(&free_slots, &number, 0);
+}
+
+/* ---- The kernel's functions ---- */
+
+/* The innermost one is this program, whose code may be far from the kernel's. */
+#define CHAIN_SKIPPED 1
+
+static __always_inline void read_chain(void *ctx, struct switch_chain *ret_chain)
+{
+    __u32 key = 0;
+    struct kernel_chain *chain = bpf_map_lookup_elem(&kernel_chains, &key);
+    long bytes =
+        chain ? bpf_get_stack(ctx, chain->addresses, sizeof chain->addresses, CHAIN_SKIPPED) : 0;
+    ret_chain->depth = bytes > 0 ? (__u32)bytes / sizeof *chain->addresses : 0;
+    ret_chain->first = chain ? chain->addresses[0] : 0;
+    for (__u32 i = 0; i < SWITCH_CHAIN_MAX && chain; i++)
+        ret_chain->addresses[i] = (__u32)chain->addresses[i];
 }
 
 /* ---- Departures ---- */
@@ -481,8 +499,8 @@ static __always_inline __u32 cpu_of(const struct task_struct *task)
     return task->cpu;
 }
 
-static __always_inline void depart(struct task_struct *task, __u32 process_id, __u32 state,
-                                   __u64 now_ns)
+static __always_inline void depart(void *ctx, struct task_struct *task, __u32 process_id,
+                                   __u32 state, __u64 now_ns)
 {
     __u32 cpu = bpf_get_smp_processor_id();
     cpus[cpu % SWITCH_CPUS].switches++;
@@ -512,11 +530,15 @@ static __always_inline void depart(struct task_struct *task, __u32 process_id, _
     if (keeps)
         copy_futex(slot);
     step_sequence(&slot->sequence, 1);
-    if (stack_bytes)
+    if (stack_bytes) {
         forget_stack(&with_stack_of(thread)->message);
+        with_stack_of(thread)->message.chain.depth = 0;
+    }
     if (keeps) {
         with_stack_of(thread)->copied_ns = now_ns;
         keep_stack(with_stack_of(thread), slot, departure);
+        if (keeps_chains && state)
+            read_chain(ctx, &with_stack_of(thread)->message.chain);
     }
 }
 
@@ -557,6 +579,7 @@ static __always_inline void send_alone(const struct thread *thread, const struct
     message->first_tick = first;
     message->last_tick = last;
     forget_stack(message);
+    message->chain.depth = 0;
     bpf_ringbuf_submit(message, BPF_RB_NO_WAKEUP);
 }
 
@@ -647,21 +670,6 @@ static __always_inline void note_stay(const struct task_struct *task,
 
 /* ---- Who wakes ---- */
 
-/* The innermost function is this program, whose code may be far from the kernel's. */
-#define CHAIN_SKIPPED 1
-
-static __always_inline void read_chain(void *ctx, struct switch_wake *wake)
-{
-    __u32 key = 0;
-    struct kernel_chain *chain = bpf_map_lookup_elem(&kernel_chains, &key);
-    long bytes =
-        chain ? bpf_get_stack(ctx, chain->addresses, sizeof chain->addresses, CHAIN_SKIPPED) : 0;
-    wake->chain_depth = bytes > 0 ? (__u32)bytes / sizeof *chain->addresses : 0;
-    wake->chain_first = chain ? chain->addresses[0] : 0;
-    for (__u32 i = 0; i < SWITCH_CHAIN_MAX && chain; i++)
-        wake->chain[i] = (__u32)chain->addresses[i];
-}
-
 /* `departure` is that of the thread that is woken; NULL: its wait began before it was followed. */
 static __always_inline void fill_woken(struct switch_wake *wake, const struct task_struct *woken,
                                        const struct switch_departure *departure)
@@ -704,7 +712,7 @@ static __always_inline void fill_wake(const struct wake_context *context,
     fill_woken(wake, context->woken, context->departure);
     wake->waker = kind_of((__u32)waker->pid, waker->flags);
     bpf_probe_read_kernel(wake->name, sizeof wake->name, waker->comm);
-    read_chain(context->ctx, wake);
+    read_chain(context->ctx, &message->chain);
 }
 
 static __always_inline void send_wake_alone(const struct wake_context *context)
@@ -787,7 +795,7 @@ int on_switch(__u64 *ctx)
     if (watched_since_ns)
         note_stay(prev, next, now_ns);
     if (departs)
-        depart(prev, process_id, is_preempted ? 0 : state, now_ns);
+        depart(ctx, prev, process_id, is_preempted ? 0 : state, now_ns);
     if (comes)
         come_back(next, now_ns);
     return 0;
@@ -810,6 +818,7 @@ int on_sample(void *ctx)
     fill_message(message, thread, slot);
     message->first_tick = message->last_tick = 0;
     message->kind = SWITCH_MESSAGE_SAMPLE;
+    message->chain.depth = 0;
     message->departure.out_ns = bpf_ktime_get_ns();
     copy_python(copy, slot);
     if (bpf_ringbuf_output(&messages, message, sizeof *message + SWITCH_STACK_BYTES_MAX,

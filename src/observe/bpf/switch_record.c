@@ -115,6 +115,7 @@ static int configure(struct switch_record *record, const struct switch_options *
     programs->rodata->has_prev_state = abilities->has_prev_state;
     programs->rodata->allocates_at_switch = allocates_at_switch;
     programs->rodata->tells_wakes = options->tells_wakes;
+    programs->rodata->keeps_chains = options->keeps_chains;
     programs->bss->ticks.start_ns = NEVER_NS;
     int err = bpf_map__set_max_entries(programs->maps.slots, record->slots_max);
     if (!err)

@@ -47,6 +47,7 @@ struct switch_options {
     void (*log)(void *argument, const char *text);
     void *log_argument;
     bool tells_wakes;  /* what ends waits that ticks found */
+    bool keeps_chains; /* the kernel's functions that a thread sleeps in, with its stack */
     bool has_full_log; /* else the verifier speaks only if it refuses a program */
     /* Memory for a thread is allocated when it is made or woken, and not when it first leaves a
      * CPU. Set by itself for kernels before 6.4, see switch_record.bpf.c. */

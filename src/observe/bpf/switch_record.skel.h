@@ -48,8 +48,9 @@ struct switch_record_bpf {
 		__u32 stack_bytes;
 		_Bool has_prev_state;
 		_Bool tells_wakes;
+		_Bool keeps_chains;
 		_Bool allocates_at_switch;
-		char __pad0[5];
+		char __pad0[4];
 		__u64 stack_window_ns;
 		__u64 stack_pause_ns;
 	} *rodata;
@@ -298,6 +299,7 @@ switch_record_bpf__assert(struct switch_record_bpf *s __attribute__((unused)))
 	_Static_assert(sizeof(s->rodata->stack_bytes) == 4, "unexpected size of 'stack_bytes'");
 	_Static_assert(sizeof(s->rodata->has_prev_state) == 1, "unexpected size of 'has_prev_state'");
 	_Static_assert(sizeof(s->rodata->tells_wakes) == 1, "unexpected size of 'tells_wakes'");
+	_Static_assert(sizeof(s->rodata->keeps_chains) == 1, "unexpected size of 'keeps_chains'");
 	_Static_assert(sizeof(s->rodata->allocates_at_switch) == 1, "unexpected size of 'allocates_at_switch'");
 	_Static_assert(sizeof(s->rodata->stack_window_ns) == 8, "unexpected size of 'stack_window_ns'");
 	_Static_assert(sizeof(s->rodata->stack_pause_ns) == 8, "unexpected size of 'stack_pause_ns'");

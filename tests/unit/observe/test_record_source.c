@@ -477,6 +477,26 @@ static void test_a_departure_that_is_over(void **state)
     assert_memory_equal(snapshot->stack.memory, sleepers_stack + 64, TOP_BYTES);
 }
 
+static void test_the_kernels_functions_of_a_departure(void **state)
+{
+    struct world *world = *state;
+    struct past_departure past = past_of(THREAD_SLEEPING);
+    const struct kernel_chain *chain = &world->snapshot.kernel_chain;
+    past.chain_depth = 2;
+    past.chain[0] = 0xffffffff81000010;
+    past.chain[1] = 0xffffffff81000020;
+    read_past(world, &past);
+    assert_int_equal(chain->count, 2);
+    assert_true(chain->addresses[0] == past.chain[0] && chain->addresses[1] == past.chain[1]);
+    assert_false(chain->is_cut);
+    past.chain_depth = WAKE_CHAIN_MAX;
+    read_past(world, &past);
+    assert_true(chain->is_cut);
+    past.chain_depth = 0;
+    read_past(world, &past);
+    assert_int_equal(chain->count, 0);
+}
+
 static void test_a_wait_for_a_cpu_that_is_over(void **state)
 {
     struct world *world = *state;
@@ -642,6 +662,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_moved_while_details_are_read, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_gone, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_departure_that_is_over, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_the_kernels_functions_of_a_departure, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(test_a_wait_for_a_cpu_that_is_over, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_the_memory_of_a_futex, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_the_rest_of_a_stack_is_read_now, set_up, tear_down),

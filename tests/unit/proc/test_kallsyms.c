@@ -53,6 +53,26 @@ static void test_functions(void **state)
     kallsyms_free(&kallsyms);
 }
 
+static void test_functions_by_which_threads_sleep(void **state)
+{
+    (void)state;
+    struct kallsyms kallsyms = read_text("ffffffff81000000 T _text\n"
+                                         "ffffffff81001000 T __schedule\n"
+                                         "ffffffff81001000 T __sched_text_start\n"
+                                         "ffffffff81001800 T schedule\n"
+                                         "ffffffff81002000 T __sched_text_end\n"
+                                         "ffffffff81002000 T __cpuidle_text_start\n");
+    assert_false(kallsyms_is_scheduler(&kallsyms, 0xffffffff81000fff));
+    assert_true(kallsyms_is_scheduler(&kallsyms, 0xffffffff81001000));
+    assert_true(kallsyms_is_scheduler(&kallsyms, 0xffffffff81001fff));
+    assert_false(kallsyms_is_scheduler(&kallsyms, 0xffffffff81002000));
+    kallsyms_free(&kallsyms);
+    kallsyms = read_text("ffffffff81000000 T _text\n");
+    assert_false(kallsyms_is_scheduler(&kallsyms, 0xffffffff81000000));
+    assert_false(kallsyms_is_scheduler(&kallsyms, 0));
+    kallsyms_free(&kallsyms);
+}
+
 /* Modules are not sorted, and what lies between two of them belongs to neither. */
 static void test_modules(void **state)
 {
@@ -167,9 +187,10 @@ static void test_this_kernel(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_functions),        cmocka_unit_test(test_modules),
-        cmocka_unit_test(test_other_lines),      cmocka_unit_test(test_many_lines),
-        cmocka_unit_test(test_hidden_addresses), cmocka_unit_test(test_this_kernel),
+        cmocka_unit_test(test_functions),   cmocka_unit_test(test_functions_by_which_threads_sleep),
+        cmocka_unit_test(test_modules),     cmocka_unit_test(test_other_lines),
+        cmocka_unit_test(test_many_lines),  cmocka_unit_test(test_hidden_addresses),
+        cmocka_unit_test(test_this_kernel),
     };
     return cmocka_run_group_tests_name("kallsyms", tests, NULL, NULL);
 }

@@ -55,6 +55,41 @@ static void test_callers_are_looked_up_at_their_calls(void **state)
     teardown(&world);
 }
 
+static void assert_sleep(struct world *world, const char *functions)
+{
+    uint32_t id;
+    assert_int_equal(kernel_names_intern_sleep(&world->names, &world->chain, &world->strings, &id),
+                     0);
+    assert_string_equal(strings_get(&world->strings, id), functions);
+}
+
+/* The record's own functions, the switch, and the lock that was asked for. */
+static void test_a_sleep_is_shown_without_the_scheduler(void **state)
+{
+    (void)state;
+    struct world world;
+    setup(&world, "1000 T entry\n"
+                  "1100 T do_it\n"
+                  "1200 T bpf_trace_run4\n"
+                  "1300 T __sched_text_start\n"
+                  "1300 T __schedule\n"
+                  "1400 T mutex_lock\n"
+                  "1500 T __sched_text_end\n");
+    assert_sleep(&world, "");
+    static const uint64_t chain[] = {0x1210, 0x1310, 0x1410, 0x1110, 0x1010};
+    memcpy(world.addresses, chain, sizeof chain);
+    world.chain.count = 5;
+    assert_sleep(&world, "do_it\nentry\n");
+    world.chain.is_cut = true;
+    assert_sleep(&world, "do_it\nentry\n[unknown]\n");
+    assert_int_equal(world.chain.count, 5);
+    /* It is no switch. */
+    world.chain.is_cut = false;
+    world.addresses[1] = world.addresses[2] = 0x1110;
+    assert_sleep(&world, "bpf_trace_run4\ndo_it\ndo_it\ndo_it\nentry\n");
+    teardown(&world);
+}
+
 static void test_unknown_places_and_cut_chains(void **state)
 {
     (void)state;
@@ -133,6 +168,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_callers_are_looked_up_at_their_calls),
+        cmocka_unit_test(test_a_sleep_is_shown_without_the_scheduler),
         cmocka_unit_test(test_unknown_places_and_cut_chains),
         cmocka_unit_test(test_long_names),
         cmocka_unit_test(test_distinct_stacks_are_bounded),

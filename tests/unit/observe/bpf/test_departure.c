@@ -222,17 +222,13 @@ static void test_wakes(void **state)
     struct switch_message sent = {
         .kind = SWITCH_MESSAGE_WAKE,
         .departure = {.tid = 77, .process_id = 70},
-        .wake = {.out_ns = 5,
-                 .tid = 88,
-                 .process_id = 80,
-                 .waker = SWITCH_WAKER_KERNEL_THREAD,
-                 .chain_depth = UINT32_MAX,
-                 .chain_first = first},
+        .chain = {.first = first, .depth = UINT32_MAX},
+        .wake = {.out_ns = 5, .tid = 88, .process_id = 80, .waker = SWITCH_WAKER_KERNEL_THREAD},
     };
     memset(sent.wake.name, 'x', sizeof sent.wake.name); /* without an end */
-    sent.wake.chain[0] = (uint32_t)first;
-    sent.wake.chain[1] = (uint32_t)first - 0x20;
-    sent.wake.chain[2] = 0x20; /* of a module beyond the next 4 GiB */
+    sent.chain.addresses[0] = (uint32_t)first;
+    sent.chain.addresses[1] = (uint32_t)first - 0x20;
+    sent.chain.addresses[2] = 0x20; /* of a module beyond the next 4 GiB */
     assert_true(past_departure_read(&sent, sizeof sent, &ahead, &past));
     assert_int_equal(past.kind, SWITCH_MESSAGE_WAKE);
     assert_int_equal(past.woken_tid, 88);
@@ -244,6 +240,7 @@ static void test_wakes(void **state)
     assert_string_equal(past.wake.name, "xxxxxxxxxxxxxxx");
     assert_int_equal(past.wake.chain_depth, WAKE_CHAIN_MAX);
     assert_true(past.wake.chain[0] == first && past.wake.chain[1] == first - 0x20);
+    assert_int_equal(past.chain_depth, 0);
     assert_null(past.futex);
     /* Its wait began before its process was followed. */
     sent.wake.out_ns = 0;
@@ -254,6 +251,8 @@ static void test_wakes(void **state)
     sent.kind = SWITCH_MESSAGE_PAST;
     assert_true(past_departure_read(&sent, sizeof sent, &ahead, &past));
     assert_int_equal(past.kind, SWITCH_MESSAGE_PAST);
+    assert_int_equal(past.chain_depth, WAKE_CHAIN_MAX);
+    assert_true(past.chain[0] == first && past.chain[1] == first - 0x20);
 }
 
 static void test_frames_of_python(void **state)

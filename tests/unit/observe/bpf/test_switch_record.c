@@ -634,6 +634,23 @@ static void check_stack_bytes(const struct world *world, unsigned argument, uint
     assert_int_equal(taken.last.stack_bytes, bytes);
 }
 
+static void test_the_kernels_functions_of_a_sleep_are_told_where_wanted(void **state)
+{
+    (void)state;
+    for (int are_wanted = 0; are_wanted < 2; are_wanted++) {
+        const struct switch_options options = {.stack_bytes = 512, .keeps_chains = are_wanted};
+        struct world world = setup_followed(&options, sleep_often);
+        sleep_through(&world, 1, 5, 5);
+        struct taken taken = drain(&world);
+        assert_int_equal(taken.count, 1);
+        /* Those of the switch, the call and its entry at least. */
+        assert_true(are_wanted ? taken.last.chain_depth > 3 : taken.last.chain_depth == 0);
+        for (unsigned i = 0; i < taken.last.chain_depth; i++)
+            assert_true(taken.last.chain[i] >> 63);
+        teardown(&world);
+    }
+}
+
 static void test_stacks_are_copied_shortly_before_a_tick(void **state)
 {
     (void)state;
@@ -1538,6 +1555,7 @@ int main(void)
         cmocka_unit_test(test_a_thread_that_was_woken_has_moved),
         cmocka_unit_test(test_a_short_sleep_at_a_tick_is_told_with_its_stack),
         cmocka_unit_test(test_stacks_are_copied_shortly_before_a_tick),
+        cmocka_unit_test(test_the_kernels_functions_of_a_sleep_are_told_where_wanted),
         cmocka_unit_test(test_stacks_are_copied_after_a_pause),
         cmocka_unit_test(test_the_reader_says_how_much_of_a_stack_it_wants),
         cmocka_unit_test(test_the_stack_that_a_thread_has_left),
