@@ -52,9 +52,9 @@ int program_goroutines_update(struct program_goroutines *goroutines,
 {
     struct request request = {.kind = REQUEST_GOROUTINES, .program = observation->program->number};
     struct go *go = &goroutines->go;
-    pid_t tid = observation_live_tid(observation);
     if (!is_search_due(goroutines, maps))
         return 0;
+    pid_t tid = observation_live_tid(observation);
     bool has_areas = maps->areas.count && !go->module;
     int err = has_areas ? 0 : program_maps_read_areas(maps, observation);
     if (err)
@@ -103,11 +103,11 @@ uint32_t program_goroutines_current(const struct program_goroutines *goroutines,
 {
     const struct registers *registers = &observation->snapshot->registers;
     uint64_t sp = registers_sp(registers);
-    pid_t tid = observation_live_tid(observation);
     struct stack_areas areas = maps->areas;
     struct goroutine current;
     if (!goroutines->is_told || !registers_has(registers, go_current_register))
         return 0;
+    pid_t tid = observation_live_tid(observation);
     areas.mem_fd_plus_1 = observation->program->mem_fd + 1;
     if (!goroutine_read(goroutines->go.place.layout, registers->values[go_current_register], tid,
                         &areas, &current))

@@ -16,7 +16,7 @@
 #define OWN_KEY_PREFIX "label."
 
 static int find_place(struct program_labels *labels, struct queries *queries,
-                      const struct program_maps *maps, pid_t tid)
+                      const struct program_maps *maps, const struct observation *observation)
 {
     uint64_t now_ns = monotonic_ns();
     /* A library may be loaded later, or its variable get a fixed place. */
@@ -25,6 +25,7 @@ static int find_place(struct program_labels *labels, struct queries *queries,
     if (is_settled || !throttle_allows(&labels->searching, now_ns, AGE_NS, SEARCH_PART_OF_TIME))
         return 0;
     struct context_place place = {0};
+    pid_t tid = observation_live_tid(observation);
     int err = tls_variable_find(queries, maps->space, tid, VARIABLE, &place);
     labels->searching = (struct throttle){now_ns, monotonic_ns() - now_ns};
     /* A failed search, as of a thread that exits, proves nothing. */
@@ -35,15 +36,16 @@ static int find_place(struct program_labels *labels, struct queries *queries,
     return 0;
 }
 
-static int read_process_context(struct program_labels *labels, const struct program *program,
-                                pid_t tid, bool *ret_was_read)
+static int read_process_context(struct program_labels *labels,
+                                const struct observation *observation, bool *ret_was_read)
 {
     uint64_t now_ns = monotonic_ns();
     *ret_was_read = false;
     if (!throttle_allows(&labels->reading, now_ns, labels->context.header ? 0 : AGE_NS,
                          PART_OF_TIME))
         return 0;
-    int err = process_context_read(&labels->context, tid, program->maps_fd, ret_was_read);
+    int err = process_context_read(&labels->context, observation_live_tid(observation),
+                                   observation->program->maps_fd, ret_was_read);
     labels->reading = (struct throttle){now_ns, monotonic_ns() - now_ns};
     return err == -ENOMEM ? err : 0;
 }
@@ -60,12 +62,10 @@ int program_labels_update(struct program_labels *labels, struct queries *queries
     bool was_read;
     if (!maps->space->has_context)
         return 0;
-    pid_t tid = observation_live_tid(observation);
-    int err = labels->context.is_known_schema
-                  ? 0
-                  : read_process_context(labels, observation->program, tid, &was_read);
+    int err =
+        labels->context.is_known_schema ? 0 : read_process_context(labels, observation, &was_read);
     if (!err && labels->context.is_known_schema)
-        err = find_place(labels, queries, maps, tid);
+        err = find_place(labels, queries, maps, observation);
     if (err || is_same_place(&labels->place, &labels->told))
         return err;
     const struct request request = {
@@ -192,8 +192,7 @@ static int take_record(struct program_labels *labels, struct results *results,
     context_attributes_find(context, attributes);
     /* Keys are only ever added (OTEP 4947). */
     if (lacks_key(&labels->context, attributes) &&
-        read_process_context(labels, observation->program, observation_live_tid(observation),
-                             &was_read))
+        read_process_context(labels, observation, &was_read))
         return -ENOMEM;
     counts->labels_bad += add_attributes(&text, &labels->context, attributes);
     if (results->has_trace_ids) {

@@ -7,6 +7,16 @@
 
 #define ID 18
 
+static unsigned files_read;
+
+/* Reads a file of the process. */
+pid_t __wrap_observation_live_tid(const struct observation *observation);
+pid_t __wrap_observation_live_tid(const struct observation *observation)
+{
+    files_read++;
+    return observation->tid;
+}
+
 static const struct go_layout *layout;
 static unsigned char current[GOROUTINE_BYTES_MAX], own[GOROUTINE_BYTES_MAX];
 static uint64_t m[1], stack[64], own_stack[64];
@@ -82,6 +92,21 @@ static void test_registers_that_were_not_read(void **state)
     assert_int_equal(program_goroutines_current(&goroutines, &maps, &observation), 0);
 }
 
+/* Nothing is read at each look. */
+static void test_programs_that_have_no_goroutines(void **state)
+{
+    (void)state;
+    struct space space = {.mapping_count = 3};
+    struct program_maps known = {.space = &space};
+    struct program_goroutines none = {.mapping_count = 3};
+    const struct observation observation = {
+        .tid = getpid(), .process_id = getpid(), .program = &program, .snapshot = &snapshot};
+    files_read = 0;
+    assert_int_equal(program_goroutines_update(&none, NULL, &known, &observation, NULL), 0);
+    assert_int_equal(program_goroutines_current(&none, &known, &observation), 0);
+    assert_int_equal(files_read, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -89,6 +114,7 @@ int main(void)
         cmocka_unit_test_setup(test_in_the_vdso, begin),
         cmocka_unit_test_setup(test_none, begin),
         cmocka_unit_test_setup(test_registers_that_were_not_read, begin),
+        cmocka_unit_test_setup(test_programs_that_have_no_goroutines, begin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
