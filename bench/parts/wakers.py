@@ -66,6 +66,22 @@ def by_profile(rows):
     return waits
 
 
+def measured(stdout):
+    """The same as the program measured it: {waiter: {waker: seconds}}"""
+    waits = collections.defaultdict(collections.Counter)
+    for waiter, waker, us in re.findall(r"(\w+) ([\w-]+) (\d+)\n", stdout):
+        waits[waiter][waker] += int(us) / 1e6
+    return waits
+
+
+def largest_error(shown, true):
+    """In points: of the shares of those that are known."""
+    whole, true_whole = sum(shown.values()), sum(true.values())
+    if not whole or not true_whole:
+        return "-"
+    return f"{max((100 * (shown[name] / whole - s / true_whole) for name, s in true.items()), key=abs):+.1f}"
+
+
 def alike(one, other):
     """The part of two sets of shares that agrees."""
     whole, other_whole = sum(one.values()), sum(other.values())
@@ -88,13 +104,14 @@ def beside(world, seconds):
     summary = programs.summary_of(usage)
     theirs = by_offwaketime(offwaketime.wait(seconds + 60).stdout)
     ours = by_profile(converted(world, recording))
-    target.wait(seconds + 60)
+    true = measured(target.wait(seconds + 60).stdout)
     for kind in KINDS:
         known = collections.Counter({waker: s for waker, s in ours[kind].items() if waker})
         whole = sum(ours[kind].values())
         rows.append([kind, most_of(theirs[kind]), most_of(known),
                      tables.percent(sum(known.values()) / whole) if whole else "-",
-                     tables.percent(alike(known, theirs[kind]))])
+                     tables.percent(alike(known, theirs[kind])), largest_error(known, true[kind]),
+                     largest_error(theirs[kind], true[kind])])
     return rows, summary
 
 
@@ -158,10 +175,11 @@ def report(world):
         judged = f"""Threads that wait in eight ways, each for three others that end its waits by turns, and one that nobody
 wakes: who ended their waits, in % of the time whose waker is known, by offwaketime and by a profile of the same
 {seconds} s (99 Hz, {summary.late} of {summary.planned} ticks late), for how much the profile knows one, and how much of
-the shares agrees. Some two thousand samples of three wakers differ by 1 to 2 points by chance. offwaketime names the
+the shares agrees. *Error* is the largest difference of a waker's share from the program's own clock, in points, of the
+profile and of offwaketime. By chance, two thousand samples of three wakers differ by 1 to 2. offwaketime names the
 thread that ran when a timer came.
 
-{tables.table(["waits for", "by offwaketime, %", "shown, %", "known", "agrees"], rows)}"""
+{tables.table(["waits for", "by offwaketime, %", "shown, %", "known", "agrees", "error", "its error"], rows)}"""
     else:
         judged = "bpftrace is not installed: not judged by offwaketime.\n"
     programs.progress("  owners and wakers of locks")
