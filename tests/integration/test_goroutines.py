@@ -75,8 +75,9 @@ def check_parked(world, options, each, go="go"):
     for stack, count in seen.items():
         counts[without_runtime(stack[:-1])] += count / scale
         reasons[stack[-1].strip("[]")] += count / scale
-    ours = {stack: round(count) for stack, count in counts.items()}
-    differ = sorted(set(ours.items()) ^ set(theirs.items()), key=lambda item: len(item[0]))
+    # Some are found a tick later than others.
+    differ = [(stack, counts[stack], theirs[stack]) for stack in {*counts, *theirs}
+              if abs(counts[stack] - theirs[stack]) > max(0.5, 0.01 * theirs[stack])]
     assert not differ, (len(differ), differ[:4], done.stderr)
     assert all(abs(count - round(count)) < 0.02 * round(count) for count in counts.values()), counts
     assert {reason: round(count) for reason, count in reasons.items()} == gos_reasons(truth + ".2"), reasons
