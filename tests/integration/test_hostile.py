@@ -83,8 +83,9 @@ def check_stuck(world, target, *names):
         check_samples(stacks, stderr, "sleep_until", *LOST, *names)
         unreadable = sum(count for stack, count in stacks.items()
                          if has(stack, "[truncated: stack unreadable]"))
-        assert unreadable == sum(count for stack, count in stacks.items()
-                                 if any(has(stack, name) for name in LOST)), stacks
+        # The thread that spins has its own stack for a moment, before and after.
+        lost = sum(count for stack, count in stacks.items() if any(has(stack, name) for name in LOST))
+        assert 0.95 * lost <= unreadable <= lost, stacks
     done = world.fgprof("dump", "-p", target.pid)
     assert done.returncode == 0, done.stderr
     for name in "sleep_until", "sleep_at", *names:
