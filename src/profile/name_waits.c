@@ -302,8 +302,7 @@ int name_other_locks(struct fgprof_profile *profile)
     return err;
 }
 
-/* How many functions are named, from the innermost one, and how many of the kernel's beyond them.
- */
+/* How many functions a path names, from the innermost one; and how many of the kernel. */
 #define PATH_FUNCTIONS_MAX 6
 #define PATH_KERNEL_MAX 64
 

@@ -345,7 +345,8 @@ int count_book(const struct counter *counter, const struct observation *observat
                                                            : end_wait(counter, observation, thread);
 }
 
-/* Of a sleeping thread: as the kernel shows it, or as the record has it. */
+/* Interns the kernel functions that a sleeping thread is in: from /proc, or else from the record of
+ * switches. */
 static int name_kernel_stack(const struct counter *counter, const struct snapshot *snapshot,
                              uint32_t *ret_stack)
 {

@@ -1,4 +1,5 @@
 #include "worker/wakes.h"
+#include "base/text.h"
 #include "worker/elapsed_ticks.h"
 
 #include <stdio.h>
@@ -35,15 +36,21 @@ static enum waker_kind cause_of(char *functions)
     return WAKER_INTERRUPT;
 }
 
+static bool has_entry(const char *functions, size_t length)
+{
+    for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
+        if (memmem(functions, length, entries[i], strlen(entries[i])))
+            return true;
+    }
+    return false;
+}
+
 /* A packet to the same machine is delivered by the thread that sends it, when it allows the work of
  * interrupts again (__local_bh_enable_ip), unless an interrupt does so first. */
 static bool is_interrupt(const char *functions)
 {
-    for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
-        if (strstr(functions, entries[i]))
-            return true;
-    }
-    return strstr(functions, "softirq") && !strstr(functions, "process_backlog");
+    return has_entry(functions, strlen(functions)) ||
+           (strstr(functions, "softirq") && !strstr(functions, "process_backlog"));
 }
 
 static int write_functions(struct kernel_names *names, const struct wake_seen *seen,
@@ -118,22 +125,13 @@ int wake_find_waker(struct results *results, struct kernel_names *names, struct 
 
 /* ---- The kernel's functions ---- */
 
-static bool is_entry(const char *name, size_t length)
-{
-    for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
-        if (memmem(name, length, entries[i], strlen(entries[i])))
-            return true;
-    }
-    return false;
-}
-
 /* Ends the functions with the entry of the interrupt: what it interrupted has no part in it. */
 static void end_with_entry(char *functions)
 {
     bool was_entry = false;
     for (char *name = functions, *next; *name; name = next) {
         size_t length = strcspn(name, "\n");
-        bool is_in_entry = is_entry(name, length);
+        bool is_in_entry = has_entry(name, length);
         if (was_entry && !is_in_entry) {
             *name = '\0';
             return;
@@ -143,12 +141,11 @@ static void end_with_entry(char *functions)
     }
 }
 
-/* The first function that is not how the kernel runs our program. */
+/* Skips the functions by which the kernel runs our program. */
 static char *without_tracing(char *functions)
 {
-    while (strncmp(functions, "bpf_", strlen("bpf_")) == 0 ||
-           strncmp(functions, "__bpf_", strlen("__bpf_")) == 0 ||
-           strncmp(functions, "__traceiter_", strlen("__traceiter_")) == 0)
+    static const char *const tracing[] = {"bpf_", "__bpf_", "__traceiter_"};
+    while (text_begins_any(functions, tracing, COUNT_OF(tracing)))
         functions += strcspn(functions, "\n") + 1;
     return functions;
 }
