@@ -164,7 +164,7 @@ static void test_samples_what_runs(void **state)
 #define KERNEL_BEGIN ((uint64_t)1 << 63) /* on all architectures that we know */
 
 static int with_chain;
-static uint64_t roots[2]; /* where the first chain began, and how many did so */
+static uint64_t roots[SAMPLES_WANTED]; /* where each of the first chains began */
 
 static void note_chain(const struct observation *observation)
 {
@@ -175,10 +175,23 @@ static void note_chain(const struct observation *observation)
     assert_false(chain->is_cut);
     for (unsigned i = 0; i < chain->count; i++)
         assert_true(chain->addresses[i] >= KERNEL_BEGIN);
-    with_chain += chain->count > 0;
-    if (chain->count && !roots[0])
-        roots[0] = chain->addresses[chain->count - 1];
-    roots[1] += chain->count && chain->addresses[chain->count - 1] == roots[0];
+    if (!chain->count)
+        return;
+    if (with_chain < SAMPLES_WANTED)
+        roots[with_chain] = chain->addresses[chain->count - 1];
+    with_chain++;
+}
+
+static int most_of_one_root(void)
+{
+    int most = 0;
+    for (int i = 0; i < with_chain && i < SAMPLES_WANTED; i++) {
+        int count = 0;
+        for (int other = 0; other < with_chain && other < SAMPLES_WANTED; other++)
+            count += roots[other] == roots[i];
+        most = count > most ? count : most;
+    }
+    return most;
 }
 
 static void count_chains(bool are_wanted, void work(void))
@@ -186,7 +199,6 @@ static void count_chains(bool are_wanted, void work(void))
     struct world world = setup_with(are_wanted, work);
     follow(&world, world.pid);
     with_chain = 0;
-    roots[0] = roots[1] = 0;
     collect(&world, note_chain, SAMPLES_WANTED);
     teardown(&world);
 }
@@ -196,7 +208,8 @@ static void test_kernel_chains_of_system_calls(void **state)
     (void)state;
     count_chains(true, read_zeroes);
     assert_true(with_chain > SAMPLES_WANTED / 2);
-    assert_true(roots[1] > SAMPLES_WANTED / 2); /* one system call, one way in */
+    /* One system call, one way in; the first samples can be page faults of a new child. */
+    assert_true(most_of_one_root() > SAMPLES_WANTED / 2);
     count_chains(true, compute);
     assert_true(with_chain < SAMPLES_WANTED / 2);
 }
