@@ -6,9 +6,8 @@
  * it is still there as long as no newer one comes. The record also holds the registers that /proc
  * does not show of a thread that sleeps.
  *
- * Each switch of the thread gets dearer by some tenths of a microsecond, so this is for threads
- * that wait for CPUs or sleep where a register is needed, and not for those that switch very
- * often. */
+ * Each switch of the thread takes several microseconds more (bench/results/record.md), so this is
+ * for threads that wait for CPUs or sleep where a register is needed, and do not switch often. */
 #ifndef FGPROF_OBSERVE_SWITCHES_H
 #define FGPROF_OBSERVE_SWITCHES_H
 

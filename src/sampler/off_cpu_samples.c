@@ -10,6 +10,7 @@
 #include "sampler/python.h"
 #include "sampler/subject.h"
 #include "sampler/tell.h"
+#include "sampler/waiting.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -74,6 +75,7 @@ static int use_record(struct sampler *sampler, struct switch_record *record, int
         off_cpu_samples_end(sampler);
         return err == -ENOMEM || sampler->options->capture == CAPTURE_RECORD ? err : 0;
     }
+    waiting_end(sampler); /* events of threads tell no more, and cost several times as much */
     off_cpu_samples_start(sampler);
     for (size_t i = 0; i < sampler->process_count; i++)
         off_cpu_samples_follow(sampler, sampler->processes[i]);

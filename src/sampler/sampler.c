@@ -8,6 +8,7 @@
 #include "sampler/rounds.h"
 #include "sampler/stops.h"
 #include "sampler/tell.h"
+#include "sampler/waiting.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -113,8 +114,7 @@ void sampler_free(struct sampler *sampler)
         sampler->asleep->free(sampler->asleep);
     if (sampler->stopped)
         sampler->stopped->free(sampler->stopped);
-    if (sampler->switches)
-        sampler->switches->free(sampler->switches);
+    waiting_end(sampler);
     watches_free(&sampler->watches);
     cpu_limits_free(&sampler->cpu_limits);
 }

@@ -7,30 +7,32 @@
 #define SPAN_NS 100000000u
 /* if it waited for a CPU for more than this part of that time, */
 #define PART_OF_TIME 50
-/* and, for an event, was not switched more often than this. An event costs some tenths of a
- * microsecond at each switch, and so at most a few thousandths of the thread's time. */
-#define SWITCHES_PER_S_MAX 5000
+/* and, for an event, was not switched more often than this. An event makes a switch 4 us longer
+ * (bench/results/record.md): at most 0.4 % of the thread's time. */
+#define SWITCHES_PER_S_MAX 1000
 
 static bool has_times(const struct reading *now)
 {
     return now->has_activity && !now->activity.counts_ends;
 }
 
-static bool may_have_event(const struct sampler *sampler, const struct reading *now)
+static bool are_permitted(const struct sampler *sampler)
 {
 #ifdef FGPROF_WITHOUT_SWITCH_EVENTS
     return false;
 #endif
-    return sampler->kernel.source && !sampler->off_cpu.record && has_times(now);
+    return sampler->switches && sampler->kernel.source;
+}
+
+static bool may_have_event(const struct sampler *sampler, const struct reading *now)
+{
+    return are_permitted(sampler) && has_times(now);
 }
 
 /* Gives the thread an event. If it gets none, its waits for a CPU, if it waits much, are not seen.
  */
 static void arm(struct sampler *sampler, struct thread *thread, bool waits)
 {
-#ifdef FGPROF_WITHOUT_SWITCH_EVENTS
-    return;
-#endif
     int err = switches_arm(sampler->switches, thread->number, thread->tid);
     bool has_ended = err == -ESRCH || err == -ENODEV;
     if (!err || has_ended || !waits)
@@ -42,7 +44,7 @@ static void arm(struct sampler *sampler, struct thread *thread, bool waits)
 static void decide(struct sampler *sampler, struct thread *thread)
 {
     struct thread_waiting *waiting = &thread->waiting;
-    if (!sampler->kernel.source || sampler->off_cpu.record)
+    if (!are_permitted(sampler))
         return;
     if (waiting->switches_often)
         switches_disarm(sampler->switches, thread->number);
@@ -84,7 +86,7 @@ bool waiting_observe(struct sampler *sampler, const struct sampled_process *proc
 void waiting_need_registers(struct sampler *sampler, struct thread *thread)
 {
     thread->waiting.needs_registers = true;
-    if (sampler->kernel.source && !sampler->off_cpu.record && !thread->waiting.switches_often)
+    if (are_permitted(sampler) && !thread->waiting.switches_often)
         arm(sampler, thread, false);
 }
 
@@ -94,4 +96,11 @@ void waiting_complete(struct sampler *sampler, struct thread *thread, const stru
     if (!thread->waiting.needs_registers || !may_have_event(sampler, now))
         return;
     switches_complete(sampler->switches, thread->number, registers);
+}
+
+void waiting_end(struct sampler *sampler)
+{
+    if (sampler->switches)
+        sampler->switches->free(sampler->switches);
+    sampler->switches = NULL;
 }

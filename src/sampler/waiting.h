@@ -22,4 +22,7 @@ void waiting_need_registers(struct sampler *sampler, struct thread *thread);
 void waiting_complete(struct sampler *sampler, struct thread *thread, const struct reading *now,
                       struct registers *registers);
 
+/* No thread has an event any more, and none gets one. */
+void waiting_end(struct sampler *sampler);
+
 #endif

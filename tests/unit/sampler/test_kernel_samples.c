@@ -276,21 +276,41 @@ static void test_stacks_that_need_more_get_more(void **state)
 }
 
 /* It loses its CPU often, which samples do not show. */
+static void wait_for_a_cpu(struct fake_thread *thread, uint64_t switches_per_s)
+{
+    uint64_t switches = 0;
+    for (uint64_t ns = FAKE_PERIOD_NS; ns <= 20 * FAKE_PERIOD_NS; ns += FAKE_PERIOD_NS) {
+        thread->activity.waiting_ns += FAKE_PERIOD_NS / 2;
+        thread->activity.switches += ns * switches_per_s / 1000000000 - switches;
+        switches = ns * switches_per_s / 1000000000;
+        run(thread, 1, true);
+    }
+}
+
 static void test_one_that_waits_for_a_cpu_is_seen_by_its_switches(void **state)
 {
     (void)state;
     struct fake_thread *thread = begin_with(FAKE_WAITS);
-    for (unsigned i = 0; i < 20; i++) {
-        thread->activity.waiting_ns += FAKE_PERIOD_NS / 2;
-        thread->activity.switches++;
-        run(thread, 1, true);
-    }
+    wait_for_a_cpu(thread, 900);
     assert_true(thread->is_armed);
     assert_true(fake_count(TID, EVIDENCE_WAITING) >= 5);
     fake_forget_told();
     thread->doing = FAKE_RUNS;
     run(thread, 1, true);
     assert_true(fake_next_of(TID)->sampled.waits_are_seen);
+}
+
+/* An event would cost it more than it tells. */
+static void test_one_that_is_switched_often_has_no_event(void **state)
+{
+    (void)state;
+    struct fake_thread *thread = begin_with(FAKE_WAITS);
+    wait_for_a_cpu(thread, 1100);
+    assert_false(thread->is_armed);
+    wait_for_a_cpu(thread, 900);
+    assert_true(thread->is_armed);
+    wait_for_a_cpu(thread, 1100);
+    assert_false(thread->is_armed);
 }
 
 static void test_waits_that_can_t_be_seen_are_counted(void **state)
@@ -349,6 +369,7 @@ int main(void)
         IN_WORLD(test_without_permission_runners_are_stopped),
         IN_WORLD(test_stacks_that_need_more_get_more),
         IN_WORLD(test_one_that_waits_for_a_cpu_is_seen_by_its_switches),
+        IN_WORLD(test_one_that_is_switched_often_has_no_event),
         IN_WORLD(test_waits_that_can_t_be_seen_are_counted),
         IN_WORLD(test_a_dump_waits_for_a_sample),
     };

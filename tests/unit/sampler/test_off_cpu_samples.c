@@ -969,6 +969,17 @@ static void test_a_record_that_is_refused(void **state)
     assert_int_equal(fake_count(PID, EVIDENCE_ASLEEP), 1);
 }
 
+static void await_record(const struct fake_process *process)
+{
+    fake->holds_record = false;
+    for (unsigned i = 0; i < 10000 && !process->is_recorded; i++) {
+        poll(NULL, 0, 1); /* the thread that opens it is a real one, and nanosleep(2) is not */
+        if (fake->records_opened)
+            fake_ticks(1);
+    }
+    assert_true(process->is_recorded);
+}
+
 /* Ticks come while it is being opened. */
 static void test_a_record_is_opened_meanwhile(void **state)
 {
@@ -979,15 +990,35 @@ static void test_a_record_is_opened_meanwhile(void **state)
     fake->record_error = 0;
     fake_begin();
     fake_ticks(1);
-    for (unsigned i = 0; i < 10000 && !process->is_recorded; i++) {
-        poll(NULL, 0, 1); /* the thread that opens it is a real one, and nanosleep(2) is not */
-        if (fake->records_opened)
-            fake_ticks(1);
-    }
-    assert_true(process->is_recorded);
+    await_record(process);
     fake_end();
     assert_true(fake->sampler.counts.has_switch_record);
     assert_int_equal(fake->records_freed, 1);
+}
+
+static bool has_event_if_registers_are_needed(const struct fake_thread *thread)
+{
+    fake_request_of(thread->tid, (struct request){.kind = REQUEST_REGISTERS});
+    fake_wake();
+    return thread->is_armed;
+}
+
+/* They would go on costing each switch more than the record does. */
+static void test_threads_have_no_events_beside_the_record(void **state)
+{
+    (void)state;
+    struct fake_process *process = fake_process(PID);
+    struct fake_thread *first = fake_thread(process, PID, FAKE_SLEEPS);
+    struct fake_thread *second = fake_thread(process, TID, FAKE_SLEEPS);
+    fake->options.capture = CAPTURE_AUTO;
+    fake->record_error = 0;
+    fake->holds_record = true;
+    fake_begin();
+    fake_ticks(1);
+    assert_true(has_event_if_registers_are_needed(first));
+    await_record(process);
+    assert_false(first->is_armed);
+    assert_false(has_event_if_registers_are_needed(second));
 }
 
 static void test_a_record_is_closed_at_the_end(void **state)
@@ -1076,6 +1107,7 @@ int main(void)
         TEST(test_no_record_without_time),
         TEST(test_a_record_that_is_refused),
         TEST(test_a_record_is_opened_meanwhile),
+        TEST(test_threads_have_no_events_beside_the_record),
         TEST(test_a_record_is_closed_at_the_end),
         TEST(test_the_record_knows_when_ticks_are),
         TEST(test_ticks_that_nobody_was_there_for),

@@ -137,7 +137,8 @@ struct fake {
     struct snapshots *snapshots;
 
     /* The record of switches. */
-    int record_error; /* 0: permitted. It is not from the beginning */
+    int record_error;          /* 0: permitted. It is not from the beginning */
+    _Atomic bool holds_record; /* opening it takes until this is false */
     _Atomic unsigned records_opened, records_freed;
     struct ticks recorded_ticks; /* as the record knows them */
     uint64_t messages_lost;

@@ -382,7 +382,17 @@ static enum outcome observe_switches(struct source *source, const struct subject
     return OUTCOME_OBSERVED;
 }
 
-struct source fake_switches = {.observe = observe_switches, .free = free_nothing};
+static void free_switches(struct source *source)
+{
+    (void)source;
+    for (size_t i = 0; i < FAKE_THREADS_MAX; i++) {
+        if (armed[i])
+            armed[i]->is_armed = false;
+        armed[i] = NULL;
+    }
+}
+
+struct source fake_switches = {.observe = observe_switches, .free = free_switches};
 
 int __wrap_switches_source_new(struct source **ret_source)
 {
