@@ -1,6 +1,6 @@
 """Measures fgprof-c, and other programs beside it.
 
-    scripts/bench                     every part, in about three hours
+    scripts/bench                     every part, in about five hours
     scripts/bench pause servers       some parts
     scripts/bench --quick PART...     a smoke test: short runs, whose figures mean nothing
 
@@ -31,7 +31,7 @@ import programs  # noqa: E402
 PARTS = ["beside", "start", "pause", "wake", "threads", "churn", "unwind", "servers", "load",
          "cost", "names", "stacks", "steps", "page", "top", "truth", "corrections", "switches",
          "owners", "wakers", "python", "runtimes", "goroutines", "labels", "heap", "growth", "serve", "record",
-         "soak"]
+         "soak", "hours"]
 
 SEEDS = 1000000  # so many different ones; the one that is used is in the report
 
