@@ -2,8 +2,6 @@
 #include "base/array.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -23,21 +21,40 @@ static void unescape(char *path)
     *to = '\0';
 }
 
+/* Takes a number, and the character behind it. */
+static bool take_number(char **text, int base, char separator, uint64_t *ret_number)
+{
+    char *end;
+    *ret_number = strtoull(*text, &end, base);
+    bool is_whole = end > *text && *end == separator;
+    *text = end + is_whole;
+    return is_whole;
+}
+
+/* sscanf(3) takes three times as long, which shows where many programs start. */
 bool maps_parse_line(char *line, struct maps_entry *ret_entry)
 {
     static const char deleted[] = " (deleted)";
     struct maps_entry entry = {0};
-    char permissions[5];
-    int path_at = 0;
-    int fields = sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64 " %n",
-                        &entry.start, &entry.end, permissions, &entry.offset, &entry.dev_major,
-                        &entry.dev_minor, &entry.inode, &path_at);
-    if (fields != 7 || !path_at || entry.end <= entry.start || strlen(permissions) != 4)
+    if (!take_number(&line, 16, '-', &entry.start) || !take_number(&line, 16, ' ', &entry.end) ||
+        entry.end <= entry.start || strcspn(line, " ") != 4 || line[4] != ' ')
         return false;
+    const char *permissions = line;
+    uint64_t dev_major, dev_minor;
+    line += 5;
+    if (!take_number(&line, 16, ' ', &entry.offset) || !take_number(&line, 16, ':', &dev_major) ||
+        !take_number(&line, 16, ' ', &dev_minor))
+        return false;
+    entry.dev_major = (unsigned)dev_major;
+    entry.dev_minor = (unsigned)dev_minor;
+    char *path;
+    entry.inode = strtoull(line, &path, 10);
+    if (path == line)
+        return false;
+    path += strspn(path, " ");
     entry.readable = permissions[0] == 'r';
     entry.writable = permissions[1] == 'w';
     entry.executable = permissions[2] == 'x';
-    char *path = line + path_at;
     size_t length = strlen(path);
     if (entry.inode && length > sizeof deleted - 1 &&
         strcmp(path + length - (sizeof deleted - 1), deleted) == 0) {
