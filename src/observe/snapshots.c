@@ -5,8 +5,10 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-/* A larger copy is seldom needed, so its memory is not kept. */
+/* A larger copy is seldom needed, so its memory is not kept; nor is that of the many that wait
+ * while the worker is behind. */
 #define KEPT_BYTES_MAX (64u << 10)
+#define ALL_KEPT_BYTES_MAX (8u << 20)
 
 struct snapshots {
     struct snapshot items[SNAPSHOTS_MAX];
@@ -83,7 +85,8 @@ struct snapshot *snapshots_take(struct snapshots *snapshots, size_t stack_limit,
 
 void snapshots_give(struct snapshots *snapshots, struct snapshot *snapshot, bool is_worker)
 {
-    if (capacity_of(snapshot) > KEPT_BYTES_MAX) {
+    if (capacity_of(snapshot) > KEPT_BYTES_MAX ||
+        atomic_load(&snapshots->bytes) > ALL_KEPT_BYTES_MAX) {
         atomic_fetch_sub(&snapshots->bytes, capacity_of(snapshot));
         snapshot_clear(snapshot);
     }

@@ -95,6 +95,24 @@ static void test_bytes_are_counted_once(void **state)
     snapshots_free(snapshots);
 }
 
+/* The worker was behind, with stacks of 16 MiB. */
+static void test_what_a_backlog_needed_is_not_kept(void **state)
+{
+    (void)state;
+    static struct snapshot *taken[SNAPSHOTS_MAX];
+    size_t kept_bytes = 0;
+    struct snapshots *snapshots;
+    assert_int_equal(snapshots_new(&snapshots), 0);
+    for (size_t i = 0; i < SNAPSHOTS_MAX; i++)
+        assert_non_null(taken[i] = snapshots_take(snapshots, 32768, &none));
+    for (size_t i = 0; i < SNAPSHOTS_MAX; i++)
+        snapshots_give(snapshots, taken[i], true);
+    for (size_t i = 0; i < SNAPSHOTS_MAX; i++)
+        kept_bytes += snapshots_take(snapshots, 0, &none)->stack.capacity;
+    assert_in_range(kept_bytes, 1, 8 << 20);
+    snapshots_free(snapshots);
+}
+
 struct worker {
     struct snapshots *snapshots;
     struct snapshot *_Atomic handed[64];
@@ -146,8 +164,11 @@ static void test_two_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_so_many_and_no_more), cmocka_unit_test(test_room_for_both_stacks),
-        cmocka_unit_test(test_bytes_are_bounded),   cmocka_unit_test(test_bytes_are_counted_once),
+        cmocka_unit_test(test_so_many_and_no_more),
+        cmocka_unit_test(test_room_for_both_stacks),
+        cmocka_unit_test(test_bytes_are_bounded),
+        cmocka_unit_test(test_bytes_are_counted_once),
+        cmocka_unit_test(test_what_a_backlog_needed_is_not_kept),
         cmocka_unit_test(test_two_threads),
     };
     return cmocka_run_group_tests_name("snapshots", tests, NULL, NULL);
