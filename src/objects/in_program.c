@@ -5,10 +5,11 @@
 #include "objects/tell.h"
 #include "objects/values.h"
 
-/* How often sources that are not there yet are looked for: soon, while a program begins, and later
- * as it may load a library at any time. */
+/* How often sources that are not there yet are looked for: while a program begins, so that little
+ * of its life is missed, and later as it may load a library at any time. Each search reads its
+ * maps. */
 #define BEGINS_FOR_NS 1000000000u
-#define OPEN_EACH_NS 500000u
+#define OPEN_PART_OF_AGE 8
 #define OPEN_PART_OF_TIME 1
 #define OPEN_LATER_EACH_NS 500000000u
 #define OPEN_LATER_PART_OF_TIME 100
@@ -71,9 +72,11 @@ static int open_all(struct collector *collector, struct object_process *process)
     struct program_sources *sources = &process->sources;
     const struct object_options options = collector_agent_options(collector);
     uint64_t now_ns = monotonic_ns();
-    bool begins = now_ns - process->span.opened_ns < BEGINS_FOR_NS;
+    uint64_t age_ns = now_ns - process->span.opened_ns;
+    bool begins = age_ns < BEGINS_FOR_NS;
     int err = 0;
-    if (!throttle_allows(&sources->opening, now_ns, begins ? OPEN_EACH_NS : OPEN_LATER_EACH_NS,
+    if (!throttle_allows(&sources->opening, now_ns,
+                         begins ? age_ns / OPEN_PART_OF_AGE : OPEN_LATER_EACH_NS,
                          begins ? OPEN_PART_OF_TIME : OPEN_LATER_PART_OF_TIME))
         return 0;
     for (size_t i = 0; i < PROGRAM_SOURCES && !err; i++) {

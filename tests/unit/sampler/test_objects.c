@@ -96,6 +96,21 @@ static void test_a_source_that_comes_later(void **state)
     assert_int_equal(fake_count_news(OBJECT_ALLOCATION, OBJECT_MADE), 1);
 }
 
+static void test_a_source_is_sought_less_often_as_the_program_gets_older(void **state)
+{
+    (void)state;
+    fake->agent_error = -ENOENT;
+    begin();
+    uint64_t until_ns = FAKE_START_NS + 10000000;
+    for (unsigned sought_before = 0; until_ns < FAKE_START_NS + 640000000;) {
+        while (fake->now_ns < until_ns)
+            fake_ticks(1);
+        assert_in_range(fake->agents_sought - sought_before, 1, 12);
+        sought_before = fake->agents_sought;
+        until_ns += until_ns - FAKE_START_NS; /* twice as old */
+    }
+}
+
 static void test_a_refusal_is_said(void **state)
 {
     (void)state;
@@ -243,6 +258,7 @@ int main(void)
         IN_WORLD(test_without_snapshots_news_wait),
         IN_WORLD(test_fast_news_are_asked_for_between_ticks),
         IN_WORLD(test_a_source_that_comes_later),
+        IN_WORLD(test_a_source_is_sought_less_often_as_the_program_gets_older),
         IN_WORLD(test_a_refusal_is_said),
         IN_WORLD(test_the_rest_is_told_when_the_program_ends),
         IN_WORLD(test_what_a_process_leaves),

@@ -176,7 +176,7 @@ struct fake {
     struct fake_news news[FAKE_QUEUE_MAX];
     size_t news_count, news_taken;
     struct object_source agent;
-    unsigned agents_opened, agents_closed, agents_refreshed;
+    unsigned agents_sought, agents_opened, agents_closed, agents_refreshed;
 
     /* The worker. */
     bool is_absent; /* it does nothing */

@@ -351,6 +351,7 @@ int __wrap_agent_source_new(const struct program *program, const struct object_o
                             struct object_source **ret_source)
 {
     (void)program, (void)options;
+    fake->agents_sought++;
     if (fake->agent_error)
         return fake->agent_error;
     fake->agents_opened++;
