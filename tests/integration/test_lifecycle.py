@@ -45,7 +45,9 @@ def test_programs_that_have_just_begun(world):
     assert done.returncode == 0, done.stderr
     stacks = folded(done.stdout)
     assert any(stack.count("recurse") == 41 for stack in stacks), stacks
-    assert not any("[unknown]" in stack for stack in stacks), stacks
+    # A thread that waits for a CPU within execve(2) has a place of the program before.
+    unknown = sum(count for stack, count in stacks.items() if "[unknown]" in stack)
+    assert unknown < sum(stacks.values()) / 100, (unknown, stacks)
 
 
 def test_target_is_killed(world):
