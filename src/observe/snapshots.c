@@ -67,12 +67,23 @@ static bool make_room(struct snapshots *snapshots, struct snapshot *snapshot, si
     return has_room;
 }
 
+/* Those without memory are taken last. */
+static void put_free(struct snapshots *snapshots, struct snapshot *snapshot)
+{
+    size_t at = snapshots->free_count++;
+    if (!capacity_of(snapshot)) {
+        snapshots->free[at] = snapshots->free[0];
+        at = 0;
+    }
+    snapshots->free[at] = snapshot;
+}
+
 struct snapshot *snapshots_take(struct snapshots *snapshots, size_t stack_limit,
                                 const struct stack_place *other)
 {
     struct snapshot *snapshot;
     while (queue_take(snapshots->given, &snapshot))
-        snapshots->free[snapshots->free_count++] = snapshot;
+        put_free(snapshots, snapshot);
     if (!snapshots->free_count)
         return NULL;
     snapshot = snapshots->free[snapshots->free_count - 1];
@@ -91,7 +102,7 @@ void snapshots_give(struct snapshots *snapshots, struct snapshot *snapshot, bool
         snapshot_clear(snapshot);
     }
     if (!is_worker)
-        snapshots->free[snapshots->free_count++] = snapshot;
+        put_free(snapshots, snapshot);
     else /* a snapshot that can't be put back is lost for this recording; there are others */
         queue_put(snapshots->given, &snapshot);
 }

@@ -113,6 +113,23 @@ static void test_what_a_backlog_needed_is_not_kept(void **state)
     snapshots_free(snapshots);
 }
 
+/* Small ones that nobody takes any more do not keep larger ones from being kept. */
+static void test_memory_goes_to_those_in_use(void **state)
+{
+    (void)state;
+    static struct snapshot *taken[SNAPSHOTS_MAX];
+    struct snapshots *snapshots;
+    assert_int_equal(snapshots_new(&snapshots), 0);
+    for (size_t i = 0; i < SNAPSHOTS_MAX; i++)
+        assert_non_null(taken[i] = snapshots_take(snapshots, 16384, &none));
+    for (size_t i = 0; i < SNAPSHOTS_MAX; i++)
+        snapshots_give(snapshots, taken[i], false);
+    for (size_t i = 0; i < 100; i++)
+        snapshots_give(snapshots, snapshots_take(snapshots, 32768, &none), false);
+    assert_in_range(snapshots_take(snapshots, 0, &none)->stack.capacity, 32768, SIZE_MAX);
+    snapshots_free(snapshots);
+}
+
 struct worker {
     struct snapshots *snapshots;
     struct snapshot *_Atomic handed[64];
@@ -169,6 +186,7 @@ int main(void)
         cmocka_unit_test(test_bytes_are_bounded),
         cmocka_unit_test(test_bytes_are_counted_once),
         cmocka_unit_test(test_what_a_backlog_needed_is_not_kept),
+        cmocka_unit_test(test_memory_goes_to_those_in_use),
         cmocka_unit_test(test_two_threads),
     };
     return cmocka_run_group_tests_name("snapshots", tests, NULL, NULL);
