@@ -88,11 +88,17 @@ def builds_of(stage):
     return os.path.getsize(path) if os.path.exists(path) else 0
 
 
+def descendants(pid):
+    children = subprocess.run(["pgrep", "-P", str(pid)], stdout=subprocess.PIPE, check=False).stdout
+    for child in map(int, children.split()):
+        yield child
+        yield from descendants(child)
+
+
 def readers_kib(sampler):
-    """Memory of the sampler's own child processes."""
-    children = subprocess.run(["pgrep", "-P", str(sampler.process.pid)], stdout=subprocess.PIPE, check=False).stdout
+    """Memory of the processes that the sampler has started."""
     total = 0
-    for pid in map(int, children.split()):
+    for pid in descendants(sampler.process.pid):
         with open(f"/proc/{pid}/status") as file:
             total += sum(int(line.split()[1]) for line in file if line.startswith("RssAnon:"))
     return total
