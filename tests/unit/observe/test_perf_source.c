@@ -163,7 +163,7 @@ static void test_samples_what_runs(void **state)
 
 #define KERNEL_BEGIN ((uint64_t)1 << 63) /* on all architectures that we know */
 
-static int with_chain;
+static int sampled, with_chain;
 static uint64_t roots[SAMPLES_WANTED]; /* where each of the first chains began */
 
 static void note_chain(const struct observation *observation)
@@ -175,6 +175,7 @@ static void note_chain(const struct observation *observation)
     assert_false(chain->is_cut);
     for (unsigned i = 0; i < chain->count; i++)
         assert_true(chain->addresses[i] >= KERNEL_BEGIN);
+    sampled++;
     if (!chain->count)
         return;
     if (with_chain < SAMPLES_WANTED)
@@ -198,7 +199,7 @@ static void count_chains(bool are_wanted, void work(void))
 {
     struct world world = setup_with(are_wanted, work);
     follow(&world, world.pid);
-    with_chain = 0;
+    sampled = with_chain = 0;
     collect(&world, note_chain, SAMPLES_WANTED);
     teardown(&world);
 }
@@ -207,11 +208,11 @@ static void test_kernel_chains_of_system_calls(void **state)
 {
     (void)state;
     count_chains(true, read_zeroes);
-    assert_true(with_chain > SAMPLES_WANTED / 2);
+    assert_true(with_chain > sampled / 2);
     /* One system call, one way in; the first samples can be page faults of a new child. */
     assert_true(most_of_one_root() > SAMPLES_WANTED / 2);
     count_chains(true, compute);
-    assert_true(with_chain < SAMPLES_WANTED / 2);
+    assert_true(with_chain < sampled / 2); /* there may be many, after a time without a CPU */
 }
 
 static void test_no_kernel_chains_unless_wanted(void **state)
