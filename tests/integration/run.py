@@ -100,6 +100,8 @@ def run_all(tests, build, all_tools, at_once):
             pid, said = start(label, test, build, all_tools)
             running[pid] = label, test, said
         pid, status = os.wait()
+        if pid not in running:
+            continue  # a child of the shell that executed this program in its place
         label, test, said = running.pop(pid)
         with said:
             said.seek(0)
