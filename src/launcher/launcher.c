@@ -11,30 +11,33 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define PROGRAM "lib/fgprof-c/fgprof-c"
-#define GLIBC "lib/fgprof-c/glibc"
-/* The loader has the program's name, by which ps(1) knows a process that it starts. */
-#define LOADER GLIBC "/fgprof-c"
 #define EXIT_NOT_STARTED 127
 
 struct release {
-    char launcher[PATH_MAX];
-    char root[PATH_MAX];
+    char launcher[PATH_MAX]; /* this file */
+    char program[2 * PATH_MAX];
+    char glibc[2 * PATH_MAX];
+    char loader[2 * PATH_MAX];
 };
 
 static bool find_release(struct release *release)
 {
+    char root[PATH_MAX];
     ssize_t length = readlink("/proc/self/exe", release->launcher, sizeof release->launcher - 1);
     if (length < 0)
         return false;
     release->launcher[length] = '\0';
-    memcpy(release->root, release->launcher, (size_t)length + 1);
+    memcpy(root, release->launcher, (size_t)length + 1);
     for (int i = 0; i < 2; i++) {
-        char *slash = strrchr(release->root, '/');
+        char *slash = strrchr(root, '/');
         if (!slash)
             return false;
         *slash = '\0';
     }
+    snprintf(release->program, sizeof release->program, "%s/lib/fgprof-c/fgprof-c", root);
+    snprintf(release->glibc, sizeof release->glibc, "%s/lib/fgprof-c/glibc", root);
+    /* It has the program's name, by which ps(1) knows a process that it starts. */
+    snprintf(release->loader, sizeof release->loader, "%s/lib/fgprof-c/glibc/fgprof-c", root);
     return true;
 }
 
@@ -58,35 +61,32 @@ static bool runs(const char *program)
 }
 
 /* By the release's own loader. It is called as this file, so that it finds what lies around it. */
-static void execute_by_loader(const struct release *release, const char *glibc, const char *loader,
-                              const char *program, char **words, int count)
+static void execute_by_loader(const struct release *release, char **words, int count)
 {
-    char **all = calloc((size_t)count + 7, sizeof *all);
+    const char *first[] = {release->loader,  "--argv0",      release->launcher,
+                           "--library-path", release->glibc, release->program};
+    size_t first_count = sizeof first / sizeof *first;
+    char **all = calloc(first_count + (size_t)count + 1, sizeof *all);
     if (!all)
         return;
-    const char *first[] = {loader, "--argv0", release->launcher, "--library-path", glibc, program};
     memcpy(all, first, sizeof first);
-    memcpy(all + sizeof first / sizeof *first, words + 1, (size_t)count * sizeof *all);
-    execv(loader, all);
+    memcpy(all + first_count, words + 1, (size_t)count * sizeof *all);
+    execv(release->loader, all);
     free(all);
 }
 
 int main(int argc, char **argv)
 {
     static struct release release;
-    static char program[2 * PATH_MAX], glibc[2 * PATH_MAX], loader[2 * PATH_MAX];
     if (!find_release(&release)) {
         fputs("fgprof-c: /proc is needed, and is not mounted\n", stderr);
         return EXIT_NOT_STARTED;
     }
-    snprintf(program, sizeof program, "%s/%s", release.root, PROGRAM);
-    snprintf(glibc, sizeof glibc, "%s/%s", release.root, GLIBC);
-    snprintf(loader, sizeof loader, "%s/%s", release.root, LOADER);
-    if (runs(program) && argc > 0) {
+    if (runs(release.program) && argc > 0) {
         argv[0] = release.launcher;
-        execv(program, argv);
+        execv(release.program, argv);
     }
-    execute_by_loader(&release, glibc, loader, program, argv, argc);
-    fprintf(stderr, "fgprof-c: %s can't be started: %s\n", program, strerror(errno));
+    execute_by_loader(&release, argv, argc);
+    fprintf(stderr, "fgprof-c: %s can't be started: %s\n", release.program, strerror(errno));
     return EXIT_NOT_STARTED;
 }
