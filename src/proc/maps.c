@@ -31,7 +31,7 @@ static bool take_number(char **text, int base, char separator, uint64_t *ret_num
     return is_whole;
 }
 
-/* sscanf(3) takes three times as long, which shows where many programs start. */
+/* Not by sscanf(3): it takes three times as long, which matters where many programs start. */
 bool maps_parse_line(char *line, struct maps_entry *ret_entry)
 {
     static const char deleted[] = " (deleted)";

@@ -16,7 +16,7 @@ static bool has_times(const struct reading *now)
     return now->has_activity && !now->activity.counts_ends;
 }
 
-static bool are_permitted(const struct sampler *sampler)
+static bool events_are_permitted(const struct sampler *sampler)
 {
 #ifdef FGPROF_WITHOUT_SWITCH_EVENTS
     return false;
@@ -26,7 +26,7 @@ static bool are_permitted(const struct sampler *sampler)
 
 static bool may_have_event(const struct sampler *sampler, const struct reading *now)
 {
-    return are_permitted(sampler) && has_times(now);
+    return events_are_permitted(sampler) && has_times(now);
 }
 
 /* Gives the thread an event. If it gets none, its waits for a CPU, if it waits much, are not seen.
@@ -44,7 +44,7 @@ static void arm(struct sampler *sampler, struct thread *thread, bool waits)
 static void decide(struct sampler *sampler, struct thread *thread)
 {
     struct thread_waiting *waiting = &thread->waiting;
-    if (!are_permitted(sampler))
+    if (!events_are_permitted(sampler))
         return;
     if (waiting->switches_often)
         switches_disarm(sampler->switches, thread->number);
@@ -86,7 +86,7 @@ bool waiting_observe(struct sampler *sampler, const struct sampled_process *proc
 void waiting_need_registers(struct sampler *sampler, struct thread *thread)
 {
     thread->waiting.needs_registers = true;
-    if (are_permitted(sampler) && !thread->waiting.switches_often)
+    if (events_are_permitted(sampler) && !thread->waiting.switches_often)
         arm(sampler, thread, false);
 }
 
