@@ -121,7 +121,8 @@ while time.time() < end:
     return [server.pid]
 
 
-def postgres(stage):
+def postgres(stage, *load):
+    """`load`: options of pgbench, in place of two clients that wait for nothing."""
     binaries = "/usr/lib/postgresql/15/bin/"
     need(binaries + "postgres", binaries + "pgbench")
     user = as_user("postgres")
@@ -137,7 +138,7 @@ def postgres(stage):
     time.sleep(1)
     subprocess.run([binaries + "pgbench", "-i", "-s", "1", *client], check=True,
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    stage.start(binaries + "pgbench", "-c", 2, "-T", LOAD_SECONDS, *client)
+    stage.start(binaries + "pgbench", *(load or ("-c", 2, "-T", LOAD_SECONDS)), *client)
     time.sleep(1)
     children = map(int, subprocess.check_output(["pgrep", "-P", str(server.pid)]).split())
     # Backends first: they do the work.

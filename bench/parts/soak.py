@@ -21,6 +21,7 @@ KINDS = ["threads", "named", "processes", "programs", "libraries", "plugins", "u
 
 class Recorder:
     """An attached fgprof-c without checkpoints, and what it uses."""
+    TICKS_HZ = 99
     ARGUMENTS = ["attach", "--keep-memory", KEEP_MEMORY_MIB, "-q", "-f", "folded", "-o", os.devnull]
 
     def __init__(self, world, program, pid):
@@ -38,7 +39,7 @@ class Recorder:
         if it says so."""
         pid = self.process.pid
         return (self.own_kib(), len(os.listdir(f"/proc/{pid}/fd")), programs.cpu_s(pid),
-                99 * (time.monotonic() - self.begin), 0)
+                self.TICKS_HZ * (time.monotonic() - self.begin), 0)
 
     def end(self):
         if self.process.poll() is None:
