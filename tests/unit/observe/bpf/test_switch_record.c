@@ -916,8 +916,8 @@ static void test_one_message_for_several_ticks(void **state)
     const struct switch_options options = {.stack_bytes = 512};
     struct world world = setup_followed(&options, sleep_often);
     struct slot_view view, after;
-    const struct ticks ticks = {monotonic_ns(), MS, 17};
     await_sleep(&world, world.pid, SYS_read, 1, &view);
+    const struct ticks ticks = {monotonic_ns(), MS, 17};
     switch_record_set_ticks(world.record, &ticks);
     await_time(monotonic_ns() + 50 * MS);
     let_child(&world, 1);
