@@ -24,6 +24,10 @@ struct thread_info {
     __u32 cpu; /* 5.16 */
 } RELOCATED;
 
+struct sched_entity {
+    __u64 sum_exec_runtime, prev_sum_exec_runtime; /* now, and when it got its CPU; in ns */
+} RELOCATED;
+
 struct task_struct {
     struct thread_info thread_info;
     unsigned int cpu; /* before */
@@ -31,6 +35,7 @@ struct task_struct {
     unsigned int flags;
     int pid, tgid; /* in the first PID namespace */
     __u64 start_boottime;
+    struct sched_entity se;
     char comm[16];
     struct mm_struct *mm;
     struct task_struct *group_leader;

@@ -499,49 +499,6 @@ static __always_inline __u32 cpu_of(const struct task_struct *task)
     return task->cpu;
 }
 
-static __always_inline void depart(void *ctx, struct task_struct *task, __u32 process_id,
-                                   __u32 state, __u64 now_ns)
-{
-    __u32 cpu = bpf_get_smp_processor_id();
-    cpus[cpu % SWITCH_CPUS].switches++;
-    if (!runs_user_code(task))
-        return;
-    struct thread *thread = thread_of(task, storage_flags());
-    if (!thread) {
-        count(&failures.storage);
-        return;
-    }
-    struct switch_slot *slot = slot_to_write(task, thread);
-    if (!slot)
-        return;
-    struct switch_departure *departure = &slot->departure;
-    bool keeps = stack_bytes && is_to_keep(with_stack_of(thread), now_ns);
-    step_sequence(&slot->sequence, 1);
-    departure->number++;
-    departure->out_ns = now_ns;
-    departure->in_ns = 0;
-    departure->runnable_ns = state ? 0 : now_ns;
-    departure->moved_ns = 0;
-    departure->runnable_cpu = cpu;
-    departure->process_id = process_id;
-    departure->state = state;
-    read_words(departure->words, (const struct pt_regs *)bpf_task_pt_regs(task));
-    slot->futex_bytes = 0;
-    if (keeps)
-        copy_futex(slot);
-    step_sequence(&slot->sequence, 1);
-    if (stack_bytes) {
-        forget_stack(&with_stack_of(thread)->message);
-        with_stack_of(thread)->message.chain.depth = 0;
-    }
-    if (keeps) {
-        with_stack_of(thread)->copied_ns = now_ns;
-        keep_stack(with_stack_of(thread), slot, departure);
-        if (keeps_chains && state)
-            read_chain(ctx, &with_stack_of(thread)->message.chain);
-    }
-}
-
 /* ---- Returns ---- */
 
 /* Whether the thread was off its CPU at ticks for which the reader has not looked. */
@@ -605,21 +562,85 @@ static __always_inline void send_with_stack(struct thread_with_stack *with_stack
         count(&failures.ring);
 }
 
-static __always_inline void come_back(struct task_struct *task, __u64 now_ns)
+/* The thread has its CPU since then. */
+static __always_inline void come_back(struct thread *thread, struct switch_slot *slot,
+                                      __u64 since_ns)
 {
     __u64 first = 0, last = 0;
-    struct thread *thread = thread_of(task, 0);
-    struct switch_slot *slot = thread ? slot_of(thread) : NULL;
-    if (!slot || slot->departure.in_ns)
-        return;
-    slot->departure.in_ns = now_ns;
+    slot->departure.in_ns = since_ns;
     step_sequence(&slot->sequence, 2);
-    if (!find_ticks(slot, now_ns, &first, &last))
+    if (!find_ticks(slot, since_ns, &first, &last))
         return;
     if (stack_bytes)
         send_with_stack(with_stack_of(thread), slot, first, last);
     else
         send_alone(thread, slot, first, last);
+}
+
+/* Some kernels hide what certain threads do, and call no program when these leave a CPU (seen on
+ * Linux 6.18 in a virtual machine: the threads of process 1, and an idle CPU). The thread that got
+ * the CPU then is seen when it leaves it: the kernel knows how long it has had it. */
+static __always_inline void come_back_unseen(struct task_struct *task, struct thread *thread,
+                                             struct switch_slot *slot, __u64 now_ns)
+{
+    __u64 ran_ns = task->se.sum_exec_runtime - task->se.prev_sum_exec_runtime;
+    __u64 out_ns = slot->departure.out_ns;
+    come_back(thread, slot, ran_ns < now_ns - out_ns ? now_ns - ran_ns : out_ns);
+}
+
+/* ---- Leaving a CPU ---- */
+
+static __always_inline void depart(void *ctx, struct task_struct *task, __u32 process_id,
+                                   __u32 state, __u64 now_ns)
+{
+    __u32 cpu = bpf_get_smp_processor_id();
+    cpus[cpu % SWITCH_CPUS].switches++;
+    if (!runs_user_code(task))
+        return;
+    struct thread *thread = thread_of(task, storage_flags());
+    if (!thread) {
+        count(&failures.storage);
+        return;
+    }
+    struct switch_slot *slot = slot_to_write(task, thread);
+    if (!slot)
+        return;
+    struct switch_departure *departure = &slot->departure;
+    if (departure->number && !departure->in_ns)
+        come_back_unseen(task, thread, slot, now_ns);
+    bool keeps = stack_bytes && is_to_keep(with_stack_of(thread), now_ns);
+    step_sequence(&slot->sequence, 1);
+    departure->number++;
+    departure->out_ns = now_ns;
+    departure->in_ns = 0;
+    departure->runnable_ns = state ? 0 : now_ns;
+    departure->moved_ns = 0;
+    departure->runnable_cpu = cpu;
+    departure->process_id = process_id;
+    departure->state = state;
+    read_words(departure->words, (const struct pt_regs *)bpf_task_pt_regs(task));
+    slot->futex_bytes = 0;
+    if (keeps)
+        copy_futex(slot);
+    step_sequence(&slot->sequence, 1);
+    if (stack_bytes) {
+        forget_stack(&with_stack_of(thread)->message);
+        with_stack_of(thread)->message.chain.depth = 0;
+    }
+    if (keeps) {
+        with_stack_of(thread)->copied_ns = now_ns;
+        keep_stack(with_stack_of(thread), slot, departure);
+        if (keeps_chains && state)
+            read_chain(ctx, &with_stack_of(thread)->message.chain);
+    }
+}
+
+static __always_inline void arrive(struct task_struct *task, __u64 now_ns)
+{
+    struct thread *thread = thread_of(task, 0);
+    struct switch_slot *slot = thread ? slot_of(thread) : NULL;
+    if (slot && !slot->departure.in_ns)
+        come_back(thread, slot, now_ns);
 }
 
 /* ---- Which thread has a CPU ---- */
@@ -797,7 +818,7 @@ int on_switch(__u64 *ctx)
     if (departs)
         depart(ctx, prev, process_id, is_preempted ? 0 : state, now_ns);
     if (comes)
-        come_back(next, now_ns);
+        arrive(next, now_ns);
     return 0;
 }
 
