@@ -298,6 +298,7 @@ static int read_lists(struct python_tasks *tasks, const struct python_tasks_plac
 /* ---- Before 3.14 ---- */
 
 #define REFERENCE_OBJECT 16u
+#define REFERENCES_MAX (4 * PYTHON_TASKS_MAX) /* also to what is no task, or none any more */
 
 /* What a WeakSet has its references in. */
 static uint64_t find_set(const struct python_tasks_place *place, const struct python_memory *memory)
@@ -322,7 +323,11 @@ static int read_set(struct python_tasks *tasks, const struct python_tasks_place 
         tasks->set = 0;
         return 0;
     }
-    while (!err && (reference = python_set_next(memory, &walk))) {
+    for (size_t left = REFERENCES_MAX; !err && (reference = python_set_next(memory, &walk));
+         left--) {
+        tasks->is_cut = !left;
+        if (tasks->is_cut)
+            break;
         if (!python_read(memory, reference + REFERENCE_OBJECT, &object, sizeof object) ||
             !read_task(place, memory, object, &task, &next))
             continue;

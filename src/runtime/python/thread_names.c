@@ -2,6 +2,7 @@
  * (Objects/longobject.c). A Thread has its name as the attribute _name (Lib/threading.py). */
 #include "runtime/python/thread_names.h"
 #include "base/array.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -59,6 +60,9 @@ static int list_identities(const struct python_place *place, const struct python
 
 /* ---- Names ---- */
 
+/* What is to be found in how many objects is up to the program. */
+#define NAMES_NS 100000000u
+
 static int compare_names(const void *a, const void *b)
 {
     const struct python_thread_name *left = a, *right = b;
@@ -102,7 +106,10 @@ static int add_names(struct python_thread_names *names, const struct identities 
                      const struct python_dict *active)
 {
     struct python_dict_entry entry;
-    for (uint64_t i = 0; i < active->count && python_dict_entry(memory, active, i, &entry); i++) {
+    uint64_t until_ns = monotonic_ns() + NAMES_NS;
+    for (uint64_t i = 0; i < active->count && monotonic_ns() < until_ns &&
+                         python_dict_entry(memory, active, i, &entry);
+         i++) {
         const struct identity key = {.identity = entry.hash};
         const struct identity *known = entry.value
                                            ? bsearch(&key, identities->items, identities->count,

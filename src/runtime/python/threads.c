@@ -40,6 +40,7 @@ int python_threads_read(struct python_threads *threads, const struct python_plac
 {
     const struct python_layout *layout = &place->layout;
     uint64_t interpreter, state, id;
+    size_t left = THREADS_MAX; /* also of those that are not added */
     int err = 0;
     threads->count = 0;
     if (!memory_read_word(tid, areas, place->runtime + layout->runtime_interpreters, &interpreter))
@@ -47,8 +48,9 @@ int python_threads_read(struct python_threads *threads, const struct python_plac
     for (size_t i = 0; interpreter && i < PYTHON_INTERPRETERS_MAX; i++) {
         if (!memory_read_word(tid, areas, interpreter + layout->interpreter_threads, &state))
             break;
-        while (state && threads->count < THREADS_MAX && !err &&
+        while (state && left && !err &&
                memory_read_word(tid, areas, state + layout->thread_native_id, &id)) {
+            left--;
             err = add(threads, python_thread_native_id(layout, id, tid, areas), id, state);
             if (!memory_read_word(tid, areas, state + layout->thread_next, &state))
                 break;

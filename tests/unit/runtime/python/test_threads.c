@@ -76,6 +76,22 @@ static void test_a_circle_ends(void **state)
     python_threads_free(&threads);
 }
 
+/* Also one of threads that have not begun. */
+static void test_a_circle_of_nothing_ends(void **state)
+{
+    (void)state;
+    for (int has_frame_objects = 0; has_frame_objects < 2; has_frame_objects++) {
+        begin();
+        place.layout.has_frame_objects = has_frame_objects;
+        put(states[2], place.layout.thread_next, (uintptr_t)states[2]);
+        put(states[3], place.layout.thread_native_id, UINT64_MAX);
+        put(states[3], place.layout.thread_next, (uintptr_t)states[3]);
+        assert_int_equal(python_threads_read(&threads, &place, getpid(), NULL), 0);
+        assert_int_equal(threads.count, has_frame_objects ? 0 : 2);
+    }
+    python_threads_free(&threads);
+}
+
 static void test_wild_pointers(void **state)
 {
     (void)state;
@@ -96,6 +112,7 @@ int main(void)
         cmocka_unit_test(test_threads_of_all_interpreters),
         cmocka_unit_test(test_threads_by_their_pthread),
         cmocka_unit_test(test_a_circle_ends),
+        cmocka_unit_test(test_a_circle_of_nothing_ends),
         cmocka_unit_test(test_wild_pointers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
