@@ -148,10 +148,13 @@ static int share_addresses(struct join *join, const struct counted_stack *stack)
 {
     struct results *results = join->results;
     int err = array_reserve(&join->addresses, &join->address_capacity, stack->depth + 1);
-    for (size_t i = 0; i < stack->depth && !err; i++)
-        err =
-            spaces_share(&results->spaces, results->spaces.items[stack->space],
-                         results->stacks.addresses[stack->first_address + i], &join->addresses[i]);
+    for (size_t i = 0; i < stack->depth && !err; i++) {
+        uint64_t address = results->stacks.addresses[stack->first_address + i];
+        join->addresses[i] = address;
+        if (!runtime_frames_find(&results->runtime_frames, address)) /* those are of all spaces */
+            err = spaces_share(&results->spaces, results->spaces.items[stack->space], address,
+                               &join->addresses[i]);
+    }
     return err;
 }
 
