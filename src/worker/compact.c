@@ -3,6 +3,8 @@
 #include "worker/ended_threads.h"
 #include "worker/unused_modules.h"
 
+#include <string.h>
+
 /* Which rows stay, and their new numbers. */
 struct numbers {
     struct renumber samples, waits, stacks, label_sets, spaces, strings;
@@ -235,6 +237,15 @@ static void move_deadlocks(struct deadlocks *deadlocks, const struct numbers *nu
     }
 }
 
+/* Wakers of waits that are not counted yet refer to stacks and names that may have gone. */
+static void forget_wakers(struct counted_threads *threads)
+{
+    for (size_t i = 0; i < threads->count; i++) {
+        struct thread_wakers *wakers = &threads->items[i].account.wakers;
+        memset(wakers->ended, 0, sizeof wakers->ended);
+    }
+}
+
 /* `label_sets` replaces the present sets. */
 static void apply(struct results *results, struct counted_threads *threads, struct owners *owners,
                   struct programs *programs, struct numbers *numbers,
@@ -253,6 +264,7 @@ static void apply(struct results *results, struct counted_threads *threads, stru
     timeline_renumber_samples(&results->timeline, &numbers->samples);
     lock_sites_keep(&owners->sites, &numbers->stacks);
     move_label_sets(threads, &numbers->label_sets);
+    forget_wakers(threads);
     label_sets_free(&results->label_sets);
     results->label_sets = *label_sets;
 }

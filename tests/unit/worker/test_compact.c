@@ -438,6 +438,72 @@ static void test_processes_that_have_ended_are_joined(void **state)
     assert_int_equal(stack_table_find_process(&results->stacks, 1), 1);
 }
 
+/* Adds a sample whose leaf has a place in the code, and whose caller is a function of an
+ * interpreter. */
+static void add_interpreted(struct world *world, uint32_t process, uint64_t code, uint64_t function)
+{
+    struct stack_table *table = &world->results.stacks;
+    uint64_t addresses[] = {code, function};
+    const struct stack stack = {.addresses = addresses, .depth = 2};
+    const struct sample_labels labels = {.syscall_number = -1, .process = process, .tid = 90};
+    uint32_t sample, space = table->stacks[table->stack_count - 1].space;
+    assert_int_equal(stack_table_add(table, space, &stack, &labels, 1, 1000, &sample), 0);
+}
+
+static size_t samples_in(const struct stack_table *table, uint64_t function)
+{
+    size_t found = 0;
+    for (size_t i = 0; i < table->sample_count; i++) {
+        const struct counted_stack *stack = &table->stacks[table->samples[i].stack];
+        found += stack->depth == 2 && !counted_sample_is_empty(&table->samples[i]) &&
+                 table->addresses[stack->first_address + 1] == function;
+    }
+    return found;
+}
+
+/* They are of no space, and stay what they are. */
+static void test_functions_of_interpreters_outlive_their_processes(void **state)
+{
+    struct world *world = *state;
+    struct results *results = &world->results;
+    char path[] = "/bin/python3";
+    struct module module = {.number = 3, .path = path};
+    uint64_t functions[2];
+    sample_at(world, 7);
+    for (uint32_t i = 0; i < 4; i++) {
+        const struct runtime_frame frame = {.line = 10 + i % 2};
+        uint64_t bias = 0x10000 * (1 + i);
+        assert_int_equal(runtime_frames_add(&results->runtime_frames, &frame, &functions[i % 2]),
+                         0);
+        uint32_t process = add_process(world, &module, "python3", bias);
+        add_interpreted(world, process, bias + 0x1234, functions[i % 2]);
+    }
+    const struct compaction how = {.old = OLD_JOIN, .epoch = results->stacks.epoch++};
+    assert_int_equal(compact(results, &world->threads, &world->owners, &how), 0);
+    assert_int_equal(samples_in(&results->stacks, functions[0]), 1);
+    assert_int_equal(samples_in(&results->stacks, functions[1]), 1);
+}
+
+/* Its stack and its name may have gone. */
+static void test_a_waker_of_no_sample_is_forgotten(void **state)
+{
+    struct world *world = *state;
+    add_many(world, 10);
+    struct waker waker = {.kind = WAKER_THREAD,
+                          .name = string(world, "waker"),
+                          .stack_plus_1 = (uint32_t)world->results.stacks.stack_count};
+    struct thread_account *first = account(world, 0);
+    uint32_t sample;
+    first->last_sample = 1;
+    wakers_note_ended(&first->wakers, 5000, &waker);
+    compact_until_now(world);
+    first = account(world, 0);
+    sample = first->last_sample;
+    assert_int_equal(wakers_place(&first->wakers, &world->results, 5000, &sample), 0);
+    assert_int_equal(sample, first->last_sample);
+    assert_int_equal(world->results.waits.count, 0);
+}
+
 /* Its file stays open as long as a stack has an address in it. Once no program has it mapped, what
  * was read of it goes. */
 static void test_modules_go_with_what_refers_to_them(void **state)
@@ -711,6 +777,8 @@ int main(void)
         TEST(test_what_is_known_of_stacks_moves_with_them),
         TEST(test_what_made_objects_stays),
         TEST(test_processes_that_have_ended_are_joined),
+        TEST(test_functions_of_interpreters_outlive_their_processes),
+        TEST(test_a_waker_of_no_sample_is_forgotten),
         TEST(test_modules_go_with_what_refers_to_them),
         TEST(test_processes_of_use_stay),
         TEST(test_strings_stay_with_what_has_them),
