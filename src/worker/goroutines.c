@@ -146,6 +146,8 @@ static void count(struct results *results, uint32_t sample, uint64_t ticks, uint
     results->counts.goroutine_ns += time_ns;
     if (cut != STACK_WHOLE)
         results->counts.samples_cut += ticks;
+    if (cut == STACK_CUT_NOT_KEPT)
+        results->counts.samples_not_kept += ticks;
 }
 
 static void count_until(struct program_goroutines *goroutines, struct results *results,

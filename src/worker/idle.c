@@ -29,6 +29,8 @@ static void drop(struct results *results, struct counted_sample *sample)
         counts->samples_cut -= sample->count;
     if (cut == STACK_CUT_NOT_CAPTURED)
         counts->samples_not_captured -= sample->count;
+    if (cut == STACK_CUT_NOT_KEPT)
+        counts->samples_not_kept -= sample->count;
     counted_sample_empty(sample);
 }
 
@@ -43,13 +45,19 @@ static void leave_out_timelines(struct results *results)
     }
 }
 
+/* The id of a goroutine or a task is another one. */
+static bool is_of_thread(const struct counted_sample *sample)
+{
+    return sample->labels.task == TASK_NONE || sample->labels.task == TASK_THREAD;
+}
+
 void idle_drop(struct results *results, bool keeps_ids)
 {
     struct stack_table *stacks = &results->stacks;
     leave_out_timelines(results);
     for (size_t i = 0; i < stacks->sample_count; i++) {
         struct counted_sample *sample = &stacks->samples[i];
-        if (idle_has(results, sample->labels.tid))
+        if (idle_has(results, sample->labels.tid) && is_of_thread(sample))
             drop(results, sample);
         /* Samples that become equal are merged when they are named. */
         if (!keeps_ids)

@@ -129,8 +129,11 @@ static int count(struct task_reading *reading, const struct python_task *task,
     stack_table_count(stacks, sample, tasks->ticks, tasks->time_ns, 0);
     results->counts.samples += tasks->ticks;
     results->counts.task_ns += tasks->time_ns;
-    if (reading->stack.cut != STACK_WHOLE)
+    enum stack_cut cut = (enum stack_cut)stacks->stacks[stacks->samples[sample].stack].cut;
+    if (cut != STACK_WHOLE)
         results->counts.samples_cut += tasks->ticks;
+    if (cut == STACK_CUT_NOT_KEPT)
+        results->counts.samples_not_kept += tasks->ticks;
     return 0;
 }
 

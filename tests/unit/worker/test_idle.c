@@ -32,6 +32,33 @@ static void count(pid_t tid, enum stack_cut cut, uint64_t ticks)
     results.counts.samples += ticks;
     results.counts.samples_cut += cut != STACK_WHOLE ? ticks : 0;
     results.counts.samples_not_captured += cut == STACK_CUT_NOT_CAPTURED ? ticks : 0;
+    results.counts.samples_not_kept += cut == STACK_CUT_NOT_KEPT ? ticks : 0;
+}
+
+/* Its id is no thread's. */
+static void count_goroutine(uint32_t id, uint64_t ticks)
+{
+    uint64_t address = 0x1000;
+    const struct stack stack = {.addresses = &address, .depth = 1};
+    const struct sample_labels labels = {.tid = id, .syscall_number = -1, .task = TASK_GOROUTINE};
+    uint32_t sample;
+    assert_int_equal(
+        stack_table_add(&results.stacks, 0, &stack, &labels, ticks, ticks * 10, &sample), 0);
+    results.counts.samples += ticks;
+}
+
+static void test_goroutines_have_other_ids(void **state)
+{
+    (void)state;
+    count(3, STACK_WHOLE, 100);
+    count_goroutine(3, 7);
+    assert_int_equal(idle_note(&results, 3), 0);
+    idle_sort(&results);
+    idle_drop(&results, true);
+    assert_int_equal(results.counts.samples, 7);
+    assert_int_equal(results.counts.idle_ns, 1000);
+    assert_int_equal(results.stacks.samples[0].count, 0);
+    assert_int_equal(results.stacks.samples[1].count, 7);
 }
 
 static void test_they_take_their_counts_with_them(void **state)
@@ -41,17 +68,19 @@ static void test_they_take_their_counts_with_them(void **state)
         count(tid, STACK_WHOLE, 100);
         count(tid, STACK_CUT_UNREADABLE, 10);
         count(tid, STACK_CUT_NOT_CAPTURED, 1);
+        count(tid, STACK_CUT_NOT_KEPT, 1000);
         if (tid % 3 == 0)
             assert_int_equal(idle_note(&results, tid), 0);
     }
     idle_sort(&results);
     idle_drop(&results, true);
     assert_int_equal(results.idle_tid_count, 10);
-    assert_int_equal(results.counts.samples, 20 * 111);
-    assert_int_equal(results.counts.samples_cut, 20 * 11);
+    assert_int_equal(results.counts.samples, 20 * 1111);
+    assert_int_equal(results.counts.samples_cut, 20 * 1011);
     assert_int_equal(results.counts.samples_not_captured, 20);
-    assert_int_equal(results.counts.idle_ns, 10 * 1110);
-    assert_int_equal(results.elapsed[0].idle_ticks, 10 * 111);
+    assert_int_equal(results.counts.samples_not_kept, 20 * 1000);
+    assert_int_equal(results.counts.idle_ns, 10 * 11110);
+    assert_int_equal(results.elapsed[0].idle_ticks, 10 * 1111);
     for (size_t i = 0; i < results.stacks.sample_count; i++) {
         const struct counted_sample *sample = &results.stacks.samples[i];
         assert_true(sample->labels.tid != 0);
@@ -95,6 +124,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_they_take_their_counts_with_them, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_goroutines_have_other_ids, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_ids_go_if_nobody_wants_them, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_their_timelines_are_left_out, set_up, tear_down),
     };
