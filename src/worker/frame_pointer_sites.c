@@ -4,6 +4,8 @@
 
 /* A thread may move before it is stopped; then another one is tried. */
 #define SITE_STOPS_MAX 3
+/* Threads that come and go each add one: then all are learnt anew. */
+#define SITES_MAX 262144
 
 struct site_keys sites_keys(pid_t tid, const struct snapshot *snapshot, const struct stack *stack)
 {
@@ -24,6 +26,8 @@ int sites_add(struct sites *sites, uint64_t key)
 {
     const struct site site = {.key = key, .stops_left = SITE_STOPS_MAX};
     uint32_t number;
+    if (sites->count >= SITES_MAX)
+        sites_free(sites);
     return INDEX_INTERN(&sites->index, sizeof key, &site, &sites->items, &sites->count,
                         &sites->capacity, &number);
 }

@@ -40,7 +40,8 @@ struct site_keys sites_keys(pid_t tid, const struct snapshot *snapshot, const st
 /* The site with this key, or NULL if it has not been seen. */
 struct site *sites_find(const struct sites *sites, uint64_t key);
 
-/* Adds a site that is not known yet. Returns 0 or -ENOMEM. */
+/* Adds a site that is not known yet; if there are very many, all others go. Returns 0 or -ENOMEM.
+ */
 int sites_add(struct sites *sites, uint64_t key);
 
 void sites_free(struct sites *sites);

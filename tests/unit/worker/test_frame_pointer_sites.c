@@ -64,12 +64,29 @@ static void test_many_sites(void **state)
     assert_null(sites_find(&sites, 0));
 }
 
+/* A server may make a thread for each request. */
+static void test_sites_are_bounded(void **state)
+{
+    (void)state;
+    struct sites sites = {0};
+    size_t most = 0;
+    for (uint64_t i = 1; i <= 1000000; i++) {
+        assert_int_equal(sites_add(&sites, i << 20), 0);
+        most = sites.count > most ? sites.count : most;
+    }
+    assert_in_range(most, 100000, 300000);
+    assert_non_null(sites_find(&sites, (uint64_t)1000000 << 20));
+    assert_null(sites_find(&sites, 1 << 20));
+    sites_free(&sites);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_keys_are_of_place_and_callers),
         cmocka_unit_test(test_threads_share_a_key_and_have_their_own),
         cmocka_unit_test(test_many_sites),
+        cmocka_unit_test(test_sites_are_bounded),
     };
     return cmocka_run_group_tests_name("frame_pointer_sites", tests, NULL, NULL);
 }
