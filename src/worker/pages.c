@@ -310,6 +310,7 @@ int pages_leave(struct page_checks *checks, struct results *results, uint32_t pr
         return err;
     keep_most(&check);
     objects_leave_kept(&results->objects, process, OBJECT_PAGE);
+    checks->processes[process] = (struct checked_process){0}; /* another one may get its row */
     return 0;
 }
 

@@ -130,6 +130,10 @@ static int add_process(struct worker *worker, const struct message *message)
     uint32_t name, process;
     pid_t pid = message->process.pid;
     int err = strings_intern(&results->strings, message->process.name, &name);
+    /* First, as each process has its times. */
+    if (!err)
+        err = array_reserve(&results->elapsed, &results->elapsed_capacity,
+                            results->stacks.process_count + 1u);
     if (!err)
         err = stack_table_add_process(&results->stacks, pid, name, &process);
     return err ? err
