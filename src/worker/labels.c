@@ -81,8 +81,8 @@ int program_labels_update(struct program_labels *labels, struct queries *queries
 static bool is_own_key(const char *key)
 {
     static const char *const own[] = {
-        "thread", "tid",      "state", "syscall", "wait_channel", "process",  "pid",
-        "wait",   "resource", "owner", "bytes",   "wait_reason",  "goroutine"};
+        "thread",   "tid",   "state", "syscall",     "wait_channel", "process",   "pid",  "wait",
+        "resource", "owner", "waker", "waker_stack", "wait_reason",  "goroutine", "bytes"};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
         if (strcmp(own[i], key) == 0)
             return true;
