@@ -95,8 +95,9 @@ static int begin_program(struct collector *collector, struct object_process *pro
     process->sources.opening = (struct throttle){0};
     object_read_areas(process, kept_fd >= 0 ? kept_fd : own->program->maps_fd);
     /* Everything that the previous program made is gone. */
-    return process->span.has_before ? collector_tell_of_all(collector, process, OBJECT_FORGOTTEN)
-                                    : 0;
+    return process->span.has_before
+               ? collector_tell_of_all(collector, process, OBJECT_FORGOTTEN, false)
+               : 0;
 }
 
 static int add_program(struct collector *collector, struct object_process *process,
@@ -295,7 +296,8 @@ static int end_processes(struct collector *collector)
         /* Unless the recording shows only what is there now, what the process never freed is shown
          * as in use. */
         err = collector_tell_of_all(collector, process,
-                                    collector->options.is_endless ? OBJECT_FORGOTTEN : OBJECT_LEFT);
+                                    collector->options.is_endless ? OBJECT_FORGOTTEN : OBJECT_LEFT,
+                                    true);
         drop_process(collector, i);
     }
     return err;

@@ -109,14 +109,12 @@ int collector_tell(struct collector *collector, struct object_process *process,
 }
 
 int collector_tell_of_all(struct collector *collector, struct object_process *process,
-                          enum object_change change)
+                          enum object_change change, bool with_threads)
 {
     int err = 0;
     for (unsigned kind = 0; kind < OBJECT_KIND_COUNT && !err; kind++) {
         struct object_news news = {.kind = kind, .change = change};
-        /* A thread's end is reported, and one thread lives on when a program is executed. */
-        bool is_told = kind == OBJECT_THREAD && change == OBJECT_FORGOTTEN;
-        if (collector->options.objects.kinds[kind] && !is_told)
+        if (collector->options.objects.kinds[kind] && (kind != OBJECT_THREAD || with_threads))
             err = collector_tell(collector, process, &news);
     }
     return err;

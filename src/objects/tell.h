@@ -49,9 +49,10 @@ void collector_give_snapshot(struct collector *collector, struct snapshot *snaps
 int collector_tell(struct collector *collector, struct object_process *process,
                    struct object_news *news);
 
-/* The same for all kinds that are wanted: what was made is gone, or is left. */
+/* The same for all kinds that are wanted: what was made is gone, or is left. Threads are left out
+ * where a program is executed: the end of each is reported, and one lives on. */
 int collector_tell_of_all(struct collector *collector, struct object_process *process,
-                          enum object_change change);
+                          enum object_change change, bool with_threads);
 
 /* Reads the mappings of the process's program. */
 void object_read_areas(struct object_process *process, int maps_fd);

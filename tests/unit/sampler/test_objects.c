@@ -173,6 +173,20 @@ static void test_what_a_process_leaves_in_an_endless_recording(void **state)
     assert_int_equal(fake_count_news(OBJECT_ALLOCATION, OBJECT_FORGOTTEN), 1);
 }
 
+/* Where births are not known, nothing else tells of the end of its threads. */
+static void test_threads_of_a_process_that_ends_in_an_endless_recording(void **state)
+{
+    (void)state;
+    fake->options.moment_every_ns = 1000 * (uint64_t)FAKE_PERIOD_NS;
+    fake->options.objects.kinds[OBJECT_THREAD] = true;
+    fake->births_error = -EPERM;
+    struct fake_process *process = begin();
+    process->threads[0]->doing = FAKE_GONE;
+    while (fake_step()) {
+    }
+    assert_int_equal(fake_count_news(OBJECT_THREAD, OBJECT_FORGOTTEN), 1);
+}
+
 /* What can be learnt at any time is learnt then, and told before the copy. */
 static void test_a_copy(void **state)
 {
@@ -263,6 +277,7 @@ int main(void)
         IN_WORLD(test_the_rest_is_told_when_the_program_ends),
         IN_WORLD(test_what_a_process_leaves),
         IN_WORLD(test_what_a_process_leaves_in_an_endless_recording),
+        IN_WORLD(test_threads_of_a_process_that_ends_in_an_endless_recording),
         IN_WORLD(test_a_copy),
         IN_WORLD(test_a_copy_waits_for_what_is_left),
         IN_WORLD(test_no_tick_waits_for_the_rest),
