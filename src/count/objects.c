@@ -6,6 +6,8 @@
 #include <string.h>
 
 #define SLOTS_FIRST 1024
+/* What a program keeps at once is up to it; more objects than this are counted as lost. */
+#define LIVE_MAX ((8u << 20) - 1)
 /* Beyond this many rows, sizes are rounded to a few binary digits. */
 #define EXACT_ROWS_MAX 65536
 #define DIGITS 7
@@ -42,25 +44,39 @@ static struct live_object *find(const struct objects *objects, uint32_t process,
     }
 }
 
+static int resize(struct objects *objects, size_t slot_count)
+{
+    struct objects resized = {.slot_count = slot_count};
+    resized.slots = calloc(slot_count, sizeof *resized.slots);
+    if (!resized.slots)
+        return -ENOMEM;
+    for (size_t i = 0; i < objects->slot_count; i++) {
+        const struct live_object *object = &objects->slots[i];
+        if (object->maker_plus_1)
+            *find(&resized, object->process, object->kind, object->key) = *object;
+    }
+    free(objects->slots);
+    objects->slots = resized.slots;
+    objects->slot_count = slot_count;
+    return 0;
+}
+
 /* Makes room for another object: at most half of the slots are in use. */
 static int reserve(struct objects *objects)
 {
     if (objects->live_count * 2 < objects->slot_count)
         return 0;
-    struct objects grown = {.slot_count =
-                                objects->slot_count ? objects->slot_count * 2 : SLOTS_FIRST};
-    grown.slots = calloc(grown.slot_count, sizeof *grown.slots);
-    if (!grown.slots)
-        return -ENOMEM;
-    for (size_t i = 0; i < objects->slot_count; i++) {
-        const struct live_object *object = &objects->slots[i];
-        if (object->maker_plus_1)
-            *find(&grown, object->process, object->kind, object->key) = *object;
-    }
-    free(objects->slots);
-    objects->slots = grown.slots;
-    objects->slot_count = grown.slot_count;
-    return 0;
+    return resize(objects, objects->slot_count ? objects->slot_count * 2 : SLOTS_FIRST);
+}
+
+/* Gives memory back if hardly any slots are in use. Without memory to do it they stay. */
+static void trim(struct objects *objects)
+{
+    size_t slot_count = objects->slot_count;
+    while (slot_count > SLOTS_FIRST && objects->live_count * 16 < slot_count)
+        slot_count /= 2;
+    if (slot_count < objects->slot_count)
+        resize(objects, slot_count);
 }
 
 /* Frees a slot, and moves those behind it that would no longer be found. */
@@ -100,11 +116,24 @@ static uint64_t rounded(uint64_t bytes)
     return ((bytes >> (cut - 1)) + 1) >> 1 << cut;
 }
 
+const struct object_maker *objects_find(const struct objects *objects, uint32_t process,
+                                        uint32_t kind, uint64_t key)
+{
+    const struct live_object *object =
+        objects->slot_count ? find(objects, process, kind, key) : NULL;
+    return object && object->maker_plus_1 ? &objects->makers[object->maker_plus_1 - 1].maker : NULL;
+}
+
 int objects_made(struct objects *objects, const struct object_maker *maker, uint64_t key,
                  uint32_t weight)
 {
     struct object_maker wanted = *maker;
     uint32_t number;
+    if (objects->live_count >= LIVE_MAX &&
+        !objects_find(objects, maker->process, maker->kind, key)) {
+        objects->lost++;
+        return 0;
+    }
     if (objects->maker_count >= EXACT_ROWS_MAX)
         wanted.bytes = rounded(maker->bytes);
     if (reserve(objects) || intern_maker(objects, &wanted, &number))
@@ -121,14 +150,6 @@ int objects_made(struct objects *objects, const struct object_maker *maker, uint
                                    .maker_plus_1 = number + 1,
                                    .weight = weight};
     return 0;
-}
-
-const struct object_maker *objects_find(const struct objects *objects, uint32_t process,
-                                        uint32_t kind, uint64_t key)
-{
-    const struct live_object *object =
-        objects->slot_count ? find(objects, process, kind, key) : NULL;
-    return object && object->maker_plus_1 ? &objects->makers[object->maker_plus_1 - 1].maker : NULL;
 }
 
 int objects_move(struct objects *objects, uint64_t key, const struct object_maker *maker)
@@ -184,6 +205,7 @@ void objects_leave(struct objects *objects, uint32_t process, uint32_t kind)
         else
             i++;
     }
+    trim(objects);
 }
 
 static bool is_maker_of(const struct object_maker *maker, uint32_t process, uint32_t kind)
@@ -223,6 +245,7 @@ void objects_check(struct objects *objects, uint32_t process, uint32_t kind,
         else
             i++;
     }
+    trim(objects);
 }
 
 /* An object that weighs more brings back some of those that went. What went may have been fewer, as
@@ -363,6 +386,7 @@ int objects_copy(const struct objects *objects, struct objects *to)
     if (objects->maker_count)
         memcpy(to->makers, objects->makers, objects->maker_count * sizeof *to->makers);
     to->maker_count = objects->maker_count;
+    to->lost = objects->lost;
     return 0;
 }
 

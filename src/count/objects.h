@@ -53,10 +53,11 @@ struct objects {
     struct live_object *slots; /* open addressing with linear probing */
     size_t slot_count;         /* a power of two, or 0 */
     size_t live_count;
+    uint64_t lost; /* made when there were too many: not counted */
 };
 
 /* Counts an object that stands for `weight`. Another object of its process and kind with the same
- * key is gone. Returns 0 or -ENOMEM; then nothing is counted. */
+ * key is gone. Returns 0, also if there are too many, or -ENOMEM; then nothing is counted. */
 int objects_made(struct objects *objects, const struct object_maker *maker, uint64_t key,
                  uint32_t weight);
 

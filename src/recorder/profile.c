@@ -535,6 +535,7 @@ static int make_objects(struct fgprof_recorder *recorder, enum fgprof_kind kind,
     if (err)
         return err;
     err = set_objects(profile, &copy->results.object_counts[objects], chosen.name);
+    profile->objects.made_lost += copy->results.objects.lost;
     if (!err)
         err = set_origin(profile);
     if (err) {

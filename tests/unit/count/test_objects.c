@@ -111,6 +111,24 @@ static void test_many_objects_come_and_go(void **state)
     objects_free(&objects);
 }
 
+/* What one process had is given back when it has gone. */
+static void test_memory_shrinks_again(void **state)
+{
+    (void)state;
+    struct objects objects = {0};
+    for (uint32_t key = 0; key < 100000; key++)
+        make(&objects, maker(key % 100 ? 1 : 2, 3, 8), key, 1);
+    size_t most = objects.slot_count;
+    objects_forget(&objects, 1, KIND);
+    assert_int_equal(objects.live_count, 1000);
+    assert_true(objects.slot_count >= 2 * 1000 && objects.slot_count <= most / 8);
+    for (uint32_t key = 0; key < 100000; key += 100)
+        assert_non_null(objects_find(&objects, 2, KIND, key));
+    objects_leave(&objects, 2, KIND);
+    assert_true(objects.slot_count <= 1024);
+    objects_free(&objects);
+}
+
 static bool is_odd(void *context, uint64_t key, uint64_t bytes)
 {
     assert_int_equal(bytes, 8);
@@ -311,6 +329,7 @@ int main(void)
         cmocka_unit_test(test_object_goes_once),
         cmocka_unit_test(test_key_that_is_used_again_ends_the_first),
         cmocka_unit_test(test_many_objects_come_and_go),
+        cmocka_unit_test(test_memory_shrinks_again),
         cmocka_unit_test(test_check_asks_of_all),
         cmocka_unit_test(test_what_is_left_stays_counted),
         cmocka_unit_test(test_sizes_of_many_are_rounded),
