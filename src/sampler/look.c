@@ -249,6 +249,7 @@ static int take_found(struct sampler *sampler, struct sampled_process *process,
     case OUTCOME_RUNNING:
         if (waiting_observe(sampler, process, thread, now, observation))
             return take_observed(sampler, process, thread, last_look_tick, observation);
+        look_note_alive(thread); /* a first thread that was replaced by one that executes */
         take_running(sampler, process, thread, now);
         return 0;
     case OUTCOME_GONE:
@@ -268,7 +269,7 @@ static int look_now(struct sampler *sampler, struct sampled_process *process, st
     if (off_cpu_samples_observe(sampler, process, thread, tick, &observation, &outcome, &err)) {
         if (err || outcome == OUTCOME_PENDING)
             return err;
-        if (observation.record.departed_ns)
+        if (observation.record.departed_ns && outcome != OUTCOME_GONE)
             return take_off_cpu(sampler, process, thread, tick, outcome, &observation);
     } else {
         const struct subject subject = subject_of(sampler, process, thread);

@@ -417,6 +417,20 @@ static void test_one_that_waits_for_a_cpu_is_looked_at(void **state)
     }
 }
 
+/* It woke and exited between the record's answer and the look: nothing of it could be copied. */
+static void test_one_that_is_gone_at_the_look(void **state)
+{
+    (void)state;
+    struct fake_thread *thread = begin_with_runner();
+    fake_departs(thread, THREAD_SLEEPING, tick_ns(3) - 1000, 0, 0);
+    thread->doing = FAKE_GONE;
+    take_tick(3, LATE_NS);
+    assert_null(next_off(TID));
+    fake->told_next = 0;
+    assert_int_equal(fake_count(TID, EVIDENCE_GONE), 1);
+    expect_all_snapshots();
+}
+
 /* The record says what it was doing at the tick, and that was to run. */
 static void test_running_at_the_tick_and_asleep_at_the_look(void **state)
 {
@@ -1081,6 +1095,7 @@ int main(void)
         TEST(test_cpus_are_watched_while_threads_wait_for_them),
         TEST(test_a_sleeper_is_looked_at),
         TEST(test_one_that_waits_for_a_cpu_is_looked_at),
+        TEST(test_one_that_is_gone_at_the_look),
         TEST(test_running_at_the_tick_and_asleep_at_the_look),
         TEST(test_asleep_at_the_tick_and_woken_at_the_look),
         TEST(test_moved_during_the_copy),

@@ -235,7 +235,7 @@ int __wrap_watch_read_activity(const struct watch_place *place, struct watch *wa
 {
     struct fake_thread *thread = fake_find(place->tid);
     (void)watch;
-    if (!is_there(thread))
+    if (!is_there(thread) || thread->doing == FAKE_GONE)
         return -ESRCH;
     thread->reads++;
     *ret_activity = thread->activity;
