@@ -7,6 +7,7 @@
 #include "sampler/goroutines.h"
 #include "base/array.h"
 #include "base/clock.h"
+#include "observe/ptrace_source.h"
 #include "proc/memory.h"
 #include "runtime/go/labels.h"
 
@@ -20,6 +21,7 @@
 /* At the end of a recording, and of a dump. */
 #define FINISH_NS 1000000000u
 #define DUMP_NS 10000000000u
+#define FINISH_PART_NS 1000000u
 #define DUMP_TRIES 10
 
 #define ROOM_BYTES (64u << 10)
@@ -402,7 +404,11 @@ int goroutines_finish(struct sampler *sampler, struct sampled_process *process)
         return 0;
     bool is_last = !goroutines->is_reading;
     for (;;) {
-        int err = read_until(sampler, process, until_ns);
+        uint64_t part_ns = monotonic_ns() + FINISH_PART_NS;
+        int err = read_until(sampler, process, part_ns < until_ns ? part_ns : until_ns);
+        /* One that was asked to stop before does not wait until all are read. */
+        if (ptrace_source_pending(sampler->stopped))
+            ptrace_source_let_go(sampler->stopped, 0);
         if (err != -EAGAIN && (err || (!goroutines->is_reading && is_last)))
             return err;
         is_last = is_last || !goroutines->is_reading;
