@@ -61,6 +61,8 @@ int ring_open(const struct perf_event_attr *attributes, pid_t tid, int cpu, size
     if (fd < 0)
         return fd;
     size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+    if (data_bytes < page_bytes)
+        data_bytes = page_bytes; /* which is 64 KiB on some machines */
     /* The kernel overwrites what the reader can't mark as read. */
     int protection = kind == RING_READ ? PROT_READ | PROT_WRITE : PROT_READ;
     void *page = mmap(NULL, page_bytes + data_bytes, protection, MAP_SHARED, fd, 0);

@@ -90,5 +90,5 @@ bool stop_end(struct stop *stop)
     pid_t got = waitpid(stop->tid, &status, __WALL | WNOHANG);
     if (got == stop->tid)
         note_status(stop, status);
-    return got != 0;
+    return got != 0 || !is_traced_by_us(stop->tid);
 }
