@@ -40,6 +40,7 @@ static void put_rule(struct buffer *body, const struct rule *rule)
     packet_put_number(body, rule->is_no_call);
     packet_put_number(body, rule->caller_is_exact);
     packet_put_number(body, rule->is_at_return);
+    packet_put_number(body, rule->has_caller);
     put_place(body, &rule->cfa);
     put_signed(body, rule->cfa_offset);
     put_place(body, &rule->return_address);
@@ -106,6 +107,7 @@ static struct rule take_rule(struct bytes *body)
     rule.is_no_call = take_up_to(body, 1);
     rule.caller_is_exact = take_up_to(body, 1);
     rule.is_at_return = take_up_to(body, 1);
+    rule.has_caller = take_up_to(body, 1);
     rule.cfa = take_place(body, false);
     rule.cfa_offset = take_offset(body);
     rule.return_address = take_place(body, true);

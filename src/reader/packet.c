@@ -149,6 +149,8 @@ static int receive_all(int socket, uint64_t until_ns, void *buffer, size_t lengt
 {
     char *bytes = buffer;
     while (length) {
+        if (until_ns && monotonic_ns() >= until_ns)
+            return -ETIMEDOUT; /* however much there still is */
         ssize_t got = receive_now(socket, until_ns ? MSG_DONTWAIT : 0, bytes, length, fd);
         if (got == -EAGAIN)
             got = await(socket, until_ns);

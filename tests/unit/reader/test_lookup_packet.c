@@ -45,6 +45,7 @@ static const union lookup_answer rule_answer = {
             .may_leave_stack = true,
             .is_no_call = true,
             .is_at_return = true,
+            .has_caller = true,
             .cfa = {REGISTERS_MAX - 1, true, INT32_MIN},
             .cfa_offset = INT32_MAX,
             .return_address = {RULE_CFA, true, -8},
@@ -82,25 +83,9 @@ static void test_no_rule(void **state)
     (void)state;
     static const uint64_t above_int32 = (uint64_t)INT32_MAX + 1;
     const uint64_t bad[] = {
-        RULE_UNREAD,
-        2,
-        2,
-        2,
-        2,
-        2,
-        2,
-        2,
-        RULE_CFA,
-        2,
-        above_int32,
-        above_int32,
-        RULE_CFA - 1,
-        2,
-        above_int32,
-        256,
-        2,
-        above_int32,
-        above_int32,
+        RULE_UNREAD, 2,           2,        2, 2,           2,           2,
+        2,           2,           RULE_CFA, 2, above_int32, above_int32, RULE_CFA - 1,
+        2,           above_int32, 256,      2, above_int32, above_int32,
     };
     union lookup_answer taken;
     const struct numbers good = numbers_of(LOOKUP_RULE, &rule_answer);
@@ -118,7 +103,7 @@ static void test_no_rule(void **state)
         assert_int_equal(is_taken(LOOKUP_RULE, &numbers, &taken), kind != RULE_UNREAD);
     }
     struct numbers numbers = good;
-    numbers.items[8] = REGISTERS_MAX;
+    numbers.items[9] = REGISTERS_MAX;
     assert_false(is_taken(LOOKUP_RULE, &numbers, &taken));
 }
 

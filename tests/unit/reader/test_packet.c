@@ -99,6 +99,20 @@ static void test_an_end_and_a_late_packet_are_told_apart(void **state)
     buffer_free(&packet.body);
 }
 
+/* Else one that never stops sending would be read for ever. */
+static void test_what_is_there_too_late_is_not_taken(void **state)
+{
+    (void)state;
+    struct buffer body = {0};
+    struct packet packet = {0};
+    packet_put_number(&body, 7);
+    assert_int_equal(packet_send(ends[0], PACKET_WANTED, &body, -1), 0);
+    assert_int_equal(packet_receive(ends[1], 1, &packet), -ETIMEDOUT);
+    assert_int_equal(packet_receive(ends[1], soon_ns(), &packet), 0);
+    buffer_free(&packet.body);
+    buffer_free(&body);
+}
+
 static void test_a_length_beyond_the_most_takes_no_memory(void **state)
 {
     (void)state;
@@ -165,6 +179,7 @@ int main(void)
         WITH_SOCKETS(test_numbers_texts_and_a_file_arrive),
         WITH_SOCKETS(test_a_packet_of_many_parts_arrives_whole),
         WITH_SOCKETS(test_an_end_and_a_late_packet_are_told_apart),
+        WITH_SOCKETS(test_what_is_there_too_late_is_not_taken),
         WITH_SOCKETS(test_a_length_beyond_the_most_takes_no_memory),
         WITH_SOCKETS(test_more_files_than_one),
         cmocka_unit_test(test_text_that_is_none),
