@@ -123,7 +123,8 @@ static int open_by_link(struct object *object, struct debug_files *files, const 
         char *path;
         if (asprintf(&path, patterns[i], (int)(slash - module_path), module_path, link) < 0)
             return -ENOENT;
-        if (open_object(files, path, ret_found) == 0) {
+        /* The module's own name is that of a file in .debug. */
+        if (strcmp(path, module_path) != 0 && open_object(files, path, ret_found) == 0) {
             if (belongs(object, ret_found, checksum)) {
                 *ret_path = path;
                 return 0;

@@ -188,6 +188,22 @@ def test_split_units(world):
                 os.unlink(part)
 
 
+def test_names_in_several_split_units(world):
+    """Their entries are at the same places of their files, one of which is read after the other."""
+    place = Place(world, "several")
+    units = ["alpha", "bravo", "delta", "gamma"]
+    for name in units:
+        place.write(f"{name}.c", f"int {name}(int x) {{ return x * {len(name)} + 1; }}\n")
+    place.write("main.c", "int main(void) { return 0; }\n")
+    path = place.build("-g", "-gdwarf-5", "-gsplit-dwarf", compiler="gcc",
+                       sources=[f"{name}.c" for name in [*units, "main"]])
+    asked = [symbol(path, name)[0] for name in units]
+    place.run("objcopy", "--strip-symbol=alpha", "--strip-symbol=bravo", "--strip-symbol=delta",
+              "--strip-symbol=gamma", path)
+    rows, complete, _ = names(world, path, *asked)
+    assert complete and [row[0][0] for row in rows] == units, rows
+
+
 def test_packages_of_split_units(world):
     place = Place(world, "packages")
     place.write("q.cc", "int other(int x) { return x * 5; }\n")
@@ -285,6 +301,18 @@ def test_separate_files(world):
             shutil.rmtree(below)
             with contextlib.suppress(OSError):
                 os.rmdir(os.path.dirname(below))
+
+
+def test_a_debug_file_of_the_programs_own_name(world):
+    """Only the directory tells them apart, as in some distributions."""
+    place = Place(world, "same_name")
+    path = place.build("-g", "-Wl,--build-id=sha1")
+    where = symbol(path, METHOD)
+    debug = place.path(os.path.join(".debug", os.path.basename(path)))
+    os.makedirs(os.path.dirname(debug))
+    place.run("objcopy", "--only-keep-debug", path, debug)
+    place.run("objcopy", "--strip-all", f"--add-gnu-debuglink={debug}", path)
+    assert_all_is_known(world, path, where)
 
 
 def test_separate_files_of_another_build(world):
@@ -391,10 +419,14 @@ def test_debug_info_shared_by_dwz(world):
     place.run("dwz", "-m", "shared", "one", "two")
     assert "DW_FORM_GNU_ref_alt" in place.run("readelf", "--debug-dump=abbrev", "one")
     check()
-    os.unlink(place.path("shared"))
     start, _ = symbol(place.path("one"), "one_7")
-    rows, _, _ = names(world, place.path("one"), start)
-    assert rows[0][-1][0] == "one_7", "what was moved away is missing, and no more"
+    place.run("objcopy", "--remove-section=.debug_info", "shared")
+    for is_there in True, False:
+        if not is_there:
+            os.unlink(place.path("shared"))
+        rows, _, _ = names(world, place.path("one"), start)
+        assert rows[0][-1][0] == "one_7", f"what was moved away is missing, and no more: {is_there}"
+        assert rows[0][-1][2] == 9, rows
 
 
 def test_one_file_after_dwz(world):

@@ -173,6 +173,8 @@ static int open_info(struct debug_symbols *debug, struct debug_files *files, str
         object_close(&supplement);
     if (has_supplement && !err)
         err = debug_info_open(&debug->info->supplement, &supplement, false);
+    if (err == -ENOEXEC && debug->info)
+        err = 0; /* what the shared file has is missing, as if there were none */
     if (!err && debug->info->supplement)
         err = debug_info_list_units(debug->info->supplement);
     return err;
@@ -222,6 +224,8 @@ static int enter_unit(struct debug_symbols *debug, uint64_t at)
     if (lines_read(&debug->lines, &skeleton, &root) == -ENOMEM)
         return -ENOMEM;
     if (root.dwo_name.form) {
+        /* They are known by where their file is in memory, and the next one may be there. */
+        names_free(&debug->names);
         err = split_read(&debug->split, &skeleton, &root, &split);
         unit = err ? unit : &split;
     }
