@@ -1,8 +1,13 @@
 #include "elf/module.h"
 
+#include <unistd.h>
+
 /* The loader maps whole pages, but a segment begins wherever the linker put it. lld packs segments,
  * so a mapping of code can begin with the end of another segment. */
-#define PAGE_MASK (~(uint64_t)4095)
+static uint64_t page_of(uint64_t offset)
+{
+    return offset & ~((uint64_t)sysconf(_SC_PAGESIZE) - 1);
+}
 
 bool module_address_of_offset(const struct module *module, uint64_t offset, uint64_t *ret_address)
 {
@@ -10,8 +15,8 @@ bool module_address_of_offset(const struct module *module, uint64_t offset, uint
     const struct segment *found = NULL;
     for (size_t i = 0; i < module->segment_count; i++) {
         const struct segment *segment = &module->segments[i];
-        bool holds = offset >= (segment->offset & PAGE_MASK) &&
-                     offset < segment->offset + segment->file_bytes;
+        bool holds =
+            offset >= page_of(segment->offset) && offset < segment->offset + segment->file_bytes;
         if (holds && (!found || (segment->executable && !found->executable)))
             found = segment;
     }

@@ -4,13 +4,16 @@
 #include <elf.h>
 #include <string.h>
 
-/* jmp *displacement(%rip), after an optional endbr64 and an optional prefix. */
+/* jmp *displacement(%rip), after an optional endbr64, in mold's a number for the resolver, and an
+ * optional prefix. */
 bool stub_slot(const uint8_t *code, size_t bytes, uint64_t address, uint64_t *ret_slot)
 {
     static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
     static const size_t jump_bytes = 6;
     size_t at =
         bytes >= sizeof endbr64 && memcmp(code, endbr64, sizeof endbr64) == 0 ? sizeof endbr64 : 0;
+    if (at + 1 < bytes && code[at] == 0x41 && code[at + 1] == 0xbb) /* mov $number,%r11d */
+        at += 6;
     if (at < bytes && code[at] == 0xf2) /* bnd */
         at++;
     if (at + jump_bytes > bytes || code[at] != 0xff || code[at + 1] != 0x25)

@@ -81,6 +81,8 @@ static void test_forms(void **state)
         {0xf3, 0x0f, 0x1e, 0xfa, 0xff, 0x25, 0x0c, 0, 0, 0},
         {0xf3, 0x0f, 0x1e, 0xfa, 0xf2, 0xff, 0x25, 0x0b, 0, 0, 0},
         {0xf2, 0xff, 0x25, 0x0f, 0, 0, 0},
+        {0x41, 0xbb, 7, 0, 0, 0, 0xff, 0x25, 0x0a, 0, 0, 0}, /* mold's */
+        {0xf3, 0x0f, 0x1e, 0xfa, 0x41, 0xbb, 7, 0, 0, 0, 0xff, 0x25, 0x06, 0, 0, 0},
     };
     uint64_t slot;
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
@@ -90,6 +92,7 @@ static void test_forms(void **state)
     assert_true(stub_slot(forms[0], 6, 0x1000, &slot));
     assert_false(stub_slot(forms[0], 5, 0x1000, &slot));
     assert_false(stub_slot(forms[1], 4, 0x1000, &slot));
+    assert_false(stub_slot(forms[4], 11, 0x1000, &slot));
     /* push; jmp: the head of the table */
     assert_false(stub_slot((const uint8_t[STUB_BYTES]){0xff, 0x35, 2, 0x2f}, STUB_BYTES, 0, &slot));
 }
