@@ -132,6 +132,7 @@ uint32_t capture_copy(const struct capture *capture, void *buffer, bool *ret_is_
     if (!bytes) {
         /* It is refused, as some containers do. The page that the thread is on is there. */
         bytes = PAGE_BYTES - capture->stack % PAGE_BYTES;
+        bytes = bytes < capture->stack_bytes ? bytes : capture->stack_bytes;
         copy(stack, capture->stack, bytes);
     }
     return (uint32_t)(bytes & ~(size_t)7);

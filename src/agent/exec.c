@@ -139,10 +139,11 @@ static size_t count_arguments(const char *first, va_list arguments)
     return count;
 }
 
-static void copy_arguments(const char *first, va_list arguments, char **ret_argv)
+/* Leaves what follows the NULL to be read. A va_list itself is a copy on some architectures. */
+static void copy_arguments(const char *first, va_list *arguments, char **ret_argv)
 {
     const char *at = first;
-    for (; at; at = va_arg(arguments, const char *))
+    for (; at; at = va_arg(*arguments, const char *))
         *ret_argv++ = (char *)(uintptr_t)at;
     *ret_argv = NULL;
 }
@@ -154,7 +155,7 @@ EXPORT int execl(const char *path, const char *first, ...)
     char *argv[count_arguments(first, arguments) + 1];
     va_end(arguments);
     va_start(arguments, first);
-    copy_arguments(first, arguments, argv);
+    copy_arguments(first, &arguments, argv);
     va_end(arguments);
     return execv(path, argv);
 }
@@ -166,7 +167,7 @@ EXPORT int execlp(const char *file, const char *first, ...)
     char *argv[count_arguments(first, arguments) + 1];
     va_end(arguments);
     va_start(arguments, first);
-    copy_arguments(first, arguments, argv);
+    copy_arguments(first, &arguments, argv);
     va_end(arguments);
     return execvp(file, argv);
 }
@@ -178,7 +179,7 @@ EXPORT int execle(const char *path, const char *first, ...)
     char *argv[count_arguments(first, arguments) + 1];
     va_end(arguments);
     va_start(arguments, first);
-    copy_arguments(first, arguments, argv);
+    copy_arguments(first, &arguments, argv);
     char *const *environment = va_arg(arguments, char *const *);
     va_end(arguments);
     return execve(path, argv, environment);

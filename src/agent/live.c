@@ -84,6 +84,8 @@ bool live_add(struct live *live, uint64_t address)
 bool live_remove(struct live *live, uint64_t address)
 {
     struct live_bucket *table;
+    if (!address)
+        return false; /* it stands for an empty slot */
     for (unsigned i = 0; i < LIVE_TABLES && (table = table_of(live, i, false)); i++) {
         if (replace(bucket_of(table, i, address), address, 0)) {
             filter_remove(live, address);

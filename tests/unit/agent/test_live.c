@@ -54,6 +54,19 @@ static void test_added_and_removed(void **state)
     assert_false(live_may_have(&live, 0x1230));
 }
 
+/* free(NULL) is no object's end, also where one has the same place in the filter. */
+static void test_null_is_never_there(void **state)
+{
+    (void)state;
+    uint64_t address = 0x10;
+    while (live_filter_place(address) != live_filter_place(0))
+        address += 0x10;
+    assert_true(live_add(&live, address));
+    assert_false(live_remove(&live, 0));
+    assert_true(live_may_have(&live, address));
+    assert_true(live_remove(&live, address));
+}
+
 /* 2 MiB with the ring, and 64 bytes for each that is alive. */
 static void test_many(void **state)
 {
@@ -173,6 +186,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_added_and_removed, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_null_is_never_there, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_many, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_filter, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_full_byte, set_up, tear_down),
