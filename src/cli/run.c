@@ -83,6 +83,7 @@ static int start_and_record(const struct cli_options *options, fgprof_recorder *
     int err =
         fgprof_recorder_spawn(recorder, options->command_argv, to_stdout ? STDERR_FILENO : -1);
     pid_t child = fgprof_recorder_child(recorder);
+    interrupt_forward_early(recorder);
     if (!err && check_objects(options, recorder, child))
         return record_started(options, recorder, file);
     if (child) {

@@ -129,30 +129,40 @@ static void stop(int number, siginfo_t *info, void *context)
     fgprof_recorder_stop(current);
 }
 
+/* A signal that came before there was a command; 0: none did. */
+static volatile sig_atomic_t early_signal;
+
 static void forward(int number, siginfo_t *info, void *context)
 {
     (void)context;
     int saved_errno = errno;
     pid_t child = fgprof_recorder_child(current);
-    /* Ctrl-C at the terminal (SI_KERNEL) goes to the whole foreground process group. A hang-up goes
-     * to the session's leader alone. */
-    bool has_reached_it = number == SIGINT && info->si_code == SI_KERNEL;
-    if (!has_reached_it && child > 0)
+    /* Ctrl-C and Ctrl-\ at the terminal (SI_KERNEL) go to the whole foreground process group. A
+     * hang-up goes to the session's leader alone. */
+    bool has_reached_it = (number == SIGINT || number == SIGQUIT) && info->si_code == SI_KERNEL;
+    if (child <= 0)
+        early_signal = number;
+    else if (!has_reached_it)
         kill(child, number);
     errno = saved_errno;
 }
 
-static void handle(fgprof_recorder *recorder, void (*handler)(int, siginfo_t *, void *))
+/* nohup ignores SIGHUP, and shells make background jobs ignore SIGINT and SIGQUIT: leaves that so.
+ */
+static void handle_one(int number, void (*handler)(int, siginfo_t *, void *))
 {
     struct sigaction action = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO | SA_RESTART};
+    struct sigaction before;
     sigemptyset(&action.sa_mask);
+    if (sigaction(number, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+        sigaction(number, &action, NULL);
+}
+
+static void handle(fgprof_recorder *recorder, void (*handler)(int, siginfo_t *, void *))
+{
     current = recorder;
-    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
-        struct sigaction before;
-        /* nohup ignores SIGHUP, and shells make background jobs ignore SIGINT: leave that so. */
-        if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
-            sigaction(signals[i], &action, NULL);
-    }
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+        handle_one(signals[i], handler);
 }
 
 void interrupt_stops(fgprof_recorder *recorder)
@@ -165,6 +175,14 @@ void interrupt_stops(fgprof_recorder *recorder)
 void interrupt_forwards(fgprof_recorder *recorder)
 {
     handle(recorder, forward);
+    handle_one(SIGQUIT, forward); /* Java prints its threads, and runs on */
+}
+
+void interrupt_forward_early(fgprof_recorder *recorder)
+{
+    pid_t child = fgprof_recorder_child(recorder);
+    if (early_signal && child > 0)
+        kill(child, early_signal);
 }
 
 fgprof_recorder *new_recorder(const struct cli_options *options, const fgprof_options *library)

@@ -29,10 +29,13 @@ void complain_of_objects(const struct cli_options *options, pid_t pid, int err);
 /* From now on SIGINT, SIGTERM and SIGHUP end `recorder`'s sampling. */
 void interrupt_stops(fgprof_recorder *recorder);
 
-/* From now on they are meant for the command that `recorder` has started. A signal from the
- * terminal has reached it already; a signal sent to this process is passed on. Sampling ends when
- * the command exits. */
+/* From now on they, and SIGQUIT, are meant for the command that `recorder` has started. A signal
+ * from the terminal has reached it already; a signal sent to this process is passed on. Sampling
+ * ends when the command exits. */
 void interrupt_forwards(fgprof_recorder *recorder);
+
+/* The same for signals that came before there was a command. */
+void interrupt_forward_early(fgprof_recorder *recorder);
 
 /* Makes a recorder with these options. On failure, prints the reason on stderr and returns NULL. */
 fgprof_recorder *new_recorder(const struct cli_options *options, const fgprof_options *library);
