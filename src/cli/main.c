@@ -8,6 +8,7 @@
 #include "cli/select_pids.h"
 #include "cli/suggest.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -305,8 +306,22 @@ static int show_help(int argc, char **argv)
     return EXIT_WRITTEN;
 }
 
+/* Else a file of ours would get one of their numbers, and what is said would go into it. What we
+ * start still has none. Returns false if that can't be had. */
+static bool open_standard_files(void)
+{
+    static const int modes[] = {O_RDONLY, O_RDONLY, O_WRONLY}; /* writing output fails, as before */
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", modes[fd] | O_CLOEXEC) != fd)
+            return false;
+    }
+    return true;
+}
+
 int main(int argc, char **argv)
 {
+    if (!open_standard_files())
+        return EXIT_NOT_WRITTEN;
     if (argc < 2) {
         usage(stderr);
         return EXIT_USAGE;
@@ -314,6 +329,7 @@ int main(int argc, char **argv)
     /* If a reader goes away or a file may not grow, write(2) fails, and we report that. */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
+    signal(SIGCHLD, SIG_DFL); /* or what we start would leave no exit status */
     const char *word = argv[1];
     if (strcmp(word, "-h") == 0 || strcmp(word, "--help") == 0 || strcmp(word, "help") == 0)
         return show_help(argc - 1, argv + 1);

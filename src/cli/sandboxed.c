@@ -181,7 +181,7 @@ static void take_all(struct result *result, const struct cli_options *options,
 /* Returns how it has ended. */
 static int end_child(const struct child *child, bool is_unwanted)
 {
-    int how = 0;
+    int how = SIGKILL; /* as if killed, unless it is known */
     close(child->output);
     close(child->messages);
     if (is_unwanted)

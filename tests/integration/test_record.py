@@ -266,6 +266,21 @@ def test_a_command_that_hangs_holds_nothing_up(world):
     wait_for(lambda: is_gone(asked()[1]), "the end of the last one")
 
 
+def test_without_standard_error(world):
+    """Some daemons close it. What would be said is not taken for something else."""
+    directory = world.path("unsaid")
+    os.makedirs(directory)
+    with world.running("holders", 60) as target:
+        recorder = subprocess.Popen(
+            [world.program, "record", "-p", str(target.pid), "-o", directory, "--trigger", "command sleep 1"],
+            preexec_fn=lambda: os.close(2))
+        try:
+            wait_for(lambda: os.listdir(directory), "a file")
+        finally:
+            recorder.send_signal(signal.SIGINT)
+            assert recorder.wait(HANGS_S) == 0
+
+
 def test_cpus(world):
     """Twenty threads that compute need more CPUs than there are, and use what they get."""
     with world.running("spinners", 500, 20) as target, \

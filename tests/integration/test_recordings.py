@@ -5,6 +5,7 @@ import gzip
 import json
 import os
 import re
+import signal
 import zlib
 
 from harness import flame_graph, folded, tool
@@ -154,6 +155,12 @@ def test_what_is_no_good_recording_is_refused(world):
         path = world.path(name + ".fgprof")
         open(path, "wb").write(data)
         refused(world, path, words)
+    # Whatever is done about children that end: what was there stays.
+    kept_page = world.path("kept.html")
+    open(kept_page, "w").write("as before")
+    done = world.fgprof("convert", world.path("changed.fgprof"), "-o", kept_page,
+                        preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+    assert done.returncode == 1 and open(kept_page).read() == "as before", done
     refused(world, pprof, "not a recording")
     newer = bytearray(gzip.decompress(good))
     newer[8:12] = (3).to_bytes(4, "little")

@@ -22,6 +22,13 @@ def test_exit_status_is_the_commands(world):
         os.unlink(out)
 
 
+def test_exit_status_where_children_are_ignored(world):
+    """As Perl's $SIG{CHLD} = 'IGNORE' leaves it to what it starts."""
+    done = world.fgprof("run", "-q", "-o", world.path("ignored.folded"), "--", "sh", "-c", "exit 7",
+                        preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+    assert done.returncode == 7, done
+
+
 def test_command_that_cannot_start(world):
     plain = world.path("plain")
     open(plain, "w").close()
@@ -102,6 +109,29 @@ def test_ctrl_c_on_a_terminal(world):
     assert any("in_spin" in stack for stack in folded(open(out).read()))
     live = live_lines(shown)
     assert int(live[-1][2]) > int(live[0][2]), shown
+
+
+def test_quit_on_a_terminal(world):
+    """A command that runs on at Ctrl-\\, as Java does, is sampled on."""
+    out = world.path("quit.folded")
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execv(world.program, [world.program, "run", "-q", "-o", out, "--", "sh", "-c",
+                                 "trap 'exit 5' QUIT; echo ready; while :; do sleep 0.1; done"])
+    shown, end, sent = b"", time.monotonic() + 30, False
+    while time.monotonic() < end:
+        if select.select([terminal], [], [], 0.1)[0]:
+            try:
+                shown += os.read(terminal, 4096)
+            except OSError:
+                break
+        if not sent and b"ready" in shown:
+            os.write(terminal, b"\x1c")
+            sent = True
+    _, status = os.waitpid(pid, 0)
+    os.close(terminal)
+    assert sent and os.waitstatus_to_exitcode(status) == 5, shown
+    assert os.path.exists(out)
 
 
 def test_duration_ends_sampling_but_not_the_command(world):
