@@ -21,8 +21,7 @@ static bool is_id(const char *word)
     return *word && !word[strspn(word, "0123456789,")];
 }
 
-/* The kernel keeps at most 15 bytes of a name. */
-static int find(const char *name, pid_t **ret_pids, size_t *ret_count)
+int find_by_name(const char *name, pid_t **ret_pids, size_t *ret_count)
 {
     char cut[NAME_LENGTH_MAX + 3];
     bool is_long = strlen(name) > NAME_LENGTH_MAX && !strpbrk(name, "^$.*+?()[]{}|\\");
@@ -36,7 +35,7 @@ bool is_target(const char *word)
     size_t count = 0;
     if (is_id(word))
         return true;
-    bool is_found = *word && !find(word, &pids, &count) && count;
+    bool is_found = *word && !find_by_name(word, &pids, &count) && count;
     free(pids);
     return is_found;
 }
@@ -46,7 +45,7 @@ bool is_target(const char *word)
  * prints the reason on stderr. */
 static bool find_named_processes(const char *name, pid_t **ret_pids, size_t *ret_count)
 {
-    int err = find(name, ret_pids, ret_count);
+    int err = find_by_name(name, ret_pids, ret_count);
     if (err == -EINVAL)
         regex_check("name", name);
     else if (err)

@@ -225,7 +225,7 @@ def test_a_command_that_goes_on_after_the_profile(world):
 @users_build
 def test_a_name_to_wait_for(world):
     """With --wait a word is a name for processes that come, too."""
-    name = f"later{os.getpid()}"
+    name = f"later{os.getpid()}-than-the-first"  # the kernel keeps 15 bytes of it
     program, directory = world.path(name), fresh_directory(world, "kept")
     os.symlink(world.fixture("workers"), program)
     recorder = world.start("record", name, "--wait", "-o", directory, "--trigger", "exit")

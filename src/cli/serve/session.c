@@ -217,7 +217,7 @@ static void wait_for_process(struct session *session)
     pid_t *pids;
     size_t count = 0;
     while (!count && !must_stop(session)) {
-        int err = fgprof_find_processes(session->options->pgrep, &pids, &count);
+        int err = find_by_name(session->options->pgrep, &pids, &count);
         if (err)
             return;
         free(pids);
