@@ -97,6 +97,21 @@ const char *output_file_name(const char *path)
     return strcmp(path, "-") == 0 ? "standard output" : path;
 }
 
+/* The path without links of a file that was found to be so; NULL and errno: it is not there any
+ * more. Links of others, which the kernel does not follow (fs.protected_symlinks), would be. */
+static char *target_of(const char *path, const struct stat *found)
+{
+    struct stat status;
+    char *target = realpath(path, NULL);
+    if (target && lstat(target, &status) == 0 && status.st_dev == found->st_dev &&
+        status.st_ino == found->st_ino)
+        return target;
+    if (target)
+        errno = ESTALE;
+    free(target);
+    return NULL;
+}
+
 int output_file_open(struct output_file *file, const char *path)
 {
     struct stat status;
@@ -115,7 +130,7 @@ int output_file_open(struct output_file *file, const char *path)
     if (exists && access(path, W_OK))
         return -errno;
     /* If the path is a symbolic link, its target is replaced, not the link. */
-    file->path = exists ? realpath(path, NULL) : strdup(path);
+    file->path = exists ? target_of(path, &status) : strdup(path);
     int err = file->path ? open_beside(file, exists ? status.st_mode & 0777 : mode_for_new_file())
                          : -errno;
     if (err)

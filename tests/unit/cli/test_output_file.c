@@ -10,6 +10,8 @@
 
 #define LONGEST_NAME 255 /* NAME_MAX of most file systems */
 
+int __real_access(const char *path, int mode);
+int __wrap_access(const char *path, int mode);
 int __real_open(const char *path, int flags, ...);
 int __wrap_open(const char *path, int flags, mode_t mode);
 
@@ -23,6 +25,19 @@ int __wrap_open(const char *path, int flags, mode_t mode)
         return -1;
     }
     return __real_open(path, flags, mode);
+}
+
+/* Another user swaps his file for a link right after it was found to be writable. */
+static const char *swapped_for;
+
+int __wrap_access(const char *path, int mode)
+{
+    int err = __real_access(path, mode);
+    if (swapped_for) {
+        unlink(path);
+        assert_int_equal(symlink(swapped_for, path), 0);
+    }
+    return err;
 }
 
 /* How many files are in the directory; *ret_name is one of them. */
@@ -92,6 +107,19 @@ static void test_a_file_is_written_and_replaced(void **state)
     snprintf(path, sizeof path, "%s/new", directory);
     write_file(path, "two");
     assert_file("new", "two", 0640);
+}
+
+static void test_a_link_that_comes_meanwhile_is_not_followed(void **state)
+{
+    (void)state;
+    struct output_file file;
+    write_file("secret", "theirs");
+    write_file("out", "old");
+    swapped_for = "secret";
+    assert_int_equal(output_file_open(&file, "out"), -ESTALE);
+    swapped_for = NULL;
+    assert_int_equal(unlink("out"), 0);
+    assert_file("secret", "theirs", 0644);
 }
 
 static void test_the_longest_name_can_be_replaced(void **state)
@@ -165,6 +193,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_a_file_is_written_and_replaced),
+        TEST(test_a_link_that_comes_meanwhile_is_not_followed),
         TEST(test_the_longest_name_can_be_replaced),
         TEST(test_a_file_that_came_meanwhile_is_replaced),
         TEST(test_an_abandoned_file_leaves_nothing),
