@@ -73,7 +73,7 @@ int profile_view_make(const struct fgprof_profile *profile, bool tells_places,
         if (!is_shown(profile, &sample))
             continue;
         if (profile->threads == FGPROF_THREADS_BY_NAME)
-            sample.tid = 0;
+            sample.tid = sample.goroutine = 0;
         if (sample.wait_plus_1 && !tells_places)
             sample.wait_plus_1 = profile->waits[sample.wait_plus_1 - 1].label + 1;
         err = profile_add_sample(&merged, &sample, &numbers[i]);

@@ -23,6 +23,7 @@ static int set_up(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct profile_sample sample = {.thread_name = make_string(profile, rows[i].thread),
                                         .tid = rows[i].tid,
+                                        .goroutine = rows[i].tid + 100,
                                         .state = rows[i].state,
                                         .count = rows[i].count,
                                         .never_moved = rows[i].never_moved,
@@ -52,6 +53,7 @@ static void assert_counts(const struct fgprof_profile *profile, const uint64_t *
         assert_int_equal(view.samples[i].time_ns, counts[i] * 7);
         assert_int_equal(view.samples[i].sleeps, counts[i] * 3);
         assert_int_equal(!view.samples[i].tid, profile->threads == FGPROF_THREADS_BY_NAME);
+        assert_int_equal(!view.samples[i].goroutine, profile->threads == FGPROF_THREADS_BY_NAME);
     }
     profile_view_free(&view);
     assert_null(view.samples);
