@@ -158,7 +158,8 @@ struct attribute {
 struct otlp {
     const struct fgprof_profile *profile;
     struct type types[TYPES_MAX];
-    struct profile_view views[TYPES_MAX]; /* the samples of all processes, by type */
+    struct profile_view views[TYPES_MAX]; /* by type: the samples, by process */
+    size_t *ends[TYPES_MAX];              /* by type and process: where its samples end */
     size_t type_count;
     struct buffer out;
     struct buffer clean;
@@ -346,10 +347,9 @@ static void put_profile(struct otlp *otlp, uint32_t process, uint32_t pid, size_
     struct buffer *out = &otlp->out;
     size_t begin = protobuf_begin(out, SCOPE_PROFILES_PROFILE);
     put_value_type(otlp, PROFILE_SAMPLE_TYPE, type->type, type->unit);
-    for (size_t i = 0; i < view->sample_count; i++) {
-        if (view->samples[i].process == process)
-            put_sample(otlp, type, &view->samples[i]);
-    }
+    for (size_t i = process ? otlp->ends[number][process - 1] : 0; i < otlp->ends[number][process];
+         i++)
+        put_sample(otlp, type, &view->samples[i]);
     protobuf_fixed64(out, PROFILE_TIME_UNIX_NANO, profile->start_time_ns);
     protobuf_number(out, PROFILE_DURATION_NANO, profile->summary.elapsed_ns);
     put_value_type(otlp, PROFILE_PERIOD_TYPE, type->period_type, type->period_unit);
@@ -572,11 +572,37 @@ static void put_dictionary(struct otlp *otlp)
     protobuf_end(&otlp->out, begin);
 }
 
+/* Orders the samples by their processes, those of one as before. */
+static int sort_by_process(struct profile_view *view, size_t processes, size_t **ret_ends)
+{
+    struct profile_sample *sorted = calloc(view->sample_count + 1, sizeof *sorted);
+    size_t *ends = calloc(processes + 1, sizeof *ends), sum = 0;
+    *ret_ends = ends;
+    if (!sorted || !ends) {
+        free(sorted);
+        return -ENOMEM;
+    }
+    for (size_t i = 0; i < view->sample_count; i++)
+        ends[view->samples[i].process]++;
+    for (size_t i = 0; i <= processes; i++) {
+        size_t count = ends[i];
+        ends[i] = sum;
+        sum += count;
+    }
+    for (size_t i = 0; i < view->sample_count; i++)
+        sorted[ends[view->samples[i].process]++] = view->samples[i];
+    free(view->samples);
+    view->samples = sorted;
+    return 0;
+}
+
 static int make_views(struct otlp *otlp)
 {
     otlp->type_count = types_of(otlp->profile, otlp->types);
     for (size_t i = 0; i < otlp->type_count; i++) {
-        if (profile_view_make_times(otlp->profile, otlp->types[i].times, true, &otlp->views[i]))
+        struct profile_view *view = &otlp->views[i];
+        if (profile_view_make_times(otlp->profile, otlp->types[i].times, true, view) ||
+            sort_by_process(view, otlp->profile->process_count, &otlp->ends[i]))
             return -ENOMEM;
     }
     return 0;
@@ -611,8 +637,10 @@ void output_otlp(const struct fgprof_profile *profile, const struct profile_view
     if (otlp.out.error && !sink->error)
         sink->error = otlp.out.error;
     sink_write(sink, otlp.out.bytes, otlp.out.length);
-    for (size_t i = 0; i < otlp.type_count; i++)
+    for (size_t i = 0; i < otlp.type_count; i++) {
         profile_view_free(&otlp.views[i]);
+        free(otlp.ends[i]);
+    }
     used_free(&otlp.mappings);
     used_free(&otlp.locations);
     used_free(&otlp.functions);

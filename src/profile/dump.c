@@ -148,19 +148,26 @@ static int find_waiters(struct fgprof_dump *dump)
     return 0;
 }
 
+/* How many waiters come before the sought one: with it, or without. */
+static size_t waiters_before(const struct fgprof_dump *dump, const struct dump_waiter *sought,
+                             bool with_equal)
+{
+    size_t low = 0, high = dump->waiter_count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        int order = compare_waiters(&dump->waiters[middle], sought);
+        if (order < 0 || (with_equal && order == 0))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 size_t dump_count_waiters(const struct fgprof_dump *dump, pid_t process_id, uint64_t address)
 {
     const struct dump_waiter sought = {process_id, address};
-    const struct dump_waiter *first =
-        bsearch(&sought, dump->waiters, dump->waiter_count, sizeof sought, compare_waiters);
-    const struct dump_waiter *end = dump->waiters + dump->waiter_count, *last = first;
-    if (!first)
-        return 0;
-    while (first > dump->waiters && compare_waiters(first - 1, &sought) == 0)
-        first--;
-    while (last < end && compare_waiters(last, &sought) == 0)
-        last++;
-    return (size_t)(last - first);
+    return waiters_before(dump, &sought, true) - waiters_before(dump, &sought, false);
 }
 
 /* In our own PID namespace, an id identifies a thread of any process. */

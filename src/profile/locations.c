@@ -143,20 +143,28 @@ int profile_add_kernel_frames(struct fgprof_profile *profile, const char *names,
     return err;
 }
 
+static bool is_same_note(const void *owner, uint32_t item, const void *key)
+{
+    const struct fgprof_profile *profile = owner;
+    const struct profile_location *known = &profile->locations[item];
+    const uint32_t *function = key;
+    return known->is_note && profile->lines[known->first_line].function == *function;
+}
+
 int profile_add_note(struct fgprof_profile *profile, const char *text, uint32_t *ret_location)
 {
     struct profile_line line = {0};
     int err = profile_add_function(profile, text, text, "", &line.function);
     if (err)
         return err;
-    for (size_t i = 0; i < profile->location_count; i++) {
-        const struct profile_location *known = &profile->locations[i];
-        if (known->is_note && profile->lines[known->first_line].function == line.function) {
-            *ret_location = (uint32_t)i;
-            return 0;
-        }
-    }
+    uint64_t hash = hash_bytes(&line.function, sizeof line.function, 0);
+    *ret_location =
+        index_find(&profile->location_index, hash, is_same_note, profile, &line.function);
+    if (*ret_location != INDEX_NONE)
+        return 0;
     struct profile_location note = {.mapping = PROFILE_NO_MAPPING, .is_note = true};
+    if (index_add(&profile->location_index, hash, (uint32_t)profile->location_count))
+        return -ENOMEM;
     err = append_location(profile, &note, ret_location);
     return err ? err : profile_set_lines(profile, *ret_location, &line, 1);
 }
