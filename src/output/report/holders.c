@@ -196,7 +196,8 @@ void report_append_cpu_user(struct buffer *buffer, const struct report *report,
         return;
     }
     buffer_puts(buffer, "behind ");
-    if (hold->owner_name && hold->owner_name != profile->processes[hold->process].name) {
+    if (hold->owner_name && (hold->process >= profile->process_count ||
+                             hold->owner_name != profile->processes[hold->process].name)) {
         name_append_short(buffer, strings_get(&profile->strings, hold->owner_name),
                           REPORT_NAME_COLUMNS);
         buffer_puts(buffer, " in ");

@@ -40,7 +40,7 @@ struct objects_report {
     size_t function_count, function_capacity;
     struct object_sums all;
     /* Sampled objects, not scaled; those with a cut stack; those with an unnamed frame. */
-    uint64_t seen, seen_cut, seen_unnamed;
+    uint64_t seen, seen_cut, seen_unnamed; /* not of a difference */
 };
 
 /* The stacks with the most, or if `is_least`, those below 0, the least first. */

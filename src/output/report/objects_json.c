@@ -95,9 +95,11 @@ void report_objects_json(const struct objects_report *report, struct sink *sink)
     report_json_string(&json, "kind", objects_kind_name(profile), NAME_COLUMNS);
     json_bool(&json, "is_difference", profile->is_difference);
     put_recording(&json, profile);
-    json_number(&json, "seen", report->seen);
-    json_number(&json, "seen_cut", report->seen_cut);
-    json_number(&json, "seen_unnamed", report->seen_unnamed);
+    if (!profile->is_difference) {
+        json_number(&json, "seen", report->seen);
+        json_number(&json, "seen_cut", report->seen_cut);
+        json_number(&json, "seen_unnamed", report->seen_unnamed);
+    }
     json_begin(&json, "all", '{');
     put_amounts(&json, report->all.own);
     json_end(&json, '}');

@@ -99,25 +99,33 @@ static void append_totals(struct buffer *buffer, const struct objects_report *re
 }
 
 /* Explains how the figures were sampled. */
-static void append_seen(struct buffer *buffer, const struct objects_report *report)
+static void append_sampling(struct buffer *buffer, const struct objects_report *report)
 {
     const struct profile_objects *objects = &report->profile->objects;
-    char note[OBJECTS_NOTE_BYTES];
-    if (objects_are_of_heap(report->profile)) {
-        if (objects->rate > 1) {
-            buffer_print(buffer, "  estimated from %" PRIu64 " sampled allocations, one per ",
-                         report->seen);
-            append_bytes(buffer, (double)objects->rate, "", 0);
-            buffer_puts(buffer, " on average; ");
-        } else {
-            buffer_print(buffer, "  all %" PRIu64 " allocations were recorded; ", report->seen);
-        }
-    } else {
+    bool is_difference = report->profile->is_difference;
+    if (objects_are_of_heap(report->profile) && objects->rate > 1) {
+        buffer_puts(buffer, "  estimated from ");
+        if (!is_difference)
+            buffer_print(buffer, "%" PRIu64 " ", report->seen);
+        buffer_puts(buffer, "sampled allocations, one per ");
+        append_bytes(buffer, (double)objects->rate, "", 0);
+        buffer_puts(buffer, is_difference ? " on average\n" : " on average; ");
+    } else if (!is_difference && objects_are_of_heap(report->profile)) {
+        buffer_print(buffer, "  all %" PRIu64 " allocations were recorded; ", report->seen);
+    } else if (!is_difference) {
         buffer_puts(buffer, "  ");
     }
-    buffer_print(buffer, "stacks: %.1f %% cut, %.1f %% with an unnamed frame\n",
-                 report_percent(report->seen_cut, report->seen),
-                 report_percent(report->seen_unnamed, report->seen));
+}
+
+/* Of a difference there are none: what was seen before may be more. */
+static void append_seen(struct buffer *buffer, const struct objects_report *report)
+{
+    char note[OBJECTS_NOTE_BYTES];
+    append_sampling(buffer, report);
+    if (!report->profile->is_difference)
+        buffer_print(buffer, "stacks: %.1f %% cut, %.1f %% with an unnamed frame\n",
+                     report_percent(report->seen_cut, report->seen),
+                     report_percent(report->seen_unnamed, report->seen));
     if (objects_note(report->profile, note))
         buffer_print(buffer, "  %s\n", note);
 }

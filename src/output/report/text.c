@@ -120,6 +120,12 @@ static void append_critical(struct buffer *buffer, const struct fgprof_profile *
     }
 }
 
+static void append_left_out(struct buffer *buffer, size_t count)
+{
+    if (count)
+        buffer_print(buffer, "  and %zu more\n", count);
+}
+
 static void append_hold(struct buffer *buffer, const struct report *report,
                         const struct report_hold *hold, bool is_woken)
 {
@@ -140,30 +146,31 @@ static void append_hold(struct buffer *buffer, const struct report *report,
 }
 
 static void append_holds(struct buffer *buffer, const struct report *report,
-                         const struct report_holds *holds)
+                         const struct report_holds *holds, size_t max)
 {
     bool is_woken = holds == &report->woken;
+    size_t shown = holds->count < max ? holds->count : max;
     if (!holds->count)
         return;
     buffer_print(buffer,
                  is_woken ? "\nWoken by: %.2f s of waits without a known owner\n"
                           : "\nBlocked by: %.2f s of waits with a known owner\n",
                  report_seconds(holds->time_ns));
-    for (size_t i = 0; i < holds->count; i++)
+    for (size_t i = 0; i < shown; i++)
         append_hold(buffer, report, &holds->rows[i], is_woken);
-    if (holds->left_out)
-        buffer_print(buffer, "  and %zu more\n", holds->left_out);
+    append_left_out(buffer, holds->count + holds->left_out - shown);
 }
 
-static void append_cpus(struct buffer *buffer, const struct report *report)
+static void append_cpus(struct buffer *buffer, const struct report *report, size_t max)
 {
     const struct report_holds *cpus = &report->cpus;
+    size_t shown = cpus->count < max ? cpus->count : max;
     if (!cpus->count)
         return;
     buffer_print(buffer, "\nWaiting for a CPU: %.2f s, the use of the CPU is known for %.2f s\n",
                  report_seconds(report->times.state_ns[FGPROF_STATE_RUNNABLE]),
                  report_seconds(cpus->time_ns));
-    for (size_t i = 0; i < cpus->count; i++) {
+    for (size_t i = 0; i < shown; i++) {
         const struct report_hold *hold = &cpus->rows[i];
         buffer_print(buffer, "%8.2f s  ", report_seconds(hold->time_ns));
         report_append_cpu_user(buffer, report, hold);
@@ -171,8 +178,7 @@ static void append_cpus(struct buffer *buffer, const struct report *report)
             buffer_print(buffer, "\n     that was in: %s", hold->owner_path);
         buffer_print(buffer, "\n     waiters are in: %s\n", hold->waiter_path);
     }
-    if (cpus->left_out)
-        buffer_print(buffer, "  and %zu more\n", cpus->left_out);
+    append_left_out(buffer, cpus->count + cpus->left_out - shown);
 }
 
 /* The columns and a line for each path, and how many more there are. */
@@ -216,8 +222,7 @@ static void append_paths(struct buffer *buffer, const struct report *report,
         buffer_puts(buffer, "\n");
     }
     row_paths_free(&row_paths);
-    if (left_out)
-        buffer_print(buffer, "  and %zu more\n", left_out);
+    append_left_out(buffer, left_out);
 }
 
 static void append_thread_time(struct buffer *buffer, const struct report *report,
@@ -228,7 +233,7 @@ static void append_thread_time(struct buffer *buffer, const struct report *repor
     append_paths(buffer, report, activity, max);
 }
 
-static void append_elapsed(struct buffer *buffer, const struct report *report)
+static void append_elapsed(struct buffer *buffer, const struct report *report, size_t max)
 {
     const struct fgprof_profile *profile = report->profile;
     uint64_t used_ns = report->trees[REPORT_ELAPSED].total_ns;
@@ -249,7 +254,7 @@ static void append_elapsed(struct buffer *buffer, const struct report *report)
                      report_parallel_percent(report, 0, 0), report_parallel_percent(report, 1, 1),
                      report_parallel_percent(report, 2, SIZE_MAX));
     buffer_puts(buffer, "\n");
-    append_paths(buffer, report, REPORT_ELAPSED, REPORT_PATHS_MAX);
+    append_paths(buffer, report, REPORT_ELAPSED, max);
 }
 
 /* Pads the line that begins at `from`, and appends the times in seconds. */
@@ -318,24 +323,26 @@ static void append_modules(struct buffer *buffer, const struct report *report)
         }
         buffer_puts(buffer, "\n");
     }
-    if (report->modules_left_out)
-        buffer_print(buffer, "  and %zu more\n", report->modules_left_out);
+    append_left_out(buffer, report->modules_left_out);
 }
 
-/* Shows up to `max` paths of threads' time on a CPU, and in waits. */
-static void append_all(struct buffer *buffer, const struct report *report, size_t max)
+/* Shows up to `max` paths of threads' time on a CPU, and in waits, and up to `others_max` rows of
+ * what else may have many. */
+static void append_all(struct buffer *buffer, const struct report *report, size_t max,
+                       size_t others_max)
 {
     append_head(buffer, report);
     append_critical(buffer, report->profile);
     append_findings(buffer, report);
-    append_holds(buffer, report, &report->held);
-    append_holds(buffer, report, &report->woken);
-    append_cpus(buffer, report);
-    append_elapsed(buffer, report);
+    append_holds(buffer, report, &report->held, others_max);
+    append_holds(buffer, report, &report->woken, others_max);
+    append_cpus(buffer, report, others_max);
+    append_elapsed(buffer, report, others_max);
     append_thread_time(buffer, report, REPORT_RUNNING, "On a CPU", max);
     append_thread_time(buffer, report, REPORT_WAITING, "Waiting", max);
     if (report->trees[REPORT_IDLE].total_ns)
-        append_thread_time(buffer, report, REPORT_IDLE, "Idle", REPORT_IDLE_MAX);
+        append_thread_time(buffer, report, REPORT_IDLE, "Idle",
+                           others_max < REPORT_IDLE_MAX ? others_max : REPORT_IDLE_MAX);
     append_threads(buffer, report);
     append_modules(buffer, report);
     buffer_puts(buffer, "\nNext, ");
@@ -356,11 +363,12 @@ static size_t lines_of(const struct buffer *buffer)
 void report_text(const struct report *report, struct sink *sink)
 {
     struct buffer buffer = {0};
-    size_t max = REPORT_PATHS_MAX;
-    append_all(&buffer, report, max);
-    while (lines_of(&buffer) > REPORT_LINES_MAX && max > REPORT_PATHS_MIN) {
+    size_t max = REPORT_PATHS_MAX, others_max = REPORT_PATHS_MAX;
+    append_all(&buffer, report, max, others_max);
+    while (lines_of(&buffer) > REPORT_LINES_MAX && others_max > 1) {
+        *(max > REPORT_PATHS_MIN ? &max : &others_max) -= 1;
         buffer.length = 0;
-        append_all(&buffer, report, --max);
+        append_all(&buffer, report, max, others_max);
     }
     sink_put(sink, &buffer);
 }

@@ -168,28 +168,32 @@ static void test_a_difference(void **state)
     struct fgprof_profile *before = make_heap(), *after = make_after();
     char *text = difference(before, after, FGPROF_REPORT);
     assert_string_equal(
-        text,
-        "fgprof-c report: heap of app/11, what changed in 10.00 s\n"
-        "  recorded by: not known\n"
-        "  in use: +18.5 MiB in +40277 objects; allocated meanwhile: 26.1 MiB in 50845\n"
-        "  estimated from 52 sampled allocations, one per 512.0 KiB on average; stacks: 0.0 % "
-        "cut, 0.0 % with an unnamed frame\n"
-        "\nGrown, by stack:\n"
-        "      IN USE    OBJECTS    AVERAGE   ALLOCATED  PATH\n"
-        "   +20.0 MiB     +40662      516 B    25.0 MiB  main > parse\n"
-        "\nShrunk, by stack:\n"
-        "      IN USE    OBJECTS    AVERAGE   ALLOCATED  PATH\n"
-        "    -1.5 MiB       -386    4.0 KiB         0 B  main > fill_cache\n"
-        "\nAllocated, by stack:\n"
-        "   ALLOCATED    OBJECTS    AVERAGE      IN USE  PATH\n"
-        "    25.0 MiB      50828      516 B   +20.0 MiB  main > parse\n"
-        "     1.1 MiB         17   64.0 KiB        +0 B  main > fill_cache > parse\n");
+        text, "fgprof-c report: heap of app/11, what changed in 10.00 s\n"
+              "  recorded by: not known\n"
+              "  in use: +18.5 MiB in +40277 objects; allocated meanwhile: 26.1 MiB in 50845\n"
+              "  estimated from sampled allocations, one per 512.0 KiB on average\n"
+              "\nGrown, by stack:\n"
+              "      IN USE    OBJECTS    AVERAGE   ALLOCATED  PATH\n"
+              "   +20.0 MiB     +40662      516 B    25.0 MiB  main > parse\n"
+              "\nShrunk, by stack:\n"
+              "      IN USE    OBJECTS    AVERAGE   ALLOCATED  PATH\n"
+              "    -1.5 MiB       -386    4.0 KiB         0 B  main > fill_cache\n"
+              "\nAllocated, by stack:\n"
+              "   ALLOCATED    OBJECTS    AVERAGE      IN USE  PATH\n"
+              "    25.0 MiB      50828      516 B   +20.0 MiB  main > parse\n"
+              "     1.1 MiB         17   64.0 KiB        +0 B  main > fill_cache > parse\n");
     free(text);
     text = difference(before, after, FGPROF_REPORT_JSON);
     assert_non_null(strstr(text, "\"kind\":\"heap\",\"is_difference\":true"));
     assert_non_null(strstr(text, "\"least\":{\"left_out\":0,\"stacks\":[{\"objects_made\":0,"
                                  "\"bytes_made\":0,\"objects_in_use\":-386,"
                                  "\"bytes_in_use\":-1579016,"));
+    assert_null(strstr(text, "\"seen"));
+    free(text);
+    /* The other way round. */
+    text = difference(after, before, FGPROF_REPORT);
+    assert_non_null(strstr(text, "\n  in use: -18.5 MiB in -40277 objects;"));
+    assert_null(strstr(text, "1844674407"));
     free(text);
     fgprof_profile_free(before);
     fgprof_profile_free(after);

@@ -566,6 +566,56 @@ static void test_a_report_with_elapsed_time_is_one_page(void **state)
     assert_one_page(profile, "\n  and 291 more\n\nWaiting: ");
 }
 
+/* Each of many samples waits for an owner, a waker or a CPU of its own. */
+static void make_holders(struct fgprof_profile *profile)
+{
+    static const char *const kinds[] = {"mutex", "pipe", "CPU"};
+    for (uint32_t i = 0; i < 30; i++) {
+        struct profile_sample *sample = &profile->samples[i * 5 + 3];
+        char resource[64];
+        bool is_woken = i % 3 == 1;
+        snprintf(resource, sizeof resource, "%s %u", kinds[i % 3], i);
+        struct profile_wait wait = {.kind = make_string(profile, kinds[i % 3]),
+                                    .resource = make_string(profile, resource),
+                                    .owner_process = is_woken ? PROFILE_NO_OWNER : i,
+                                    .owner_name = is_woken ? 0 : sample->thread_name,
+                                    .owner_stack = is_woken ? PROFILE_NO_STACK : sample->stack,
+                                    .waker = is_woken ? sample->thread_name : 0,
+                                    .waker_process_plus_1 = is_woken ? i + 1 : 0,
+                                    .waker_stack_plus_1 = is_woken ? sample->stack + 1 : 0};
+        assert_int_equal(profile_add_wait(profile, &wait, &sample->wait_plus_1), 0);
+        sample->wait_plus_1++;
+    }
+}
+
+static void test_a_report_with_all_kinds_of_holders_is_one_page(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    make_very_much(profile);
+    make_elapsed(profile);
+    make_holders(profile);
+    ASSERT_REPORT(profile, "\nWhere time went: ");
+    ASSERT_REPORT(profile, "\nBlocked by: ");
+    ASSERT_REPORT(profile, "\nWoken by: ");
+    ASSERT_REPORT(profile, "\nWaiting for a CPU: ");
+    assert_one_page(profile, "\n  and 297 more\n\nWaiting: ");
+}
+
+/* As a recording may have it that was made up. */
+static void test_a_cpu_user_of_no_process(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    make_very_much(profile);
+    struct profile_wait wait = {.kind = make_string(profile, "CPU"),
+                                .resource = make_string(profile, "CPU used by x"),
+                                .owner_process = PROFILE_NO_OWNER,
+                                .owner_name = make_string(profile, "nobody"),
+                                .owner_stack = PROFILE_NO_STACK};
+    assert_int_equal(profile_add_wait(profile, &wait, &profile->samples[1].wait_plus_1), 0);
+    profile->samples[1].wait_plus_1++;
+    ASSERT_REPORT(profile, "behind nobody in ");
+}
+
 /* The whole path in JSON, but for what is in the middle of a very deep one. */
 static void test_a_deep_stack(void **state)
 {
@@ -645,6 +695,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_report_is_one_page, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_report_with_elapsed_time_is_one_page, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(test_a_report_with_all_kinds_of_holders_is_one_page, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_a_cpu_user_of_no_process, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_deep_stack, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_only_kept_samples_count, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_the_next_command, set_up, tear_down),
