@@ -414,3 +414,41 @@ def test_page_of_one_thread_and_of_others_fragments(world):
         assert not console, console
     finally:
         browser.close()
+
+
+def test_a_waker_whose_place_is_not_known(world):
+    """Its waits are blamed on it in all tables."""
+    browser = Browser()
+    try:
+        tables = chain_tables()
+        tables["wakers"] = [row[:3] + [0] for row in tables["wakers"]]
+        page = open_made(world, browser, tables)
+        browser.click("#threads-tab")
+        browser.choose("#waiting", "blame")
+        names = browser.run("return [...document.querySelectorAll('#threads td.name')].map(td => td.innerText.trim())")
+        assert sorted(names) == ["backend/73", "client/71", "middle/72"], names
+        assert "waiting=blame" in browser.run("return location.hash"), "what is written after the tables"
+        console = browser.console()
+        assert not console, console
+    finally:
+        browser.close()
+
+
+def test_names_that_are_searched_for_are_found(world):
+    """Also where frames have more than the name, and where findings mark it."""
+    browser = Browser()
+    try:
+        tables = made_tables()
+        tables["findings"] = [["f is hot", "", "f_[j]"]]
+        tables["strings"] = [*tables["strings"], "/src/app.c"]
+        tables["locations"] = [[7, 0, name, 8, 10 + name] for name in (4, 5, 6)]
+        page = open_made(world, browser, tables)
+        browser.click("#findings button")
+        assert browser.run("return document.querySelector('#search').value") == "^f$"
+        assert list(page.functions()) == ["f"], page.functions()
+        browser.click("#lines")
+        assert len(page.functions()) == 1, page.functions()
+        console = browser.console()
+        assert not console, console
+    finally:
+        browser.close()

@@ -20,8 +20,8 @@ function threadOptions(samples) {
   for (const [name, threads] of [...ofName].sort()) {
     options.push([name, threads.size > 1 ? `${name} (all ${threads.size})`
                                            : name + births.get([...threads][0])]);
-    if (threads.size > 1)
-      options.push(...[...threads].sort().map(thread => [thread, `\u2003${thread}${births.get(thread)}`]));
+    for (const thread of threads.size > 1 ? [...threads].sort() : [])
+      options.push([thread, `\u2003${thread}${births.get(thread)}`]);
   }
   return options;
 }

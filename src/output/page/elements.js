@@ -13,9 +13,11 @@ function element(name, text = '', attributes = {}) {
 }
 
 function fillSelect(select, options) {
-  select.replaceChildren(...options.map(([value, text]) => {
+  const all = document.createDocumentFragment(); // there may be more than a call takes arguments
+  for (const [value, text] of options) {
     const option = element('option', text);
     option.value = value;
-    return option;
-  }));
+    all.append(option);
+  }
+  select.replaceChildren(all);
 }

@@ -24,8 +24,9 @@ function idleText(samples, isHidden) {
   return isHidden ? `${names} hidden (${duration(time)})` : `${names} shown (${duration(time)})`;
 }
 
-function findingItem([text, detail, name], show) {
-  const item = element('li');
+// Reports mark the kernel's functions and generated ones.
+function findingItem([text, detail, label], show) {
+  const name = label.replace(/_\[[jk]\]$/, ''), item = element('li');
   const body = element(name ? 'button' : 'span', plain(text));
   if (name) {
     body.title = `Search for ${plain(name)}`;

@@ -17,8 +17,10 @@ function exactly(name) {
   return `^${name.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}$`;
 }
 
+// A label also has the line, if lines are shown.
 function matchesOf(frames, expression) {
-  return Uint8Array.from(frames, frame => expression.test(frame.label) ? 1 : 0);
+  return Uint8Array.from(frames, frame =>
+    expression.test(frame.label) || expression.test(frame.name) ? 1 : 0);
 }
 
 // The nodes of matched frames.

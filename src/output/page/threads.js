@@ -37,7 +37,7 @@ function countThreads({samples, table}, kept) {
     row[sample.state === 'running' || sample.state === 'runnable' ? sample.state : 'blocked'] += sample.time;
     if (sample.state !== 'running' && sample.state !== 'runnable')
       addTime(row.calls, sample.category, sample.time);
-    const place = table.programPlaceOf((sample.waiter || sample).recording, sample.stack);
+    const waiter = sample.waiter || sample, place = table.programPlaceOf(waiter.recording, waiter.stack);
     if (place >= 0) {
       const {wait, resource} = sample, text = placeText(table.frames, place, wait && wait.resource);
       addTime(row.places, text, sample.time);
