@@ -464,7 +464,7 @@ const struct cli_option option_table[] = {
     {"format", 'f', "FORMAT", WRITING | BIT(CONVERT), OPTIONS_OUTPUT,
      "default: by FILE's ending, or folded:", .set = set_format, .is_common = true},
     {"format", 'f', "FORMAT", BIT(DIFF), OPTIONS_OUTPUT,
-     "folded (default) or html (default for FILE.html)", .set = set_difference_format,
+     "html or report (by FILE's ending), or folded", .set = set_difference_format,
      .is_common = true},
     {"output", 'o', "FILE", RENDERING | BIT(DUMP) | BIT(REPORT), OPTIONS_OUTPUT,
      "write to FILE; - is stdout", .set = set_output, .is_common = true},
