@@ -25,7 +25,7 @@ struct thread_info {
 } RELOCATED;
 
 struct sched_entity {
-    __u64 sum_exec_runtime, prev_sum_exec_runtime; /* now, and when it got its CPU; in ns */
+    __u64 sum_exec_runtime; /* for how long it ran, in ns */
 } RELOCATED;
 
 struct task_struct {

@@ -91,6 +91,7 @@ struct {
 
 struct thread {
     __u32 slot, generation; /* 0: it has no slot; `slot` is WAKE_TOLD then, or 0 */
+    __u64 ran_ns;           /* in all, when it last left its CPU */
 };
 /* The thread was waiting when its process was first followed, and the end of that wait was told. */
 #define WAKE_TOLD 0xffffffffu
@@ -579,13 +580,13 @@ static __always_inline void come_back(struct thread *thread, struct switch_slot 
 
 /* Some kernels hide what certain threads do, and call no program when these leave a CPU (seen on
  * Linux 6.18 in a virtual machine: the threads of process 1, and an idle CPU). The thread that got
- * the CPU then is seen when it leaves it: the kernel knows how long it has had it. */
+ * the CPU then is seen when it leaves it: the kernel knows how long it has run since it left. */
 static __always_inline void come_back_unseen(struct task_struct *task, struct thread *thread,
                                              struct switch_slot *slot, __u64 now_ns)
 {
-    __u64 ran_ns = task->se.sum_exec_runtime - task->se.prev_sum_exec_runtime;
-    __u64 out_ns = slot->departure.out_ns;
-    come_back(thread, slot, ran_ns < now_ns - out_ns ? now_ns - ran_ns : out_ns);
+    __u64 since_ns = now_ns - (task->se.sum_exec_runtime - thread->ran_ns);
+    __u64 begin_ns = slot->departure.runnable_ns ?: slot->departure.out_ns;
+    come_back(thread, slot, since_ns > begin_ns && since_ns < now_ns ? since_ns : begin_ns);
 }
 
 /* ---- Leaving a CPU ---- */
@@ -618,6 +619,7 @@ static __always_inline void depart(void *ctx, struct task_struct *task, __u32 pr
     departure->runnable_cpu = cpu;
     departure->process_id = process_id;
     departure->state = state;
+    thread->ran_ns = task->se.sum_exec_runtime;
     read_words(departure->words, (const struct pt_regs *)bpf_task_pt_regs(task));
     slot->futex_bytes = 0;
     if (keeps)
