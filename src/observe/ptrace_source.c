@@ -345,21 +345,21 @@ void ptrace_source_drop_dead_leader(struct source *source, pid_t process_id, int
     }
 }
 
-static bool is_pending(const struct stopped_source *stopped, pid_t tid)
+static bool is_pending(const struct stopped_source *stopped, pid_t process_id)
 {
     for (size_t i = 0; i < stopped->count; i++) {
-        if (!stopped->pending[i].is_over && stopped->pending[i].stop.tid == tid)
+        if (!stopped->pending[i].is_over && stopped->pending[i].stop.process_id == process_id)
             return true;
     }
     return false;
 }
 
-/* A thread that took over the id of one by executing a program may be asked to stop by now, and is
- * heard elsewhere. */
+/* A thread that took over the id of one by executing a program, or is about to, may have been asked
+ * to stop, and its stop is for others to hear. */
 static void await_dying(struct stopped_source *stopped)
 {
     for (size_t i = stopped->dying_count; i-- > 0;) {
-        if (is_pending(stopped, stopped->dying[i].tid) || !stop_end(&stopped->dying[i]))
+        if (is_pending(stopped, stopped->dying[i].process_id) || !stop_end(&stopped->dying[i]))
             continue;
         note_exit(stopped, &stopped->dying[i]);
         stopped->dying[i] = stopped->dying[--stopped->dying_count];
