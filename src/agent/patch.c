@@ -2,6 +2,8 @@
 #include "agent/symbols.h"
 
 #include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -65,38 +67,110 @@ static const struct hook *find_hook(const char *name)
     return NULL;
 }
 
-/* Stores a word in a page that may be read-only since the file was loaded (PT_GNU_RELRO). */
-static void store(const struct module *module, uint64_t *word, uint64_t value)
+/* ---- Pages ---- */
+
+/* Reads a line of /proc/self/maps byte by byte, "START-END rw..." in hexadecimal numbers. */
+struct maps_line {
+    uint64_t start, end;
+    unsigned field; /* 0 and 1: the numbers; 2 and 3: may be read, may be written; 4: the rest */
+};
+
+static unsigned digit(char c)
 {
-    uint64_t page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
-    uint64_t page = (uintptr_t)word & ~(page_bytes - 1);
+    return (unsigned)(c <= '9' ? c - '0' : c - 'a' + 10);
+}
+
+/* Takes the next byte. Returns whether it is the answer: whether this range can be written. */
+static bool take(struct maps_line *line, char c)
+{
+    if (line->field == 3 || (line->field < 2 && c == (line->field ? ' ' : '-')) ||
+        line->field == 2) {
+        line->field++;
+        return line->field == 4;
+    }
+    if (line->field == 0)
+        line->start = line->start * 16 + digit(c);
+    else if (line->field == 1)
+        line->end = line->end * 16 + digit(c);
+    else if (c == '\n')
+        *line = (struct maps_line){0};
+    return false;
+}
+
+/* Whether the page can't be written, as the dynamic linker leaves it once all of a file is
+ * relocated. Nothing else says whether it has come to that. */
+static bool find_read_only(uint64_t page)
+{
+    char bytes[1024];
+    struct maps_line line = {0};
     bool is_read_only = false;
+    ssize_t got;
+    int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    while (fd >= 0 && line.start <= page && (got = read(fd, bytes, sizeof bytes)) > 0) {
+        for (ssize_t i = 0; i < got; i++) {
+            if (take(&line, bytes[i]) && page >= line.start && page < line.end)
+                is_read_only = bytes[i] == '-';
+        }
+    }
+    if (fd >= 0)
+        close(fd);
+    return is_read_only;
+}
+
+/* ---- Words ---- */
+
+struct patching {
+    uint64_t page; /* the last that was looked up */
+    bool is_read_only;
+    bool is_unfinished; /* another thread still loads a file */
+};
+
+static bool is_protected(const struct module *module, const uint64_t *word, uint64_t page_bytes)
+{
     for (unsigned i = 0; i < module->segment_count; i++) {
         const ElfW(Phdr) *segment = &module->segments[i];
         uint64_t start = module->base + segment->p_vaddr, limit = start + segment->p_memsz;
-        is_read_only |= segment->p_type == PT_GNU_RELRO && (uintptr_t)word >= start &&
-                        (uintptr_t)word < (limit & ~(page_bytes - 1));
+        if (segment->p_type == PT_GNU_RELRO && (uintptr_t)word >= start &&
+            (uintptr_t)word < (limit & ~(page_bytes - 1)))
+            return true;
     }
-    if (is_read_only && mprotect((void *)page, page_bytes, PROT_READ | PROT_WRITE))
+    return false;
+}
+
+/* Stores a word in a page that may be read-only since the file was loaded (PT_GNU_RELRO). As long
+ * as it is not, another thread relocates what is in it. */
+static void store(struct patching *patching, const struct module *module, uint64_t *word,
+                  uint64_t value)
+{
+    uint64_t page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t page = (uintptr_t)word & ~(page_bytes - 1);
+    bool was_protected = is_protected(module, word, page_bytes);
+    if (was_protected && page != patching->page)
+        *patching = (struct patching){page, find_read_only(page), patching->is_unfinished};
+    if (was_protected && !patching->is_read_only) {
+        patching->is_unfinished = true;
+        return;
+    }
+    if (was_protected && mprotect((void *)page, page_bytes, PROT_READ | PROT_WRITE))
         return;
     __atomic_store_n(word, value, __ATOMIC_RELEASE);
-    if (is_read_only)
+    if (was_protected)
         mprotect((void *)page, page_bytes, PROT_READ);
 }
 
 /* Before its first call, a word leads to code of the module itself, which looks for the function.
  * That may be one of the module's own. */
-static void patch_word(const struct module *module, uint64_t *word, const struct hook *hook,
-                       bool may_be_unbound)
+static void patch_word(struct patching *patching, const struct module *module, uint64_t *word,
+                       const struct hook *hook, bool may_be_unbound)
 {
     uint64_t value = __atomic_load_n(word, __ATOMIC_ACQUIRE), next;
     memcpy(&next, hook->next, sizeof next);
     if (value == next || (may_be_unbound && module_has(module, value)))
-        store(module, word, (uintptr_t)hook->function);
+        store(patching, module, word, (uintptr_t)hook->function);
 }
 
-static void patch_words(const struct module *module, const struct symbols *symbols,
-                        const ElfW(Rela) * relocations, size_t count)
+static void patch_words(struct patching *patching, const struct module *module,
+                        const struct symbols *symbols, const ElfW(Rela) * relocations, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         uint32_t type = (uint32_t)ELF64_R_TYPE(relocations[i].r_info);
@@ -105,7 +179,7 @@ static void patch_words(const struct module *module, const struct symbols *symbo
             continue;
         const struct hook *hook = find_hook(symbols->names + symbol->st_name);
         if (hook)
-            patch_word(module, (uint64_t *)(module->base + relocations[i].r_offset), hook,
+            patch_word(patching, module, (uint64_t *)(module->base + relocations[i].r_offset), hook,
                        IS_CALL(type) && symbol->st_shndx == SHN_UNDEF);
     }
 }
@@ -113,11 +187,11 @@ static void patch_words(const struct module *module, const struct symbols *symbo
 static bool patch_module(const struct module *module, void *context)
 {
     struct symbols symbols;
-    (void)context;
+    struct patching *patching = context;
     if (module_has(module, (uintptr_t)patch_module) || !symbols_of(module, &symbols))
         return false;
-    patch_words(module, &symbols, symbols.calls, symbols.call_count);
-    patch_words(module, &symbols, symbols.others, symbols.other_count);
+    patch_words(patching, module, &symbols, symbols.calls, symbols.call_count);
+    patch_words(patching, module, &symbols, symbols.others, symbols.other_count);
     return false;
 }
 
@@ -129,10 +203,15 @@ static bool get_loads(const struct module *module, void *context)
 
 static void patch_new(void)
 {
+    struct patching patching = {0};
     uint64_t loads = 0;
+    int saved_errno = errno;
     modules_visit(get_loads, &loads);
     if (atomic_exchange(&patched_loads, loads) != loads)
-        modules_visit(patch_module, NULL);
+        modules_visit(patch_module, &patching);
+    if (patching.is_unfinished)
+        atomic_store(&patched_loads, 0); /* the next call tries again */
+    errno = saved_errno;
 }
 
 void patch(const struct hooks *hooks)

@@ -1,0 +1,74 @@
+/* Calls of a library that is bound from the start, whose words are read-only then. */
+#include "unit.h"
+#include "agent/patch.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <sys/mman.h>
+
+static unsigned calls;
+static void *(*next_malloc)(size_t bytes);
+static void *(*allocate)(size_t bytes);
+static void (*give_back)(void *object);
+
+static void *count_malloc(size_t bytes)
+{
+    calls++;
+    return next_malloc(bytes);
+}
+
+static const struct hook rows[] = {{"malloc", (void *)count_malloc, &next_malloc}};
+static const struct hooks hooks = HOOKS(rows), none = {0};
+
+static unsigned calls_seen(void)
+{
+    unsigned before = calls;
+    give_back(allocate(100));
+    return calls - before;
+}
+
+/* Sets what the pages that are read-only since the library was loaded may be used for. */
+static int protect(struct dl_phdr_info *info, size_t bytes, void *context)
+{
+    (void)bytes;
+    for (unsigned i = 0; strstr(info->dlpi_name, "fixture-user") && i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+        uint64_t page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
+        uint64_t start = (info->dlpi_addr + segment->p_vaddr) & ~(page_bytes - 1);
+        uint64_t limit =
+            (info->dlpi_addr + segment->p_vaddr + segment->p_memsz) & ~(page_bytes - 1);
+        if (segment->p_type == PT_GNU_RELRO)
+            assert_int_equal(mprotect((void *)start, limit - start, *(int *)context), 0);
+    }
+    return 0;
+}
+
+/* Another thread may still fill in the others: they are left alone, and set later. */
+static void test_words_of_a_library_that_is_being_loaded(void **state)
+{
+    (void)state;
+    void *library = dlopen(USER, RTLD_NOW);
+    assert_non_null(library);
+    *(void **)&allocate = dlsym(library, "user_allocate");
+    *(void **)&give_back = dlsym(library, "user_free");
+    *(void **)&next_malloc = dlsym(RTLD_DEFAULT, "malloc");
+    dl_iterate_phdr(protect, &(int){PROT_READ | PROT_WRITE});
+    patch(&hooks);
+    assert_int_equal(calls_seen(), 0);
+    /* They can still be written. */
+    dl_iterate_phdr(protect, &(int){PROT_READ | PROT_WRITE});
+    patch(&none);
+    assert_int_equal(calls_seen(), 0);
+    dl_iterate_phdr(protect, &(int){PROT_READ});
+    patch(&none);
+    assert_int_equal(calls_seen(), 1);
+    assert_int_equal(calls_seen(), 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_words_of_a_library_that_is_being_loaded),
+    };
+    return cmocka_run_group_tests_name("patch", tests, NULL, NULL);
+}
