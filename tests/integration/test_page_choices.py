@@ -4,6 +4,7 @@ import re
 
 import made_page
 from page import seconds
+from test_page_difference import PIXEL
 from test_page_time import GRAIN_NS, HOSTILE, RUNNING, SLEEPING, FUTEX, TimePage, made_tables
 from webdriver import Browser
 
@@ -450,5 +451,130 @@ def test_names_that_are_searched_for_are_found(world):
         assert len(page.functions()) == 1, page.functions()
         console = browser.console()
         assert not console, console
+    finally:
+        browser.close()
+
+
+def test_a_waker_that_is_no_thread(world):
+    """A click on it shows the waits that it ended; nothing is known of what it did."""
+    browser = Browser()
+    try:
+        tables = chain_tables(("client", "middle", "network"))
+        tables["wakers"] = [[3, 0, 0, 0]] * 3
+        page = open_made(world, browser, tables)
+        browser.click("#waits-tab")
+        press(page, "#waits td.owner button", "network")
+        assert browser.text("#total").startswith("6.00 s"), browser.text("#total")
+        assert browser.run("return document.querySelector('#waiting').value") == "wait"
+    finally:
+        browser.close()
+
+
+def lines_tables():
+    tables = made_tables()
+    tables["strings"] = [*tables["strings"], "/src/app.c"]
+    tables["locations"] = [[7, 0, name, 8, 10 + name] for name in (4, 5, 6)]
+    return tables
+
+
+def test_a_function_that_is_focused_with_and_without_lines(world):
+    browser = Browser()
+    try:
+        page = open_made(world, browser, lines_tables())
+        page.search("^f$")
+        browser.keys("n", "f")
+        page.search("")
+        assert browser.text("#total").startswith("8.50 s"), browser.text("#total")
+        browser.click("#lines")
+        assert browser.text("#total").startswith("8.50 s"), browser.text("#total")
+        assert page.at(1).startswith("f ("), page.at(1)
+        page = open_made(world, browser, lines_tables(), fragment="#focus=f&lines=true")
+        assert browser.text("#total").startswith("8.50 s"), browser.text("#total")
+    finally:
+        browser.close()
+
+
+def test_threads_of_blamed_waits(world):
+    """Its table has what the graph has."""
+    browser = Browser()
+    try:
+        page = open_made(world, browser, waits_tables())
+        browser.click("#threads-tab")
+        browser.choose("#waiting", "blame")
+        found = browser.run("return [...document.querySelectorAll('#threads tbody tr')].map(r => r.innerText)")
+        assert len(found) == 1 and "holder" in found[0] and found[0].count("4.00 s") == 1, found
+        assert browser.text("#total").startswith("4.00 s")
+    finally:
+        browser.close()
+
+
+def test_links_have_all_that_is_chosen(world):
+    browser = Browser()
+
+    def hash_after(selector, value):
+        browser.choose(selector, value)
+        return browser.run("return location.hash")
+    try:
+        page = open_made(world, browser)
+        assert "view=icicle" in hash_after("#view", "icicle")
+        assert "unit=threads" in hash_after("#unit", "threads")
+        page.reset()
+        page = open_made(world, browser, name="compared.html", fragment="#before=thread%3Daudit&thread=idler")
+        assert browser.text("#subject") and "two recordings" not in browser.text("#kind"), browser.text("#subject")
+        assert "colour=state" in hash_after("#colour", "state")
+        page = TimePage(browser, browser.run("return location.href"))
+        assert browser.run("return document.querySelector('#colour').value") == "state"
+        page.reset()
+        assert browser.text("#subject") and "two recordings" not in browser.text("#kind")
+        # Choices that this page does not offer are none.
+        for fragment in "width=before", "waiting=blame":
+            page = open_made(world, browser, name="offered.html", fragment=f"#{fragment}")
+            assert page.functions() == {"f": 8.5, "h": 6, "g": 1.5}, fragment
+            assert page.at(1, 0.1).startswith("f\n"), fragment
+        # Equal parts of different lengths: nothing has changed.
+        page = open_made(world, browser, name="equal.html",
+                         fragment="#time=0-0.9&before=time%3D0-1.4&normalized=true")
+        assert browser.text("#total").endswith(": 0 s"), browser.text("#total")
+        assert browser.run(PIXEL, 1, 0.5) == "grey"
+    finally:
+        browser.close()
+
+
+def test_own_code_of_a_module(world):
+    """The time in a module is its callers', also if the module is left out."""
+    tables = stacks_tables()
+    tables["strings"][3] = "start_thread"
+    tables["locations"][1][1] = 64
+    tables["locations"][2][1] = tables["locations"][3][1] = 256
+    browser = Browser()
+    try:
+        page = open_made(world, browser, tables)
+        browser.choose("#module", "libx.so")
+        whole = browser.text("#total")
+        browser.keys("l")
+        assert browser.text("#total") == whole, (whole, browser.text("#total"))
+        assert page.functions() and set(page.functions()) <= {"main", "other"}, page.functions()
+    finally:
+        browser.close()
+
+
+def test_what_sleeps_in_no_known_call(world):
+    """The legend tells it from what waits in a call, and so does a click on it."""
+    browser = Browser()
+    try:
+        page = open_made(world, browser)
+        press(page, "#legend button", "sleeping")
+        assert page.functions() == {"h": 6}, page.functions()
+        press(page, "#legend button", "sleeping")
+        # The focus stays where it was when the table is filled anew.
+        press(page, "#functions td.name button", "f")
+        assert browser.run("return document.activeElement.innerText") == "f"
+        browser.keys("Enter")
+        assert len(page.functions()) == 3, page.functions()
+        # A selection does not go beyond the end.
+        page = open_made(world, browser, fragment="#time=9.95-10")
+        browser.run("document.querySelector('#strip-time').focus()")
+        browser.keys("Shift+ArrowRight")
+        assert page.selected().startswith("9.950 s to 10.000 s"), page.selected()
     finally:
         browser.close()

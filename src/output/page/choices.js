@@ -62,9 +62,9 @@ const FILTERS = ['process', 'thread', 'state', 'label', 'module'];
 const CONTROLS = ['view', 'stacks', 'roots', 'waiting', 'width', 'colour', 'unit', 'process', 'thread',
                   'state', 'label', 'module', 'normalized', 'lines', 'own'];
 
-// Whether two frames are the same, even if only one of their tables tells lines apart.
-function isSameFrame(a, b) {
-  return ['label', 'path', 'file', 'flags'].every(key => a[key] === b[key]);
+// Whether two frames are of the same function, even if only one of their tables tells lines apart.
+function isSameFunction(a, b) {
+  return ['name', 'path', 'file', 'flags'].every(key => a[key] === b[key]);
 }
 
 // Filters as a text of the address: "thread=worker&time=1-2"; 'all' if there are none.
@@ -125,7 +125,8 @@ class Choices {
   offer(selector, isOffered) {
     for (const control of document.querySelectorAll(selector)) {
       control.hidden = !isOffered;
-      control.disabled = !isOffered;
+      for (const one of [control, ...control.querySelectorAll('select, input')])
+        one.disabled = !isOffered;
     }
   }
 
@@ -151,7 +152,7 @@ class Choices {
 
   // Those that are not what they were at first.
   changes() {
-    const isChanged = ([id, value]) => value !== this.first[id] || (id === 'normalized' && this.compared);
+    const isChanged = ([id, value]) => value !== this.first[id] || (['normalized', 'colour'].includes(id) && this.compared);
     return Object.fromEntries(Object.entries(this.values()).filter(isChanged));
   }
 
@@ -255,7 +256,7 @@ class Choices {
       waiting: this.get('waiting'), chosen: this.chosen, hidden: this.hidden, isOwn: byId('own').checked,
       compared: this.compared, isNormalized: profile.isNormalized,
       isInverted: this.get('stacks') === 'callers', lines,
-      pivot: this.pivot ? frames.findIndex(frame => isSameFrame(frame, this.pivot)) : -1,
+      pivot: this.pivot && frames.map(frame => isSameFunction(frame, this.pivot)),
     };
   }
 }

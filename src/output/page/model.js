@@ -66,15 +66,15 @@ function keeps(sample, choice, amount) {
   case '': return true;
   case 'on-cpu': return isOnCpu(sample);
   case 'off-cpu': return !isOnCpu(sample);
-  default: return sample.category === choice.state || sample.state === choice.state;
+  default: return sample.category === choice.state;
   }
 }
 
 // The part of a root-first path that a function's own graph shows; null if the function is not in
 // it. All calls of a recursive function are taken, once.
 function pathOf(path, pivot, isInverted) {
-  if (pivot >= 0) {
-    const at = isInverted ? path.lastIndexOf(pivot) : path.indexOf(pivot);
+  if (pivot) {
+    const at = isInverted ? path.findLastIndex(frame => pivot[frame]) : path.findIndex(frame => pivot[frame]);
     if (at < 0)
       return null;
     path = isInverted ? path.slice(0, at + 1) : path.slice(at);
@@ -98,7 +98,7 @@ class Stacks {
     this.samples = samples;
     this.table = table;
     this.paths = samples.map((sample, i) => makePath(table, sample, i));
-    this.functions = new Functions(this.paths, table.frames.length);
+    this.functions = this.whole = new Functions(this.paths, table.frames.length); // whole: with what is left out
   }
 
   // The same without the functions of these names, whose time is their callers' then; the last ones are kept.
@@ -114,6 +114,7 @@ class Stacks {
         const shown = this.paths[i].filter(frame => !isHidden[frame]), own = shown.filter(frame => !isOther[frame]);
         return own.length ? own : shown.slice(-1);
       });
+      this.rest.whole = this.functions;
       this.withoutKey = key;
     }
     return this.rest;
@@ -129,9 +130,10 @@ class Stacks {
     return names.map(name => this.table.rootOf(name));
   }
 
-  // The tree's shape for a choice {pivot, isInverted, roots}; the last one is kept.
+  // The tree's shape for a choice {pivot, isInverted, roots}; the last one is kept. pivot: for each frame whether it
+  // is of the function; null: of all.
   shapeOf({pivot, isInverted, roots}) {
-    const key = [pivot, isInverted, roots].join();
+    const key = [pivot && pivot.findIndex(Boolean), isInverted, roots].join();
     if (this.shapeKey === key)
       return this.shape;
     this.shape = new Shape(this.paths.map((path, i) => {
@@ -147,7 +149,7 @@ class Stacks {
     const isOfModule = choice.module &&
       this.table.frames.map(frame => frame.module === choice.module);
     return this.samples.map((sample, i) =>
-      keeps(sample, choice, amount) && (!isOfModule || this.functions.hasAny(i, isOfModule)));
+      keeps(sample, choice, amount) && (!isOfModule || this.whole.hasAny(i, isOfModule)));
   }
 }
 
@@ -208,7 +210,8 @@ function aggregate(profile, choice) {
     .filter(row => !(frames[row.frame].flags & FLAG_THREAD));
   return {tree, categories, totals, threads: threads.size, frames, unknownOwners: unknownOwners(samples, filtered, choice),
           stripKept: () => stripKept(stacks, choice),
-          threadRows: node => countThreads(stacks, samplesIn(shape, node, stacks.kept({...choice, thread: ''}))),
+          threadRows: node => countThreads(stacks, samplesIn(shape, node, stacks.kept({...choice, thread: ''}).map(
+            (isKept, i) => isKept && isOfWaits(stacks.samples[i], choice)))),
           waitRows: node => countWaits(stacks, samplesIn(shape, node, ofAfter)),
           functions: functionsIn(0), functionsIn};
 }

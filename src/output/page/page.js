@@ -38,7 +38,7 @@ class Page {
       this.profile.normalize(byId('normalized').checked);
     Object.assign(this.profile, {times: this.choices.times, compared: this.choices.compared});
     this.profile.measure(this.unit());
-    if (!this.isDifference) {
+    if (!this.profile.before) {
       byId('subject').textContent = subjectText(this.profile);
       document.title = `${byId('subject').textContent} \u2013 fgprof-c`;
       byId('command').textContent = byId('command').title = commandText(this.profile.after.raw);
@@ -56,6 +56,7 @@ class Page {
       event.preventDefault(); // what is behind # is the view
       byId('graph').focus();
     });
+    addEventListener('hashchange', () => location.reload()); // another view of the same page
     bindMouse(this);
     bindKeys(this);
     this.count();
@@ -92,6 +93,7 @@ class Page {
       if (id !== 'times')
         this.showStrip();
     }
+    this.keepAddress();
   }
 
   // It shows all time, whatever is selected.
@@ -176,7 +178,7 @@ class Page {
 
   kindText() {
     const {objects, after: {raw}} = this.profile;
-    if (this.isDifference)
+    if (this.profile.before)
       return `how two recordings ${objects ? `of ${objects.kind} ` : ''}differ`;
     return [objects && objects.kind, plain(raw.reason || '')].filter(Boolean).join(': ');
   }
@@ -225,7 +227,7 @@ class Page {
     if (frame < 0)
       return palette.css({hue: 60, saturation: 4}, 0.6, 1);
     if (this.colour.startsWith('difference'))
-      return palette.difference(this.differences.of(node) / (this.differences.largest || 1));
+      return palette.difference(this.differences.of(node) / Math.max(this.differences.largest, 1));
     if (this.colour === 'module')
       return palette.css(moduleHues[frame], frames[frame].shade, 1);
     if (this.model.isOwner && this.model.isOwner[node])

@@ -280,7 +280,7 @@ class Strip {
     else if (move && !this.times)
       this.onTime(move > 0 ? {begin: 0, end: step} : {begin: length - step, end: length});
     else if (move && event.shiftKey)
-      this.onTime({begin, end: Math.max(begin + step, Math.min(length, end + move))});
+      this.onTime({begin, end: Math.min(length, Math.max(begin + step, end + move))});
     else if (move)
       this.moveBy(Math.max(-begin, Math.min(length - end, move)));
     else

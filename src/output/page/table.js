@@ -141,9 +141,24 @@ class FunctionTable {
       const order = this.isAscending ? 'ascending' : 'descending';
       head.setAttribute('aria-sort', head.dataset.key === this.key ? order : 'none');
     }
+    const focused = this.focused();
     this.rows = this.sorted();
     this.body.replaceChildren();
     this.limit();
+    this.focus(focused);
+  }
+
+  // {frame, button} of the row that has the focus, which would be lost with it.
+  focused() {
+    const at = [...this.body.rows].findIndex(row => row.contains(document.activeElement));
+    return at < 0 ? null : {frame: this.rows[at].frame,
+                            button: [...this.body.rows[at].querySelectorAll('button')].indexOf(document.activeElement)};
+  }
+
+  focus(focused) {
+    const at = focused ? this.rows.findIndex(row => row.frame === focused.frame) : -1;
+    if (at >= 0 && at < this.body.rows.length)
+      this.body.rows[at].querySelectorAll('button')[focused.button]?.focus();
   }
 
   limit() {

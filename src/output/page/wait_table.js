@@ -117,7 +117,8 @@ class WaitTable {
   }
 
   graphButton(text, row, owner) {
-    const of = owner && ` in the hands of ${owner}`, isOwned = row.blamed > 0;
+    const of = owner && ` in the hands of ${owner}`;
+    const isOwned = owner ? row.blamedNames.has(owner) : row.blamed > 0; // the network does nothing that is seen
     const chosen = {resource: row.key, owner, isOwned, title: row.title};
     const button = element('button', text, {
       title: isOwned ? `Show what the owners of ${row.title} did${of}`

@@ -132,13 +132,13 @@ function heldText({kind, resource, isWoken}) {
 
 // Whether the graph has the sample, by the choice {waiting, chosen}. waiting: '' for all time,
 // 'wait' for waits, 'blame' for those with an owner. chosen: null or {resource, owner}, with the
-// name of the owner's threads, '' for all.
+// name of the owner's threads, or of what ended the waits; '' for all.
 function isOfWaits({wait, resource}, {waiting, chosen}) {
   if (!waiting)
     return true;
+  const by = wait && (wait.blamed || wait.waker);
   return wait !== null && (waiting === 'wait' || wait.blamed !== null) &&
-    (!chosen || (chosen.resource === resource &&
-                 (!chosen.owner || (wait.blamed && nameOf(wait.blamed) === chosen.owner))));
+    (!chosen || (chosen.resource === resource && (!chosen.owner || (by && nameOf(by) === chosen.owner))));
 }
 
 // For each node of blamed stacks, whether it is what an owner did, and not what the threads did that wait: it is
@@ -193,7 +193,7 @@ function byTime(parties) {
 }
 
 // Rows {key, kind, title, resources, process, time, owned, idle, waiters, owners, wakers, blamed, threads, place, numbers (of
-// samples)}: what has an owner comes first, the most time first, and what idle threads alone wait for last; `owned` is the time for which the owner
+// samples), blamedNames}: what has an owner comes first, the most time first, and what idle threads alone wait for last; `owned` is the time for which the owner
 // is known, `blamed` that for which it or the thread that ended the wait is.
 function countWaits({samples, table}, kept) {
   const rows = new Map();
@@ -204,13 +204,15 @@ function countWaits({samples, table}, kept) {
     if (!rows.has(resource)) {
       rows.set(resource, {key: resource, kind: wait.kind, title: waiter.groupTitle || wait.resource || '[not known]',
                           resources: new Set(), time: 0, owned: 0, blamed: 0, idle: 0, process: wait.owner ? wait.owner.process : waiter.process,
-                          waiters: new Map(), owners: new Map(), wakers: new Map(), threads: new Set(), places: new Map(), numbers: []});
+                          waiters: new Map(), owners: new Map(), wakers: new Map(), threads: new Set(), places: new Map(), numbers: [], blamedNames: new Set()});
     }
     const row = rows.get(resource);
     row.time += time;
     row.numbers.push(i);
     row.idle += waiter.isOfIdleThread ? time : 0;
     row.blamed += wait.blamed ? time : 0;
+    if (wait.blamed)
+      row.blamedNames.add(nameOf(wait.blamed));
     row.resources.add(wait.resource);
     row.threads.add(waiter.thread);
     addTime(row.places, table.programPlaceOf(waiter.recording, waiter.stack), time);
