@@ -77,6 +77,13 @@ static bool is_code_at(const void *owner, uint32_t item, const void *key)
     return python->codes[item].address == *(const uint64_t *)key;
 }
 
+/* 3.13 and later call constructors through _Py_InitCleanup, of that name and file
+ * (Python/specialize.c). No traceback has it. */
+static bool is_shim(const struct python_code *code)
+{
+    return strcmp(code->name, "__init__") == 0 && strcmp(code->file, "__init__") == 0;
+}
+
 static int read_code(struct program_python *python, const struct python_memory *memory,
                      struct results *results, const struct python_code_head *head,
                      struct known_code *known)
@@ -95,6 +102,7 @@ static int read_code(struct program_python *python, const struct python_memory *
     free(known->lines);
     python->line_bytes += code.line_bytes - known->line_bytes;
     known->head = *head;
+    known->is_shim = is_shim(&code);
     known->lines = code.lines;
     known->line_bytes = code.line_bytes;
     return 0;
@@ -136,8 +144,8 @@ int program_python_name(struct program_python *python, const struct python_memor
     /* Another one may have been made where it was. */
     int err =
         is_same_head(&known->head, &head) ? 0 : read_code(python, memory, results, &head, known);
-    if (err)
-        return err;
+    if (err || known->is_shim)
+        return err ? err : -ENODATA;
     const struct python_layout *layout = &python->python.layout;
     const struct python_code code = {.head = head,
                                      .line_table = layout->line_table,
@@ -236,11 +244,20 @@ static int merge(const struct python_frames *frames, const uint64_t *named,
     return 0;
 }
 
+static void leave_out(struct python_frames *frames, size_t number)
+{
+    if (number)
+        frames->items[number - 1].is_entry |= frames->items[number].is_entry;
+    frames->count--;
+    memmove(&frames->items[number], &frames->items[number + 1],
+            (frames->count - number) * sizeof *frames->items);
+}
+
 static int name_and_merge(struct program_python *python, const struct python_means *means,
                           const struct program_maps *maps, const struct observation *observation,
                           const enum native_kind *kinds, struct stack *stack, bool *ret_fits)
 {
-    const struct python_frames *frames = observation->snapshot->python;
+    struct python_frames *frames = observation->snapshot->python;
     struct stack_areas areas = maps->areas;
     const struct python_memory memory = {
         .layout = &python->python.layout,
@@ -251,8 +268,14 @@ static int name_and_merge(struct program_python *python, const struct python_mea
     areas.mem_fd_plus_1 = observation->program->mem_fd + 1;
     uint64_t *named = malloc((frames->count + 1) * sizeof *named);
     int err = named ? 0 : -ENOMEM;
-    for (size_t i = 0; i < frames->count && !err; i++)
+    for (size_t i = 0; i < frames->count && !err;) {
         err = program_python_name(python, &memory, means->results, &frames->items[i], &named[i]);
+        if (err == -ENODATA)
+            leave_out(frames, i);
+        else
+            i++;
+        err = err == -ENODATA ? 0 : err;
+    }
     if (!err)
         err = merge(frames, named, kinds, means->keeps_native_frames, stack, ret_fits);
     free(named);

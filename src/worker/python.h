@@ -16,6 +16,7 @@ struct known_code {
     uint64_t address;
     struct python_code_head head;
     uint32_t name, file; /* in results->runtime_frames */
+    bool is_shim;        /* no traceback shows it */
     unsigned char *lines;
     size_t line_bytes;
 };
@@ -70,7 +71,7 @@ int program_python_take(struct program_python *python, const struct python_means
                         struct stack *stack);
 
 /* Finds what stands for the frame in stacks. Returns 0; -ENOENT if it is no frame, as it has no
- * code; or -ENOMEM. */
+ * code; -ENODATA if it is one that no traceback shows; or -ENOMEM. */
 int program_python_name(struct program_python *python, const struct python_memory *memory,
                         struct results *results, const struct python_frame *frame,
                         uint64_t *ret_address);

@@ -62,7 +62,7 @@ static int name_frame(struct task_reading *reading, const struct python_frame *f
                                   ret_address);
     if (!err)
         *named = (struct named_frame){frame->code, frame->instruction, *ret_address};
-    return err;
+    return err == -ENODATA ? -ENOENT : err;
 }
 
 static int name_frames(struct task_reading *reading)

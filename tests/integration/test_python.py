@@ -65,7 +65,7 @@ def check_sleepers(world, version):
         truth, seen = faulthandlers_stacks(path), dumped_stacks(done.stdout)
         # The main thread went on from writing it to sleeping. Of deep stacks it writes 100 frames.
         truth = {stack for stack in truth if stack[-1][0] != "<module>" and len(stack) < 100}
-        assert len(truth) == 6, truth
+        assert len(truth) == 7, truth
         assert truth <= seen, (truth - seen, done.stdout)
         deep = max(seen, key=len)
         assert [name for name, _, _ in deep].count("deep") == 201, deep
@@ -81,6 +81,10 @@ def check_sleepers(world, version):
     # C code between Python's is a library's, or the interpreter's: that one goes.
     assert any(has(stack, "from_c", "key", "sleep") for stack in stacks), stacks
     assert any(has(stack, "in_unicode", inner) for stack in stacks), stacks
+    # Nothing is between a caller and the constructor, as in tracebacks.
+    made = next(stack for stack in stacks if has(stack, "constructor"))
+    at = next(i for i, frame in enumerate(made) if "constructor" in frame)
+    assert bare("Session.__init__") in made[at + 1] and "sleep" in made[at + 2], made
     assert not any(EVALUATION in stack for stack in stacks), stacks
     assert any(has(stack, EVALUATION, "from_c", EVALUATION, "key") for stack in native), native
 
