@@ -102,9 +102,11 @@ static enum step step_by_link(struct walk *walk, struct rule_tables *tables, str
     bool is_saved = frame->has_frame_pointer &&
                     walk_read_stack(walk, frame->frame_pointer + sizeof saved, &saved) &&
                     (saved & walk->code_mask) == link;
-    if (is_saved || is_one_function(walk, tables, frame->pc, address_of_call(link)))
-        return step_by_own_pointer(walk, frame);
     const struct mapping *mapping = space_find(walk->space, frame->pc);
+    /* Generated code mostly has a frame, and no file that tells where its functions begin. */
+    bool is_generated = mapping && !mapping->has_bias;
+    if (is_saved || is_generated || is_one_function(walk, tables, frame->pc, address_of_call(link)))
+        return step_by_own_pointer(walk, frame);
     bool is_known = mapping && mapping->has_bias &&
                     rule_tables_function(tables, mapping->module, frame->pc - mapping->bias);
     if (!is_known || !frame_follows_call(walk, link))

@@ -138,6 +138,7 @@ static bool read_augmentation(struct bytes *body, const char *letters, struct cf
             entry->is_signal_frame = true;
             break;
         case 'B': /* AArch64: return addresses are signed with the B key */
+        case 'G': /* AArch64: the frame is tagged (MTE) */
             break;
         default:
             return false;

@@ -18,6 +18,7 @@ enum {
     STUB = 0x400,
     TWO_WAYS = 0x500,
     REALIGNED = 0x600,
+    OF_GO = 0x700,
     FIRST = 0x800
 };
 
@@ -70,6 +71,17 @@ static const uint32_t realigned[] = {
     0xd65f03c0, /* ret */
 };
 
+/* As Go's compiler makes it: the frame pointer is saved below the stack pointer. */
+static const uint32_t of_go[] = {
+    0xf81e0ffe, /* str x30, [sp, #-32]! */
+    0xf81f83fd, /* stur x29, [sp, #-8] */
+    0xd10023fd, /* sub x29, sp, #8 */
+    0x97fffe3d, /* bl FRAMED */
+    0xf85f83fd, /* ldur x29, [sp, #-8] */
+    0xf84207fe, /* ldr x30, [sp], #32 */
+    0xd65f03c0, /* ret */
+};
+
 static void put_words(uint64_t offset, const uint32_t *words, size_t bytes)
 {
     put_code(&made, offset, (const uint8_t *)words, bytes);
@@ -86,6 +98,7 @@ static int set_up(void **state)
     put_words(STUB, stub, sizeof stub);
     put_words(TWO_WAYS, two_ways, sizeof two_ways);
     put_words(REALIGNED, realigned, sizeof realigned);
+    put_words(OF_GO, of_go, sizeof of_go);
     put_words(FIRST, (const uint32_t[]){0x97fffec0}, 4); /* bl CALLER */
     static const struct made_form form = {1, false, "zR", 0x1b, 4, -8, X30};
     uint64_t cie = put_cie(&made.eh, &form, BYTES(DW_CFA_def_cfa, 31, 0));
@@ -197,6 +210,33 @@ static void test_a_realigned_stack(void **state)
                  code_at(FIRST + 3));
 }
 
+/* There is no copy of what is below the stack pointer. */
+static void test_a_function_of_go(void **state)
+{
+    (void)state;
+    made.words[4] = code_at(CALLER + 12);
+    made.words[8] = 0;
+    made.words[9] = code_at(FIRST + 4);
+    assert_int_equal(walk_from(&made, code_at(OF_GO + 16), 4), 0);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(OF_GO + 16), code_at(CALLER + 11),
+                 code_at(FIRST + 3));
+}
+
+/* Its register points into itself, as it has called, and no file tells where it begins. */
+static void test_generated_code(void **state)
+{
+    (void)state;
+    made.words[8] = 0;
+    made.words[9] = code_at(FIRST + 4);
+    made.words[6] = word_at(8);
+    made.words[7] = code_at(CALLER + 12);
+    set_register(&made, X29, word_at(6));
+    set_register(&made, X30, MADE_JIT + 0x40);
+    assert_int_equal(walk_from(&made, MADE_JIT + 0x80, 6), 0);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, MADE_JIT + 0x80, code_at(CALLER + 11),
+                 code_at(FIRST + 3));
+}
+
 /* A call through a null pointer. */
 static void test_from_no_code(void **state)
 {
@@ -218,6 +258,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_stub, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_ways_that_agree, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_realigned_stack, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_function_of_go, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_generated_code, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_from_no_code, set_up, tear_down),
     };
     return cmocka_run_group_tests_name("walk_link", tests, NULL, NULL);

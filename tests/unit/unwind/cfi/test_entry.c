@@ -5,12 +5,13 @@ static struct made_section eh, debug;
 static struct cfi_entry entry;
 
 static const struct made_form forms_of_eh[] = {
-    {1, false, "", 0, 1, -8, 16},           {1, false, "zR", 0x1b, 1, -8, 16},
-    {1, false, "zPLR", 0x1b, 1, -8, 16},    {1, false, "zRS", 0x1b, 1, -8, 16},
-    {1, false, "zRB", 0x1b, 4, -8, 30},     {3, false, "zR", 0x1b, 1, -8, 16},
-    {3, false, "zR", 0x1b, 1, -4, 0x1234},  {4, false, "zR", 0x1b, 1, -8, 16},
-    {1, true, "zR", 0x1b, 1, -8, 16},       {1, false, "z", 0, 1, -8, 16},
-    {1, false, "zR", 0x1b, 300, -800, 255}, {1, false, "zRPL", 0x03, 1, -8, 16},
+    {1, false, "", 0, 1, -8, 16},        {1, false, "zR", 0x1b, 1, -8, 16},
+    {1, false, "zPLR", 0x1b, 1, -8, 16}, {1, false, "zRS", 0x1b, 1, -8, 16},
+    {1, false, "zRB", 0x1b, 4, -8, 30},  {1, false, "zRBG", 0x1b, 4, -8, 30},
+    {3, false, "zR", 0x1b, 1, -8, 16},   {3, false, "zR", 0x1b, 1, -4, 0x1234},
+    {4, false, "zR", 0x1b, 1, -8, 16},   {1, true, "zR", 0x1b, 1, -8, 16},
+    {1, false, "z", 0, 1, -8, 16},       {1, false, "zR", 0x1b, 300, -800, 255},
+    {1, false, "zRPL", 0x03, 1, -8, 16},
 };
 
 static const struct made_form forms_of_debug[] = {

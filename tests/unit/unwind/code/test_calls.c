@@ -101,6 +101,9 @@ static void test_stubs(void **state)
     assert_true(call_is_to_stub((const uint8_t[16]){0xff, 0x25}));
     assert_true(call_is_to_stub((const uint8_t[16]){0xf3, 0x0f, 0x1e, 0xfa, 0xff, 0x25}));
     assert_true(call_is_to_stub((const uint8_t[16]){0xf3, 0x0f, 0x1e, 0xfa, 0xf2, 0xff, 0x25}));
+    assert_true(call_is_to_stub((const uint8_t[16]){0x41, 0xbb, 7, 0, 0, 0, 0xff, 0x25}));
+    assert_true(call_is_to_stub(
+        (const uint8_t[16]){0xf3, 0x0f, 0x1e, 0xfa, 0x41, 0xbb, 7, 0, 0, 0, 0xff, 0x25}));
     assert_false(call_is_to_stub((const uint8_t[16]){0x55, 0x48, 0x89, 0xe5}));
     assert_false(call_is_to_stub((const uint8_t[16]){0xff, 0xd0}));
 }
