@@ -87,14 +87,15 @@ static bool add_stub(struct reading *reading, const uint8_t *code, uint64_t addr
 }
 
 /* All stubs of a section have the same size, but not always the one in its header: in .plt.got it
- * may be 8 or 16. Places in between are tried too, and are not stubs. */
+ * may be 8 or 16, and 24 where they begin with bti or end with autia. Places in between are tried
+ * too, and are not stubs. */
 static bool add_stubs(struct reading *reading, const GElf_Shdr *header)
 {
-    size_t step = header->sh_entsize == 8 ? 8 : STUB_BYTES;
-    for (uint64_t at = 0; at + step <= header->sh_size; at += step) {
+    size_t bytes = header->sh_entsize == 8 ? 8 : STUB_BYTES;
+    for (uint64_t at = 0; at + bytes <= header->sh_size; at += 8) {
         uint8_t code[STUB_BYTES];
-        if (!module_read(reading->module, header->sh_addr + at, code, step) ||
-            !add_stub(reading, code, header->sh_addr + at, step))
+        if (!module_read(reading->module, header->sh_addr + at, code, bytes) ||
+            !add_stub(reading, code, header->sh_addr + at, bytes))
             return false;
     }
     return true;

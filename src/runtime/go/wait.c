@@ -10,8 +10,8 @@
 #include <string.h>
 
 #define ADDRESS_MIN 4096u
-#define ADDRESS_MAX ((uint64_t)1 << 47)
-#define CHANNELS_MAX 64u /* of a select */
+#define ADDRESS_MAX ((uint64_t)1 << 48) /* all of them are memory of programs on aarch64 */
+#define CHANNELS_MAX 64u                /* of a select */
 /* The frames of gopark and of what called it, twice as large as they are. */
 #define FRAMES_BYTES 384u
 #define QUEUE_MAX 32 /* how far a condition's queue is followed */
