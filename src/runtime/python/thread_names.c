@@ -61,7 +61,7 @@ static int list_identities(const struct python_place *place, const struct python
 /* ---- Names ---- */
 
 /* What is to be found in how many objects is up to the program. */
-#define NAMES_NS 100000000u
+#define NAMES_NS 1000000000u
 
 static int compare_names(const void *a, const void *b)
 {
