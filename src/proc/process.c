@@ -26,6 +26,22 @@ void process_close(struct process *process)
     process->proc_fd = -1;
 }
 
+/* By how large the kernel said that its program headers are, in words of its own size. The file may
+ * be in a file system that does not answer. */
+static bool is_32_bit(int proc_fd)
+{
+    uint32_t words[1024];
+    int fd = openat(proc_fd, "auxv", O_RDONLY | O_CLOEXEC);
+    ssize_t bytes = fd < 0 ? 0 : pread(fd, words, sizeof words, 0);
+    if (fd >= 0)
+        close(fd);
+    for (ssize_t i = 0; (i + 2) * (ssize_t)sizeof *words <= bytes; i += 2) {
+        if (words[i] == AT_PHENT && words[i + 1] == sizeof(Elf32_Phdr))
+            return true;
+    }
+    return false;
+}
+
 static int check(struct process *process)
 {
     char status[4096];
@@ -45,15 +61,8 @@ static int check(struct process *process)
         return -ESRCH;
     if (procfs_status_number(status, "TracerPid:") > 0)
         return -EBUSY;
-    unsigned char ident[EI_NIDENT] = {0};
-    int exe_fd = openat(process->proc_fd, "exe", O_RDONLY | O_CLOEXEC);
-    if (exe_fd >= 0 && pread(exe_fd, ident, sizeof ident, 0) == (ssize_t)sizeof ident &&
-        ident[EI_CLASS] == ELFCLASS32)
-        err = -ENOTSUP;
-    if (exe_fd >= 0)
-        close(exe_fd);
-    if (err)
-        return err;
+    if (is_32_bit(process->proc_fd))
+        return -ENOTSUP;
     /* The same permission as ptrace's (PTRACE_MODE_ATTACH), checked without touching the target. */
     char path[32];
     snprintf(path, sizeof path, "task/%d/mem", live_tid);
