@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -56,12 +57,23 @@ static int copy_all(int from_fd, int to_fd)
     return 0;
 }
 
+/* Whatever the caller does about signals. */
+static void end_by_alarm(void)
+{
+    sigset_t ends;
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGALRM);
+    signal(SIGALRM, SIG_DFL);
+    sigprocmask(SIG_UNBLOCK, &ends, NULL);
+    alarm(ENDS_AFTER_S);
+}
+
 /* In the other process. */
 static void open_and_copy(bounded_open_fn *open_file, void *context, int fds[KEPT])
 {
     if (!keep_only(fds))
         return;
-    alarm(ENDS_AFTER_S);
+    end_by_alarm();
     int fd = open_file(context, fds[DIR_FD]);
     int result = fd < 0 ? fd : copy_all(fd, fds[COPY_FD]);
     /* Before the file is closed, which may hang too. */

@@ -94,6 +94,8 @@ static int step(struct way *way, bool follows_last)
         return -EAGAIN;
     }
     bool is_last = rest[strspn(rest, "/")] == '\0';
+    if (!is_last && strcmp(name, ".") == 0)
+        return -EAGAIN; /* it is no folder to come back from */
     int fd = openat(way->folders[way->depth], name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return -errno;

@@ -74,6 +74,7 @@ static const struct {
     {"absolute/../map", true, "map", 0},
     {"tmp/inner/out", true, "top", 0},
     {"../../tmp/../top", true, "top", 0},
+    {"tmp/./../top", true, "top", 0},
     {"circle", true, NULL, -ELOOP},
     {"outside", true, NULL, -ENOENT},
     {"top/file", true, NULL, -ENOTDIR},
