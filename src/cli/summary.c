@@ -480,7 +480,8 @@ static const char *readable_bytes(uint64_t bytes, char *buffer, size_t buffer_by
 static void summarize_object_losses(const struct fgprof_summary *summary)
 {
     say_count(summary->objects_made_lost, "more", "more",
-              " could not be recorded, as they came too fast: a larger --heap-rate would help");
+              " could not be recorded, as they came too fast or were too many: a larger "
+              "--heap-rate would help");
     say_count(summary->objects_gone_lost, "free was", "frees were",
               " missed, as they came too fast: what was freed then is shown as in use");
     if (summary->allocator_is_own)
@@ -511,7 +512,7 @@ static void summarize_custom(const struct fgprof_summary *summary)
     uint64_t values = summary->objects_made - summary->objects_gone;
     say("%" PRIu64 " %s now", values, values == 1 ? "value" : "values");
     say_count(summary->objects_made_lost, "more", "more",
-              " could not be read: their memory is damaged");
+              " could not be read: their memory is damaged, or they are too many");
 }
 
 /* The summary of memory that grew, or of threads that were made. */
@@ -522,7 +523,7 @@ static void summarize_seen(enum fgprof_kind kind, const struct fgprof_summary *s
     say("%.1f s: %" PRIu64 " %s", (double)summary->elapsed_ns / 1e9, summary->objects_made,
         is_growth ? (is_one ? "page fault" : "page faults") : (is_one ? "thread" : "threads"));
     say_count(summary->objects_made_lost, "more", "more",
-              " could not be recorded, as they came too fast");
+              " could not be recorded, as they came too fast or were too many");
 }
 
 static void summarize_objects(const fgprof_profile *profile, const struct fgprof_summary *summary)

@@ -6,7 +6,8 @@
 #include <string.h>
 
 #define SLOTS_FIRST 1024
-/* What a program keeps at once is up to it; more objects than this are counted as lost. */
+/* What programs keep at once is up to them: of all together, more objects than this are counted as
+ * lost. */
 #define LIVE_MAX ((8u << 20) - 1)
 /* Beyond this many rows, sizes are rounded to a few binary digits. */
 #define EXACT_ROWS_MAX 65536
@@ -131,7 +132,7 @@ int objects_made(struct objects *objects, const struct object_maker *maker, uint
     uint32_t number;
     if (objects->live_count >= LIVE_MAX &&
         !objects_find(objects, maker->process, maker->kind, key)) {
-        objects->lost++;
+        objects->lost[maker->kind % OBJECT_KINDS_MAX]++;
         return 0;
     }
     if (objects->maker_count >= EXACT_ROWS_MAX)
@@ -386,7 +387,7 @@ int objects_copy(const struct objects *objects, struct objects *to)
     if (objects->maker_count)
         memcpy(to->makers, objects->makers, objects->maker_count * sizeof *to->makers);
     to->maker_count = objects->maker_count;
-    to->lost = objects->lost;
+    memcpy(to->lost, objects->lost, sizeof to->lost);
     return 0;
 }
 

@@ -46,6 +46,8 @@ struct listed_object {
 };
 
 /* Zeroed at first. */
+#define OBJECT_KINDS_MAX 8u
+
 struct objects {
     struct counted_maker *makers;
     size_t maker_count, maker_capacity;
@@ -53,7 +55,7 @@ struct objects {
     struct live_object *slots; /* open addressing with linear probing */
     size_t slot_count;         /* a power of two, or 0 */
     size_t live_count;
-    uint64_t lost; /* made when there were too many: not counted */
+    uint64_t lost[OBJECT_KINDS_MAX]; /* by kind: made when there were too many, and not counted */
 };
 
 /* Counts an object that stands for `weight`. Another object of its process and kind with the same

@@ -237,7 +237,8 @@ static void move_deadlocks(struct deadlocks *deadlocks, const struct numbers *nu
     }
 }
 
-/* Wakers of waits that are not counted yet refer to stacks and names that may have gone. */
+/* Wakers of waits that are not counted yet refer to stacks, names and processes that may have gone.
+ */
 static void forget_wakers(struct counted_threads *threads)
 {
     for (size_t i = 0; i < threads->count; i++) {
@@ -264,7 +265,6 @@ static void apply(struct results *results, struct counted_threads *threads, stru
     timeline_renumber_samples(&results->timeline, &numbers->samples);
     lock_sites_keep(&owners->sites, &numbers->stacks);
     move_label_sets(threads, &numbers->label_sets);
-    forget_wakers(threads);
     label_sets_free(&results->label_sets);
     results->label_sets = *label_sets;
 }
@@ -478,8 +478,10 @@ int compact(struct results *results, struct counted_threads *threads, struct own
     }
     if (!err)
         err = forget_spaces(results, threads, how, &numbers.spaces);
-    if (!err)
+    if (!err) {
+        forget_wakers(threads);
         ended_processes_drop(&ended, results, owners);
+    }
     ended_processes_free(&ended);
     renumber_free(&numbers.samples);
     renumber_free(&numbers.waits);
