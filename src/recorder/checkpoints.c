@@ -246,7 +246,7 @@ int checkpoints_keep(struct checkpoints *checkpoints, struct checkpoint *checkpo
     if (!err) {
         checkpoints->kept[checkpoints->kept_count++] = checkpoint;
         while (checkpoints->kept_count > 1 &&
-               checkpoint_at_ns(checkpoints->kept[1]) + checkpoints->keep_ns <= now_ns)
+               now_ns - checkpoint_at_ns(checkpoints->kept[1]) >= checkpoints->keep_ns)
             give_up(checkpoints, 1);
     }
     pthread_mutex_unlock(&checkpoints->lock);

@@ -290,21 +290,6 @@ static int checkpoint_of_copy(const struct fgprof_recorder *recorder,
     return checkpoint_take(&copy->results, &state, planned, ret_checkpoint);
 }
 
-int fgprof_recorder_moment(fgprof_recorder *recorder, fgprof_moment **ret_checkpoint)
-{
-    struct checkpoint *checkpoint = NULL;
-    pthread_mutex_lock(&recorder->naming);
-    int err = recorder_order_copy(recorder);
-    if (!err)
-        err = checkpoint_of_copy(recorder, &checkpoint);
-    pthread_mutex_unlock(&recorder->naming);
-    if (!err)
-        err = checkpoints_hold(recorder->checkpoints, checkpoint, ret_checkpoint);
-    if (err)
-        checkpoint_free(checkpoint);
-    return err;
-}
-
 static int error_so_far(struct fgprof_recorder *recorder)
 {
     pthread_mutex_lock(&recorder->lock);
@@ -342,19 +327,41 @@ static int profile_copy(struct fgprof_recorder *recorder, const struct fgprof_mo
     return make_profile(recorder, &recorded, ret_profile);
 }
 
-/* Under `recorder->naming`. *ret_next: the checkpoint at which the profile ends. */
+static int moment_of_copy(struct fgprof_recorder *recorder, struct fgprof_moment **ret_moment)
+{
+    struct checkpoint *checkpoint = NULL;
+    int err = checkpoint_of_copy(recorder, &checkpoint);
+    if (!err)
+        err = checkpoints_hold(recorder->checkpoints, checkpoint, ret_moment);
+    if (err)
+        checkpoint_free(checkpoint);
+    return err;
+}
+
+int fgprof_recorder_moment(fgprof_recorder *recorder, fgprof_moment **ret_checkpoint)
+{
+    pthread_mutex_lock(&recorder->naming);
+    int err = recorder_order_copy(recorder);
+    if (!err)
+        err = moment_of_copy(recorder, ret_checkpoint);
+    pthread_mutex_unlock(&recorder->naming);
+    return err;
+}
+
+/* Under `recorder->naming`. *ret_next: the moment at which the profile ends. It is held before
+ * names are looked up, which takes a while: what came since stays apart from what was before. */
 static int profile_new_copy(struct fgprof_recorder *recorder, const struct fgprof_moment *since,
-                            uint64_t last_ns, struct checkpoint **ret_next,
+                            uint64_t last_ns, struct fgprof_moment **ret_next,
                             fgprof_profile **ret_profile)
 {
-    struct checkpoint *next = NULL;
+    struct fgprof_moment *next = NULL;
     int err = recorder_order_copy(recorder);
     if (!err && ret_next)
-        err = checkpoint_of_copy(recorder, &next);
+        err = moment_of_copy(recorder, &next);
     if (!err)
         err = profile_copy(recorder, since, last_ns, ret_profile);
     if (err)
-        checkpoint_free(next);
+        fgprof_moment_free(next);
     else if (ret_next)
         *ret_next = next;
     return err;
@@ -377,7 +384,8 @@ static void unlock_names(struct fgprof_recorder *recorder)
 }
 
 static int profile_now(struct fgprof_recorder *recorder, const struct fgprof_moment *since,
-                       uint64_t last_ns, struct checkpoint **ret_next, fgprof_profile **ret_profile)
+                       uint64_t last_ns, struct fgprof_moment **ret_next,
+                       fgprof_profile **ret_profile)
 {
     int err = lock_names(recorder);
     if (!err) {
@@ -409,21 +417,12 @@ int fgprof_recorder_profile_last(fgprof_recorder *recorder, uint64_t last_ns,
 int fgprof_recorder_profile_next(fgprof_recorder *recorder, fgprof_moment **checkpoint,
                                  fgprof_profile **ret_profile)
 {
-    struct checkpoint *end = NULL;
     struct fgprof_moment *next;
-    fgprof_profile *profile;
-    int err = profile_now(recorder, *checkpoint, 0, &end, &profile);
+    int err = profile_now(recorder, *checkpoint, 0, &next, ret_profile);
     if (err)
         return err;
-    err = checkpoints_hold(recorder->checkpoints, end, &next);
-    if (err) {
-        checkpoint_free(end);
-        profile_free(profile);
-        return err;
-    }
     fgprof_moment_free(*checkpoint);
     *checkpoint = next;
-    *ret_profile = profile;
     return 0;
 }
 
@@ -535,7 +534,7 @@ static int make_objects(struct fgprof_recorder *recorder, enum fgprof_kind kind,
     if (err)
         return err;
     err = set_objects(profile, &copy->results.object_counts[objects], chosen.name);
-    profile->objects.made_lost += copy->results.objects.lost;
+    profile->objects.made_lost += copy->results.objects.lost[objects];
     if (!err)
         err = set_origin(profile);
     if (err) {

@@ -417,8 +417,8 @@ int recorder_sample(struct fgprof_recorder *recorder)
     err = sampler_prepare(&recorder->sampler);
     if (err)
         return err;
-    clock->start_time_ns = wall_ns();
     clock->start_ns = recorder->spawned_ns ? recorder->spawned_ns : monotonic_ns();
+    clock->start_time_ns = wall_ns() - (monotonic_ns() - clock->start_ns);
     recorder->results.timeline.start_ns = clock->start_ns;
     recorder->sampler.command.pid = atomic_load(&recorder->child);
     /* SIGCHLD is blocked in the caller's thread, so that the sampling thread gets it. */

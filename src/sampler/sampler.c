@@ -148,8 +148,9 @@ static void drain(int signal_fd)
 /* When the duration will have passed. */
 static uint64_t over_ns(const struct sampler *sampler)
 {
-    uint64_t duration_ns = sampler->options->duration_ns;
-    return duration_ns ? sampler->clock.start_ns + duration_ns : UINT64_MAX;
+    uint64_t duration_ns = sampler->options->duration_ns, start_ns = sampler->clock.start_ns;
+    bool ends = duration_ns && duration_ns < UINT64_MAX - start_ns;
+    return ends ? start_ns + duration_ns : UINT64_MAX;
 }
 
 /* When the next tick is to be taken: when it is due, or later if we rest until then. */

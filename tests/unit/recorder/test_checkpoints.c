@@ -74,6 +74,16 @@ static void test_a_profile_reaches_back_far_enough(void **state)
     assert_begins(world, NULL, 500, 170);
 }
 
+static void test_a_profile_may_reach_back_for_ever(void **state)
+{
+    struct world *world = *state;
+    checkpoints_release(world->checkpoints);
+    assert_int_equal(checkpoints_new(UINT64_MAX, true, &world->checkpoints), 0);
+    for (uint64_t at_ns = 100; at_ns <= 400; at_ns += 100)
+        keep(world, at_ns);
+    assert_begins(world, NULL, 150, 100);
+}
+
 static void test_memory_is_counted(void **state)
 {
     struct world *world = *state;
@@ -166,6 +176,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_a_profile_reaches_back_far_enough),
+        TEST(test_a_profile_may_reach_back_for_ever),
         TEST(test_memory_is_counted),
         TEST(test_checkpoints_that_callers_hold),
         TEST(test_less_is_kept_where_room_is_short),

@@ -107,6 +107,25 @@ static void test_the_clock_drifts(void **state)
     assert_int_equal(start_ns, world->recorder->sampler.clock.start_time_ns);
 }
 
+/* However late it is sampled after that. */
+static void test_a_command_began_when_it_was_started(void **state)
+{
+    struct world *world = *state;
+    struct fgprof_options *options;
+    struct fgprof_profile *profile;
+    char sleep[] = "sleep", seconds[] = "0.5", *command[] = {sleep, seconds, NULL};
+    assert_int_equal(fgprof_options_new(&options), 0);
+    assert_int_equal(fgprof_recorder_new(options, &world->recorder), 0);
+    fgprof_options_free(options);
+    uint64_t before_ns = __real_wall_ns();
+    assert_int_equal(fgprof_recorder_spawn(world->recorder, command, -1), 0);
+    uint64_t after_ns = __real_wall_ns();
+    usleep(200000);
+    assert_int_equal(fgprof_recorder_run(world->recorder, &profile), 0);
+    assert_in_range(profile->start_time_ns, before_ns, after_ns);
+    fgprof_profile_free(profile);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -115,6 +134,7 @@ int main(void)
         TEST(test_the_clock_is_set_forward),
         TEST(test_the_clock_is_set_back),
         TEST(test_the_clock_drifts),
+        TEST(test_a_command_began_when_it_was_started),
     };
     return cmocka_run_group_tests_name("wall_clock", tests, NULL, NULL);
 }
