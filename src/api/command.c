@@ -197,7 +197,7 @@ static int make_environment(const struct fgprof_recorder *recorder, char ***ret_
 int fgprof_recorder_spawn(fgprof_recorder *recorder, char *const argv[], int stdout_fd)
 {
     char **environment = NULL;
-    if (atomic_load(&recorder->child))
+    if (atomic_load(&recorder->child) || recorder->spawned_ns)
         return -EEXIST;
     int err = sampler_prepare(&recorder->sampler);
     if (!err)

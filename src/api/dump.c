@@ -8,6 +8,8 @@
 /* A dump is a recording with one round. */
 int fgprof_recorder_dump(fgprof_recorder *recorder, fgprof_dump **ret_dump)
 {
+    if (recorder->has_run)
+        return -EALREADY; /* and its profiles stay as they are */
     fgprof_dump *dump = calloc(1, sizeof *dump);
     if (!dump)
         return -ENOMEM;

@@ -58,6 +58,8 @@ static void test_child_until_it_was_waited_for(void **state)
     raise(SIGALRM);
     assert_int_equal(seen, 0);
     assert_int_equal(fgprof_recorder_wait(recorder, &status), -ECHILD);
+    char shell[] = "true", *again[] = {shell, NULL};
+    assert_int_equal(fgprof_recorder_spawn(recorder, again, -1), -EEXIST);
 }
 
 /* The sampler's own tables change at each birth and death meanwhile. */
