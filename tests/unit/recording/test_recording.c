@@ -353,6 +353,9 @@ static void test_what_was_added_later(void **state)
     profile->summary.threads_waits_unseen = 4;
     profile->summary.event_refusal = 24;
     profile->summary.waits_refusal = 28;
+    profile->summary.has_kernel_samples = profile->summary.has_switch_record = true;
+    profile->summary.has_thread_events = true;
+    profile->summary.kernel_names_refusal = 13;
     profile->samples[3].never_moved = true;
     make_elapsed(profile);
     char *file = written(profile, FGPROF_RAW, &length);
