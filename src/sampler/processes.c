@@ -218,9 +218,6 @@ void processes_drop_exited(struct sampler *sampler)
             sampler->processes[kept++] = process;
             continue;
         }
-        if (sampler->kernel.source)
-            perf_source_unfollow(sampler->kernel.source, process->process.pid);
-        off_cpu_samples_unfollow(sampler, process);
         for (size_t j = 0; j < process->threads.count; j++) {
             watches_forget(&sampler->watches, process->threads.items[j].number);
             numbers_take_back(&sampler->numbers, process->threads.items[j].number);

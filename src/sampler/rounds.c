@@ -250,7 +250,10 @@ static int end_process(struct sampler *sampler, struct sampled_process *process)
     const struct reading until = {.at_ns = listing_gone_ns(sampler, process)};
     int err = 0;
     process->has_exited = true;
-    off_cpu_samples_unfollow(sampler, process); /* its id may be used again */
+    /* Its id may be used again. */
+    off_cpu_samples_unfollow(sampler, process);
+    if (sampler->kernel.source)
+        perf_source_unfollow(sampler->kernel.source, process->process.pid);
     for (size_t i = 0; i < process->threads.count && !err; i++) {
         struct thread *thread = &process->threads.items[i];
         err = tell_gone(sampler, process, thread, &until, false);
