@@ -8,6 +8,7 @@
 #include "cli/select_pids.h"
 #include "cli/suggest.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -307,21 +308,19 @@ static int show_help(int argc, char **argv)
 }
 
 /* Else a file of ours would get one of their numbers, and what is said would go into it. What we
- * start still has none. Returns false if that can't be had. */
-static bool open_standard_files(void)
+ * start still has none. */
+static void open_standard_files(void)
 {
     static const int modes[] = {O_RDONLY, O_RDONLY, O_WRONLY}; /* writing output fails, as before */
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
-        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", modes[fd] | O_CLOEXEC) != fd)
-            return false;
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
+            (void)open("/dev/null", modes[fd] | O_CLOEXEC); /* gets the first number that is free */
     }
-    return true;
 }
 
 int main(int argc, char **argv)
 {
-    if (!open_standard_files())
-        return EXIT_NOT_WRITTEN;
+    open_standard_files();
     if (argc < 2) {
         usage(stderr);
         return EXIT_USAGE;

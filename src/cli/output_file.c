@@ -118,7 +118,8 @@ int output_file_open(struct output_file *file, const char *path)
     *file = (struct output_file){.fd = -1};
     if (strcmp(path, "-") == 0) {
         file->fd = STDOUT_FILENO;
-        return fcntl(file->fd, F_GETFL) < 0 ? -errno : 0;
+        int flags = fcntl(file->fd, F_GETFL);
+        return flags < 0 ? -errno : (flags & O_ACCMODE) == O_RDONLY ? -EBADF : 0;
     }
     bool exists = stat(path, &status) == 0;
     if (!exists && errno != ENOENT)

@@ -76,7 +76,7 @@ static bool is_known(const void *owner, uint32_t item, const void *key)
 
 /* The linker name, or else the source name, of the entry at `die` of `unit`: its own, or the name
  * of the abstract function or declaration that it refers to. NULL: there is none, or no memory.
- * Valid until names_forget_many. */
+ * Valid until names_forget_many or enter_unit. */
 static const char *names_get(struct names *names, const struct unit *unit, uint64_t die)
 {
     struct known_name name = {.info = unit->info, .die = die};
