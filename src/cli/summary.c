@@ -523,7 +523,7 @@ static void summarize_seen(enum fgprof_kind kind, const struct fgprof_summary *s
     say("%.1f s: %" PRIu64 " %s", (double)summary->elapsed_ns / 1e9, summary->objects_made,
         is_growth ? (is_one ? "page fault" : "page faults") : (is_one ? "thread" : "threads"));
     say_count(summary->objects_made_lost, "more", "more",
-              " could not be recorded, as they came too fast or were too many");
+              " could not be recorded, as they came too fast");
 }
 
 static void summarize_objects(const fgprof_profile *profile, const struct fgprof_summary *summary)

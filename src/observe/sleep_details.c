@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 /* How often a thread was preempted is read this often at most. */
 #define PREEMPTIONS_EACH_NS 1000000000u
@@ -101,10 +102,25 @@ static void read_context(const struct subject *subject, struct watch *watch,
         thread_context_read(&thread, subject->context, context);
 }
 
+/* A call with a time limit that was stopped goes on as restart_syscall(2), with the registers that
+ * it had. */
+static long call_number(struct watch *watch, const struct observation *observation)
+{
+    const struct registers *registers = &observation->snapshot->registers;
+    struct watched_call call = {registers_sp(registers), registers_pc(registers),
+                                observation->wait.syscall_number};
+    if (call.number == SYS_restart_syscall && call.sp == watch->call.sp &&
+        call.pc == watch->call.pc)
+        call.number = watch->call.number;
+    watch->call = call;
+    return call.number;
+}
+
 int sleep_details_read(const struct subject *subject, const struct watch_place *place,
                        struct watch *watch, struct observation *observation)
 {
     struct snapshot *snapshot = observation->snapshot;
+    observation->wait.syscall_number = call_number(watch, observation);
     observation->wait.call =
         call_target_of(observation->wait.syscall_number, snapshot->registers.call_arguments);
     read_wait_channel(*place, observation);

@@ -8,6 +8,11 @@
 #include "proc/thread_file.h"
 
 /* Starts zeroed. */
+struct watched_call {
+    uint64_t sp, pc;
+    long number; /* -1: none */
+};
+
 struct watch {
     struct thread_file schedstat;
     struct thread_file syscall, stat; /* kept open from its second snapshot on: a thread that never
@@ -21,8 +26,9 @@ struct watch {
     uint64_t departed_ns;
     bool has_activity;
     struct activity activity;
-    bool was_read;           /* its syscall file was read before */
-    uint64_t thread_pointer; /* 0: not known */
+    struct watched_call call; /* that it was last found in */
+    bool was_read;            /* its syscall file was read before */
+    uint64_t thread_pointer;  /* 0: not known */
 };
 
 /* The watches of all threads, by the numbers of the threads. Starts zeroed, except for

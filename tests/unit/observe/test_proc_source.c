@@ -129,6 +129,30 @@ static enum outcome observe(struct fake *fake)
     return fake->source->observe(fake->source, &fake->subject, &fake->seen);
 }
 
+/* Where it is the same call. */
+static void test_a_call_that_goes_on_after_a_stop(void **state)
+{
+    struct fake *fake = *state;
+    put_waiting(fake);
+    put_switches(fake, 1);
+    assert_int_equal(observe(fake), OUTCOME_OBSERVED);
+    assert_int_equal(fake->seen.wait.call.kind, CALL_FUTEX);
+    for (unsigned i = 2; i < 4; i++) {
+        char line[160];
+        snprintf(line, sizeof line, "%d 0x1 0x0 0x3 0x0 0x0 0x0 %p 0x401000\n", SYS_restart_syscall,
+                 (void *)sleepers_stack);
+        put(fake, "syscall", line);
+        put(fake, "schedstat", i == 2 ? "1187427 53201 38\n" : "1187428 53201 39\n");
+        assert_int_equal(observe(fake), OUTCOME_OBSERVED);
+        assert_int_equal(fake->seen.wait.syscall_number, SYS_futex);
+        assert_int_equal(fake->seen.wait.call.kind, CALL_FUTEX);
+    }
+    put(fake, "syscall", "219 0x1 0x0 0x3 0x0 0x0 0x0 0x7000 0x401000\n");
+    put(fake, "schedstat", "1187429 53201 40\n");
+    observe(fake);
+    assert_int_not_equal(fake->seen.wait.call.kind, CALL_FUTEX);
+}
+
 static void test_asleep_then_unmoved(void **state)
 {
     struct fake *fake = *state;
@@ -413,6 +437,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         WITH_FAKE(test_asleep_then_unmoved),
+        WITH_FAKE(test_a_call_that_goes_on_after_a_stop),
         WITH_FAKE(test_states),
         WITH_FAKE(test_stat_that_can_not_be_read),
         WITH_FAKE(test_wait_channel),
