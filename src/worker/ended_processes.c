@@ -133,9 +133,10 @@ static int choose_rows(struct join *join, bool joins_all)
         if (!has_ended(ended, i) || !(joins_all || are_makers[i]))
             continue;
         ended->joined[i] = target_of(&targets, results->stacks.processes, i);
+        if (ended->joined[i] == i)
+            continue; /* others are joined to it, each time */
         results->counts.processes_joined += joins_all;
-        if (ended->joined[i] != i)
-            elapsed_join(&results->elapsed[ended->joined[i]], &results->elapsed[i]);
+        elapsed_join(&results->elapsed[ended->joined[i]], &results->elapsed[i]);
     }
     free(targets.rows_plus_1);
     free(are_makers);

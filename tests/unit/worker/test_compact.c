@@ -432,6 +432,8 @@ static void test_processes_that_have_ended_are_joined(void **state)
             spaces += !results->spaces.items[i]->is_free;
         assert_int_equal(spaces, 1); /* that which they share */
         assert_int_equal(module.users, 1);
+        assert_int_equal(results->counts.processes_joined,
+                         round * 3 + 1); /* to the first of each name */
     }
     assert_int_equal(results->stacks.processes_added, 2 + 9);
     assert_int_equal(stack_table_find_process(&results->stacks, 10), PROCESS_NONE);
