@@ -6,6 +6,7 @@
 #include "agent/format.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -167,8 +168,16 @@ static inline void reader_start(struct reader *reader, uint32_t wanted, uint64_t
     struct agent_header *header = reader->header;
     atomic_store(&header->rate, rate);
     atomic_fetch_add(&header->epoch, 1);
-    reader->read = atomic_load(&header->written);
-    atomic_store(&header->read, reader->read);
+    /* Record by record: the room of one that is still being written would be used again. */
+    uint64_t until = atomic_load(&header->written);
+    reader->read = atomic_load(&header->read);
+    while (reader->read != until) {
+        const struct agent_record *record = reader_next(reader);
+        if (record)
+            reader_skip(reader, record);
+        else
+            sched_yield();
+    }
     memset(reader->rows, 0, READER_ROWS * sizeof *reader->rows);
     reader->live = reader->live_bytes = 0;
     atomic_store(&header->wanted, wanted);
