@@ -97,8 +97,9 @@ const char *output_file_name(const char *path)
     return strcmp(path, "-") == 0 ? "standard output" : path;
 }
 
-/* The path without links of a file that was found to be so; NULL and errno: it is not there any
- * more. Links of others, which the kernel does not follow (fs.protected_symlinks), would be. */
+/* Resolves the links in `path`. Returns NULL and sets errno if it no longer leads to the file that
+ * was found there. realpath(3) also resolves links of other users that the kernel would not follow
+ * (fs.protected_symlinks). */
 static char *target_of(const char *path, const struct stat *found)
 {
     struct stat status;

@@ -129,7 +129,7 @@ static void stop(int number, siginfo_t *info, void *context)
     fgprof_recorder_stop(current);
 }
 
-/* A signal that came before there was a command; 0: none did. */
+/* The signal that arrived before the command was started; 0: none. */
 static volatile sig_atomic_t early_signal;
 
 static void forward(int number, siginfo_t *info, void *context)

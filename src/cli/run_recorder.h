@@ -29,9 +29,9 @@ void complain_of_objects(const struct cli_options *options, pid_t pid, int err);
 /* From now on SIGINT, SIGTERM and SIGHUP end `recorder`'s sampling. */
 void interrupt_stops(fgprof_recorder *recorder);
 
-/* From now on they, and SIGQUIT, are meant for the command that `recorder` has started. A signal
- * from the terminal has reached it already; a signal sent to this process is passed on. Sampling
- * ends when the command exits. */
+/* From now on SIGINT, SIGTERM, SIGHUP and SIGQUIT are meant for the command that `recorder` has
+ * started. A signal from the terminal has reached it already; a signal sent to this process is
+ * passed on. Sampling ends when the command exits. */
 void interrupt_forwards(fgprof_recorder *recorder);
 
 /* The same for signals that came before there was a command. */

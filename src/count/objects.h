@@ -45,9 +45,9 @@ struct listed_object {
     uint16_t level; /* the caller's: see objects_weigh */
 };
 
-/* Zeroed at first. */
 #define OBJECT_KINDS_MAX 8u
 
+/* Zeroed at first. */
 struct objects {
     struct counted_maker *makers;
     size_t maker_count, maker_capacity;

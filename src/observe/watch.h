@@ -7,12 +7,12 @@
 #include "proc/activity.h"
 #include "proc/thread_file.h"
 
-/* Starts zeroed. */
 struct watched_call {
     uint64_t sp, pc;
     long number; /* -1: none */
 };
 
+/* Starts zeroed. */
 struct watch {
     struct thread_file schedstat;
     struct thread_file syscall, stat; /* kept open from its second snapshot on: a thread that never

@@ -26,8 +26,8 @@ void process_close(struct process *process)
     process->proc_fd = -1;
 }
 
-/* By how large the kernel said that its program headers are, in words of its own size. The file may
- * be in a file system that does not answer. */
+/* Tells it by AT_PHENT, the size of a program header, in the auxiliary vector, whose words have the
+ * program's own size. Reading the executable could block on a file system that does not answer. */
 static bool is_32_bit(int proc_fd)
 {
     uint32_t words[1024];

@@ -148,7 +148,8 @@ static int find_waiters(struct fgprof_dump *dump)
     return 0;
 }
 
-/* How many waiters come before the sought one: with it, or without. */
+/* The number of waiters that sort before `sought`; `with_equal` counts those equal to it as well.
+ */
 static size_t waiters_before(const struct fgprof_dump *dump, const struct dump_waiter *sought,
                              bool with_equal)
 {

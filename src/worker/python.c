@@ -78,7 +78,7 @@ static bool is_code_at(const void *owner, uint32_t item, const void *key)
 }
 
 /* 3.13 and later call constructors through _Py_InitCleanup, of that name and file
- * (Python/specialize.c). No traceback has it. */
+ * (Python/specialize.c). Tracebacks do not show it. */
 static bool is_shim(const struct python_code *code)
 {
     return strcmp(code->name, "__init__") == 0 && strcmp(code->file, "__init__") == 0;

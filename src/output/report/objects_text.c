@@ -117,7 +117,7 @@ static void append_sampling(struct buffer *buffer, const struct objects_report *
     }
 }
 
-/* Of a difference there are none: what was seen before may be more. */
+/* A difference has no such counts: more may have been seen in the earlier profile. */
 static void append_seen(struct buffer *buffer, const struct objects_report *report)
 {
     char note[OBJECTS_NOTE_BYTES];
