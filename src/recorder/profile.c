@@ -426,8 +426,28 @@ int fgprof_recorder_profile_next(fgprof_recorder *recorder, fgprof_moment **chec
     return 0;
 }
 
-/* Makes the profile of a recording that has ended. Returns 0 or -ENOMEM. */
-static int profile_at_end(struct fgprof_recorder *recorder, fgprof_profile **ret_profile)
+static void swap_timelines(struct fgprof_recorder *recorder)
+{
+    struct timeline timeline = recorder->copy.results.timeline;
+    recorder->copy.results.timeline = recorder->results.timeline;
+    recorder->results.timeline = timeline;
+}
+
+/* Idle threads are dropped from a copy: a profile since a moment, which may be asked for later,
+ * needs all that was counted. Timelines are not copied, but lent. Under `recorder->naming`. */
+static int profile_without_idle(struct fgprof_recorder *recorder, fgprof_profile **ret_profile)
+{
+    int err = recorder_order_copy(recorder);
+    if (err)
+        return err;
+    swap_timelines(recorder);
+    err = profile_copy(recorder, NULL, 0, ret_profile);
+    swap_timelines(recorder);
+    return err;
+}
+
+/* Under `recorder->naming`. */
+static int profile_all(struct fgprof_recorder *recorder, fgprof_profile **ret_profile)
 {
     const struct recorded recorded = {
         .results = &recorder->results,
@@ -436,11 +456,18 @@ static int profile_at_end(struct fgprof_recorder *recorder, fgprof_profile **ret
         .until_ns = recorder->sampler.clock.end_ns,
         .error = recorder->error,
     };
+    idle_sort(&recorder->results);
+    return make_profile(recorder, &recorded, ret_profile);
+}
+
+/* Makes the profile of a recording that has ended. Returns 0 or -ENOMEM. */
+static int profile_at_end(struct fgprof_recorder *recorder, fgprof_profile **ret_profile)
+{
     if (recorder->options.keep_ns)
         return profile_now(recorder, NULL, 0, NULL, ret_profile);
     pthread_mutex_lock(&recorder->naming);
-    drop_idle(recorder, &recorder->results);
-    int err = make_profile(recorder, &recorded, ret_profile);
+    int err = recorder->options.drops_idle ? profile_without_idle(recorder, ret_profile)
+                                           : profile_all(recorder, ret_profile);
     pthread_mutex_unlock(&recorder->naming);
     return err;
 }

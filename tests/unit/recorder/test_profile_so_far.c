@@ -199,9 +199,9 @@ static void on_progress_since(const struct fgprof_progress *progress, void *cont
         fgprof_recorder_stop(world->recorder);
 }
 
-static int set_up_asking(void **state, fgprof_progress_fn *ask)
+static int set_up_asking(void **state, bool keeps_idle, fgprof_progress_fn *ask)
 {
-    int failed = set_up(state);
+    int failed = set_up_with(state, keeps_idle, FGPROF_THREADS_BY_NAME);
     struct world *world = *state;
     fgprof_options_set_progress(world->options, ask, world);
     fgprof_recorder_free(world->recorder);
@@ -212,7 +212,39 @@ static int set_up_asking(void **state, fgprof_progress_fn *ask)
 
 static int set_up_since(void **state)
 {
-    return set_up_asking(state, on_progress_since);
+    return set_up_asking(state, true, on_progress_since);
+}
+
+static void on_progress_moment(const struct fgprof_progress *progress, void *context)
+{
+    struct world *world = context;
+    if (!progress->samples || world->error || world->checkpoint)
+        return;
+    world->error = fgprof_recorder_moment(world->recorder, &world->checkpoint);
+    fgprof_recorder_stop(world->recorder);
+}
+
+static int set_up_moment_without_idle(void **state)
+{
+    return set_up_asking(state, false, on_progress_moment);
+}
+
+/* What was dropped from the profile at the end is dropped from this one, and not subtracted. */
+static void test_since_a_moment_without_idle(void **state)
+{
+    struct world *world = *state;
+    fgprof_profile *last, *since;
+    assert_int_equal(fgprof_recorder_run(world->recorder, &last), 0);
+    assert_int_equal(world->error, 0);
+    assert_int_equal(fgprof_recorder_profile_since(world->recorder, world->checkpoint, &since), 0);
+    assert_int_equal(last->summary.samples, 0);
+    assert_int_equal(since->summary.samples, 0);
+    assert_int_equal(since->summary.samples_cut, 0);
+    assert_int_equal(since->summary.threads_idle, 1);
+    assert_true(since->summary.idle_ns > 0);
+    assert_true(since->summary.idle_ns < last->summary.idle_ns);
+    fgprof_profile_free(since);
+    fgprof_profile_free(last);
 }
 
 /* Asks for two parts, one after the other, and for the end. */
@@ -229,7 +261,7 @@ static void on_progress_next(const struct fgprof_progress *progress, void *conte
 
 static int set_up_next(void **state)
 {
-    return set_up_asking(state, on_progress_next);
+    return set_up_asking(state, true, on_progress_next);
 }
 
 /* Sampling ends while the callback waits for its profile, or before it asks. */
@@ -244,7 +276,7 @@ static void on_progress_at_the_end(const struct fgprof_progress *progress, void 
 
 static int set_up_at_the_end(void **state)
 {
-    return set_up_asking(state, on_progress_at_the_end);
+    return set_up_asking(state, true, on_progress_at_the_end);
 }
 
 static void test_a_profile_at_the_very_end(void **state)
@@ -325,6 +357,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_profiles_while_sampling_goes_on, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_threads_that_have_not_moved_yet, set_up_without_idle,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(test_since_a_moment_without_idle,
+                                        set_up_moment_without_idle, tear_down),
         cmocka_unit_test_setup_teardown(test_threads_that_never_moved_are_marked, set_up_by_id,
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_there_is_none_before_the_start, set_up, tear_down),
