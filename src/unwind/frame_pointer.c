@@ -1,4 +1,5 @@
 #include "unwind/frame_pointer.h"
+#include "elf/stubs.h"
 #include "unwind/code/calls.h"
 #include "unwind/code_address.h"
 #include "unwind/rule_tables.h"
@@ -24,9 +25,18 @@ enum calls {
     CALLS_OF_ANY,     /* also of functions that may have jumped to it at their end */
 };
 
+/* The stub is one for any function of another module. */
+static bool is_stub(struct space *space, uint64_t address)
+{
+    uint8_t code[STUB_BYTES];
+    uint64_t slot;
+    return space_read_file(space, address, code, sizeof code) &&
+           stub_slot(code, sizeof code, address, &slot);
+}
+
 static bool can_return_to(const struct search *search, uint64_t return_address, enum calls calls)
 {
-    uint8_t before[CALL_BYTES_MAX], code[16];
+    uint8_t before[CALL_BYTES_MAX];
     uint64_t target;
     if (!space_find(search->space, address_of_call(return_address)) ||
         !space_read_file(search->space, return_address - CALL_BYTES_MAX, before, sizeof before))
@@ -34,8 +44,7 @@ static bool can_return_to(const struct search *search, uint64_t return_address, 
     switch (call_before(before, return_address, &target)) {
     case CALL_DIRECT:
         return target == search->function || calls == CALLS_OF_ANY ||
-               (calls == CALLS_OF_UNKNOWN &&
-                space_read_file(search->space, target, code, sizeof code) && call_is_to_stub(code));
+               (calls == CALLS_OF_UNKNOWN && is_stub(search->space, target));
     case CALL_INDIRECT:
         return calls != CALLS_OF_FUNCTION;
     case CALL_NONE:

@@ -1,5 +1,6 @@
 /* Machine code, which is followed to find frames. The input is where in it a frame is, and code. */
 #include "open_module.h"
+#include "elf/stubs.h"
 #include "unwind/code/calls.h"
 #include "unwind/code/code_end.h"
 #include "unwind/code/code_frame.h"
@@ -9,18 +10,20 @@
 
 static void look_at_calls(struct input code)
 {
-    uint64_t target;
+    uint64_t target, slot;
     uint8_t bytes[16] = {0};
     memcpy(bytes, code.at, code.bytes < sizeof bytes ? code.bytes : sizeof bytes);
     uint8_t *before = copy_of((struct input){bytes, CALL_BYTES_MAX}, 0);
     uint8_t *after = copy_of((struct input){bytes, THREAD_END_BYTES}, 0);
+    uint8_t *stub = copy_of((struct input){bytes, STUB_BYTES}, 0);
     uint8_t *signal_return = copy_of((struct input){bytes, SIGNAL_RETURN_BYTES}, 0);
     call_before(before, UINT64_MAX, &target);
     call_is_last(after);
-    call_is_to_stub(after);
+    stub_slot(stub, STUB_BYTES, UINT64_MAX, &slot);
     signal_return_is_at(signal_return);
     free(before);
     free(after);
+    free(stub);
     free(signal_return);
 }
 

@@ -62,15 +62,6 @@ bool call_is_context_end(const uint8_t code[CONTEXT_END_BYTES])
     return memcmp(code, mov, sizeof mov) == 0;
 }
 
-/* adrp x16, ... as the first instruction or, after bti c, the second. */
-bool call_is_to_stub(const uint8_t code[16])
-{
-    uint32_t instructions[2];
-    memcpy(instructions, code, sizeof instructions);
-    unsigned at = instructions[0] == 0xd503245fu;
-    return (instructions[at] & 0x9f00001fu) == 0x90000010u;
-}
-
 /* It returns through a register. */
 bool return_is_at(const uint8_t code[RETURN_BYTES])
 {

@@ -49,8 +49,4 @@ bool call_is_last(const uint8_t after[THREAD_END_BYTES]);
 /* Whether this is the code that, in glibc, the function of a makecontext(3) context returns to. */
 bool call_is_context_end(const uint8_t code[CONTEXT_END_BYTES]);
 
-/* Whether `code`, the first 16 bytes of a call's target, only jumps on to what the dynamic linker
- * put there, so that the target shows nothing (an entry of the PLT). */
-bool call_is_to_stub(const uint8_t code[16]);
-
 #endif

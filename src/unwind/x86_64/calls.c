@@ -93,16 +93,3 @@ bool call_is_context_end(const uint8_t code[CONTEXT_END_BYTES])
         code += sizeof endbr64;
     return memcmp(code, mov, sizeof mov) == 0;
 }
-
-/* [endbr64] [mov $number,%r11d, by mold] [bnd] jmp *displacement(%rip) */
-bool call_is_to_stub(const uint8_t code[16])
-{
-    static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
-    if (memcmp(code, endbr64, sizeof endbr64) == 0)
-        code += sizeof endbr64;
-    if (code[0] == 0x41 && code[1] == 0xbb)
-        code += 6;
-    if (*code == 0xf2)
-        code++;
-    return code[0] == 0xff && code[1] == 0x25;
-}

@@ -97,6 +97,31 @@ static void test_forms(void **state)
     assert_false(stub_slot((const uint8_t[STUB_BYTES]){0xff, 0x35, 2, 0x2f}, STUB_BYTES, 0, &slot));
 }
 
+#elif defined __aarch64__
+
+static void test_forms(void **state)
+{
+    (void)state;
+    static const uint32_t bti_c = 0xd503245f, ldr = 0xf9400e11, add = 0x91006210, br = 0xd61f0220;
+    static const uint32_t adrp = 0x90000090, adrp_back = 0xf0fffff0, adrp_x0 = 0x90000080;
+    static const struct {
+        uint32_t code[STUB_BYTES / 4];
+        uint64_t slot; /* 0: no stub */
+    } forms[] = {
+        {{adrp, ldr, add, br}, 0x11018},   {{bti_c, adrp, ldr, add}, 0x11018},
+        {{adrp_back, ldr, add, br}, 0x18}, {{adrp_x0, ldr, add, br}, 0},
+        {{adrp, add, ldr, br}, 0}, /* a function that happens to begin with x16 */
+        {{bti_c, bti_c, adrp, ldr}, 0},
+    };
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        uint64_t slot = 0;
+        const uint8_t *code = (const uint8_t *)forms[i].code;
+        assert_int_equal(stub_slot(code, STUB_BYTES, 0x1000, &slot), forms[i].slot != 0);
+        assert_int_equal(slot, forms[i].slot);
+        assert_false(stub_slot(code, 11, 0x1000, &slot));
+    }
+}
+
 #endif
 
 int main(void)
@@ -105,9 +130,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_own_stubs, open_own_module, close_own_module),
         cmocka_unit_test_setup_teardown(test_strings_that_are_too_large, open_own_module,
                                         close_own_module),
-#ifdef __x86_64__
         cmocka_unit_test(test_forms),
-#endif
     };
     return cmocka_run_group_tests_name("stubs", tests, NULL, NULL);
 }

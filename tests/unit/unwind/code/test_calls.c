@@ -95,19 +95,6 @@ static void test_calls_that_make_threads(void **state)
     assert_false(system_call_is_clone(before));
 }
 
-static void test_stubs(void **state)
-{
-    (void)state;
-    assert_true(call_is_to_stub((const uint8_t[16]){0xff, 0x25}));
-    assert_true(call_is_to_stub((const uint8_t[16]){0xf3, 0x0f, 0x1e, 0xfa, 0xff, 0x25}));
-    assert_true(call_is_to_stub((const uint8_t[16]){0xf3, 0x0f, 0x1e, 0xfa, 0xf2, 0xff, 0x25}));
-    assert_true(call_is_to_stub((const uint8_t[16]){0x41, 0xbb, 7, 0, 0, 0, 0xff, 0x25}));
-    assert_true(call_is_to_stub(
-        (const uint8_t[16]){0xf3, 0x0f, 0x1e, 0xfa, 0x41, 0xbb, 7, 0, 0, 0, 0xff, 0x25}));
-    assert_false(call_is_to_stub((const uint8_t[16]){0x55, 0x48, 0x89, 0xe5}));
-    assert_false(call_is_to_stub((const uint8_t[16]){0xff, 0xd0}));
-}
-
 static void test_returns(void **state)
 {
     (void)state;
@@ -129,7 +116,6 @@ int main(void)
         cmocka_unit_test(test_jumps),
         cmocka_unit_test(test_system_calls),
         cmocka_unit_test(test_calls_that_make_threads),
-        cmocka_unit_test(test_stubs),
     };
     return cmocka_run_group_tests_name("calls", tests, NULL, NULL);
 }
