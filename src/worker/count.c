@@ -9,25 +9,13 @@
 
 static const struct stack no_stack = {.cut = STACK_CUT_NOT_CAPTURED};
 
-static void note_counted(struct result_counts *counts, const struct share *share,
-                         enum stack_cut cut)
-{
-    counts->samples += share->ticks;
-    if (cut != STACK_WHOLE)
-        counts->samples_cut += share->ticks;
-    if (cut == STACK_CUT_NOT_CAPTURED)
-        counts->samples_not_captured += share->ticks;
-    if (cut == STACK_CUT_NOT_KEPT)
-        counts->samples_not_kept += share->ticks;
-}
-
 static void count_again(const struct counter *counter, uint32_t sample, const struct share *share)
 {
     struct stack_table *stacks = &counter->results->stacks;
     stack_table_count(stacks, sample, share->ticks, share->time_ns, share->part_ns);
     counter->results->counts.owed_ns -= share->time_ns;
-    note_counted(&counter->results->counts, share,
-                 stacks->stacks[stacks->samples[sample].stack].cut);
+    enum stack_cut cut = stacks->stacks[stacks->samples[sample].stack].cut;
+    results_count_samples(&counter->results->counts, cut, share->ticks);
 }
 
 static void close_window(const struct counter *counter, struct thread_account *account,

@@ -142,12 +142,8 @@ static void count(struct results *results, uint32_t sample, uint64_t ticks, uint
     struct stack_table *stacks = &results->stacks;
     enum stack_cut cut = stacks->stacks[stacks->samples[sample].stack].cut;
     stack_table_count(stacks, sample, ticks, time_ns, 0);
-    results->counts.samples += ticks;
     results->counts.goroutine_ns += time_ns;
-    if (cut != STACK_WHOLE)
-        results->counts.samples_cut += ticks;
-    if (cut == STACK_CUT_NOT_KEPT)
-        results->counts.samples_not_kept += ticks;
+    results_count_samples(&results->counts, cut, ticks);
 }
 
 static void count_until(struct program_goroutines *goroutines, struct results *results,

@@ -21,16 +21,10 @@ bool idle_has(const struct results *results, uint32_t thread_id)
 static void drop(struct results *results, struct counted_sample *sample)
 {
     struct result_counts *counts = &results->counts;
-    uint32_t cut = results->stacks.stacks[sample->stack].cut;
+    enum stack_cut cut = (enum stack_cut)results->stacks.stacks[sample->stack].cut;
     counts->idle_ns += sample->time_ns;
     results->elapsed[sample->labels.process].idle_ticks += (uint64_t)sample->waited_ticks;
-    counts->samples -= sample->count;
-    if (cut != STACK_WHOLE)
-        counts->samples_cut -= sample->count;
-    if (cut == STACK_CUT_NOT_CAPTURED)
-        counts->samples_not_captured -= sample->count;
-    if (cut == STACK_CUT_NOT_KEPT)
-        counts->samples_not_kept -= sample->count;
+    results_count_samples(counts, cut, -(uint64_t)sample->count);
     counted_sample_empty(sample);
 }
 

@@ -127,13 +127,9 @@ static int count(struct task_reading *reading, const struct python_task *task,
     if (err)
         return err;
     stack_table_count(stacks, sample, tasks->ticks, tasks->time_ns, 0);
-    results->counts.samples += tasks->ticks;
     results->counts.task_ns += tasks->time_ns;
     enum stack_cut cut = (enum stack_cut)stacks->stacks[stacks->samples[sample].stack].cut;
-    if (cut != STACK_WHOLE)
-        results->counts.samples_cut += tasks->ticks;
-    if (cut == STACK_CUT_NOT_KEPT)
-        results->counts.samples_not_kept += tasks->ticks;
+    results_count_samples(&results->counts, cut, tasks->ticks);
     return 0;
 }
 

@@ -26,3 +26,14 @@ void results_free(struct results *results)
     free(results->idle_tids);
     *results = (struct results){0};
 }
+
+void results_count_samples(struct result_counts *counts, enum stack_cut cut, uint64_t ticks)
+{
+    counts->samples += ticks;
+    if (cut != STACK_WHOLE)
+        counts->samples_cut += ticks;
+    if (cut == STACK_CUT_NOT_CAPTURED)
+        counts->samples_not_captured += ticks;
+    if (cut == STACK_CUT_NOT_KEPT)
+        counts->samples_not_kept += ticks;
+}

@@ -81,4 +81,8 @@ struct results {
 int results_init(struct results *results);
 void results_free(struct results *results);
 
+/* Counts `ticks` more samples with a stack that is cut so. Those taken back are counted as minus as
+ * many. */
+void results_count_samples(struct result_counts *counts, enum stack_cut cut, uint64_t ticks);
+
 #endif
