@@ -345,6 +345,8 @@ void ptrace_source_drop_dead_leader(struct source *source, pid_t process_id, int
     }
 }
 
+/* Whether a thread of the process is still to stop. (ptrace_source_awaits also asks for those that
+ * have, until they are collected.) */
 static bool is_pending(const struct stopped_source *stopped, pid_t process_id)
 {
     for (size_t i = 0; i < stopped->count; i++) {

@@ -270,11 +270,12 @@ static int name_and_merge(struct program_python *python, const struct python_mea
     int err = named ? 0 : -ENOMEM;
     for (size_t i = 0; i < frames->count && !err;) {
         err = program_python_name(python, &memory, means->results, &frames->items[i], &named[i]);
-        if (err == -ENODATA)
+        if (err == -ENODATA) {
             leave_out(frames, i);
-        else
+            err = 0;
+        } else {
             i++;
-        err = err == -ENODATA ? 0 : err;
+        }
     }
     if (!err)
         err = merge(frames, named, kinds, means->keeps_native_frames, stack, ret_fits);

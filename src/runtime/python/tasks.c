@@ -325,17 +325,13 @@ static int read_set(struct python_tasks *tasks, const struct python_tasks_place 
     }
     for (size_t left = REFERENCES_MAX; !err && (reference = python_set_next(memory, &walk));
          left--) {
-        tasks->is_cut = !left;
-        if (tasks->is_cut)
-            break;
-        if (!python_read(memory, reference + REFERENCE_OBJECT, &object, sizeof object) ||
-            !read_task(place, memory, object, &task, &next))
-            continue;
-        if (tasks->count >= PYTHON_TASKS_MAX) {
+        if (!left || tasks->count >= PYTHON_TASKS_MAX) {
             tasks->is_cut = true;
             break;
         }
-        err = add(tasks, &task);
+        if (python_read(memory, reference + REFERENCE_OBJECT, &object, sizeof object) &&
+            read_task(place, memory, object, &task, &next))
+            err = add(tasks, &task);
     }
     return err;
 }
