@@ -13,6 +13,12 @@
 #define MADE_GO_MODULE (MADE_GO_DATA + 0x2000u)
 #define MADE_GO_INLINED (MADE_GO_DATA + 0x2800u)
 #define MADE_GO_FUNCTIONS_MAX 10
+/* Tables count code in units of so many bytes, an instruction's least. */
+#ifdef __aarch64__
+#define MADE_GO_QUANTUM 4u
+#else
+#define MADE_GO_QUANTUM 1u
+#endif
 
 /* Where the parts are in the table. */
 enum {
@@ -25,7 +31,7 @@ enum {
 };
 
 /* A function begins where the one before ends. Its frame has `frame_bytes`, all of them from the
- * second byte of its code on. Its lines are those of its code's first half and second half. */
+ * second unit of its code on. Its lines are those of its code's first half and second half. */
 struct made_function {
     const char *name;
     uint32_t code_bytes;
@@ -91,7 +97,7 @@ static inline uint32_t put_go_numbers(struct made_go *made, int32_t first, uint3
     for (unsigned i = 0; i < 2; i++) {
         uint32_t change = (uint32_t)changes[i];
         put_go_varint(made, changes[i] < 0 ? ~(change << 1) : change << 1);
-        put_go_varint(made, lengths[i]);
+        put_go_varint(made, lengths[i] / MADE_GO_QUANTUM);
     }
     put_go_varint(made, 0);
     return at;
@@ -114,10 +120,10 @@ static inline uint32_t put_go_record(struct made_go *made, const struct made_fun
     address += is_old ? 8 : 4;
     put_go32(made, address, base + put_go_name(made, function->name));
     if (!function->is_foreign) {
-        uint32_t more = function->code_bytes - 1;
-        uint32_t frame_bytes = function->frame_bytes, at_start = frame_bytes ? 1 : 1 + more;
+        uint32_t first = MADE_GO_QUANTUM, more = function->code_bytes - first;
+        uint32_t frame_bytes = function->frame_bytes, at_start = frame_bytes ? first : first + more;
         uint32_t frames = put_go_numbers(made, 0, at_start, (int32_t)frame_bytes, more);
-        uint32_t files = put_go_numbers(made, 1, half + rest, 0, 1);
+        uint32_t files = put_go_numbers(made, 1, half + rest, 0, first);
         uint32_t lines = put_go_numbers(made, (int32_t)function->lines[0], half,
                                         (int32_t)function->lines[1], rest);
         put_go32(made, address + 12, tables_base + frames);

@@ -51,7 +51,7 @@ static void assert_function(const struct pclntab *table, const struct made_funct
     if (made->is_foreign)
         return;
     assert_int_equal(bytes, 0);
-    assert_true(pclntab_frame_bytes(table, &function, start + 1, &bytes));
+    assert_true(pclntab_frame_bytes(table, &function, start + MADE_GO_QUANTUM, &bytes));
     assert_int_equal(bytes, made->frame_bytes);
     assert_true(pclntab_frame_bytes(table, &function, last, &bytes));
     assert_int_equal(bytes, made->frame_bytes);
