@@ -1,6 +1,7 @@
 /* The functions of fgprof.h that start a command and wait for it. */
 #include "recorder/recorder.h"
 #include "base/clock.h"
+#include "base/memlock.h"
 #include "base/own_directory.h"
 #include "objects/agent.h"
 #include "objects/source.h"
@@ -170,8 +171,12 @@ static int spawn(struct fgprof_recorder *recorder, char *const argv[], char **en
         err = posix_spawn_file_actions_adddup2(&actions, stdout_fd, STDOUT_FILENO);
     /* posix_spawn(3) returns after the exec (glibc 2.24 and later), so our own code is never
      * sampled in the child. */
-    if (!err)
+    if (!err) {
+        bool was_raised = memlock_restore(); /* the command has our limits as they were */
         err = posix_spawnp(&child, argv[0], &actions, &attributes, argv, environment);
+        if (was_raised)
+            memlock_raise();
+    }
     if (!err)
         atomic_store(&recorder->child, child);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -1,4 +1,5 @@
 #include "cli/privileges.h"
+#include "base/memlock.h"
 #include "base/procfs_file.h"
 #include "cli/record/trigger.h"
 #include "cli/say.h"
@@ -141,6 +142,7 @@ static uint64_t needed(const struct cli_options *options)
 
 bool privileges_limit(const struct cli_options *options)
 {
+    memlock_raise(); /* CAP_SYS_RESOURCE is given up, too */
     uint64_t capabilities = needed(options) | WRITING;
     if (options->command == COMMAND_SERVE)
         capabilities |= BIT(CAP_NET_BIND_SERVICE);

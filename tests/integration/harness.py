@@ -2,10 +2,12 @@
 
 import collections
 import contextlib
+import ctypes
 import glob
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -344,6 +346,15 @@ def late_share(stderr):
     """The part of the time in which no tick came when it was due. The profiler stood still then,
     and can't know what came and went meanwhile."""
     return ticks_late(stderr) / ticks_planned(stderr)
+
+
+UNAME26 = 0x0020000  # sys/personality.h
+
+
+def limit_on_an_old_kernel(what, limit):
+    """For preexec_fn: sets a limit, and the kernel says that it is 2.6."""
+    resource.setrlimit(what, limit)
+    assert ctypes.CDLL(None).personality(UNAME26) >= 0
 
 
 def pauses(stderr):

@@ -3,11 +3,12 @@
 import contextlib
 import os
 import re
+import resource
 import signal
 import socket
 import subprocess
 
-from harness import Skip, folded, status_field, wait_for
+from harness import Skip, end, folded, limit_on_an_old_kernel, status_field, wait_for, wait_until_sampling
 from test_containers import INSIDE, ROOTLESS, container, tree
 from test_kernel import skip_unless_permitted
 from test_record import recording
@@ -16,7 +17,7 @@ from test_serve import serving
 NOBODY = 65534
 # linux/capability.h
 NAMES = {"DAC_OVERRIDE": 1, "DAC_READ_SEARCH": 2, "FOWNER": 3, "KILL": 5, "NET_BIND_SERVICE": 10, "IPC_LOCK": 14,
-         "SYS_PTRACE": 19, "SYS_ADMIN": 21, "SYS_NICE": 23, "SYSLOG": 34, "PERFMON": 38, "BPF": 39,
+         "SYS_PTRACE": 19, "SYS_ADMIN": 21, "SYS_NICE": 23, "SYS_RESOURCE": 24, "SYSLOG": 34, "PERFMON": 38, "BPF": 39,
          "CHECKPOINT_RESTORE": 40}
 # With CAP_SYS_ADMIN where the kernel wants it.
 SAMPLING = {"DAC_READ_SEARCH", "IPC_LOCK", "SYS_PTRACE", "SYS_NICE", "SYSLOG", "PERFMON", "BPF", "CHECKPOINT_RESTORE"}
@@ -74,6 +75,21 @@ def test_serve_gives_up_what_it_does_not_need(world):
                 names = server.text("/debug/fgprof?seconds=1&format=folded")
                 assert "main" in names and "nanosleep" in names, names
                 check_kept(server.sampler.pid, kept_by_server())
+
+
+def test_the_limit_of_locked_memory_is_raised_before(world):
+    """To the hard limit at least, and above it by CAP_SYS_RESOURCE, which is given up."""
+    before = 64 << 10, 128 << 10
+    may_lift = bits("self", "CapEff") >> NAMES["SYS_RESOURCE"] & 1
+    raised = (resource.RLIM_INFINITY,) * 2 if may_lift else (before[1],) * 2
+    with world.running("holders", 60) as target:
+        for kernel, expected in (limit_on_an_old_kernel, raised), (resource.setrlimit, before):
+            sampler = world.start("attach", "-p", target.pid, "--capture=ptrace", "-o", world.path("raised.folded"),
+                                  preexec_fn=lambda kernel=kernel: kernel(resource.RLIMIT_MEMLOCK, before))
+            wait_until_sampling(sampler)
+            limit = resource.prlimit(sampler.pid, resource.RLIMIT_MEMLOCK)
+            _, stderr = end(sampler)
+            assert limit == expected, (limit, expected, stderr)
 
 
 def test_serve_names_kernel_functions(world):

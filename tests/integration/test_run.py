@@ -3,12 +3,15 @@
 import os
 import pty
 import re
+import resource
 import select
 import signal
 import subprocess
 import time
 
-from harness import by_root, children_of, folded, ticks_planned, wait_for_ticks, wait_until_sampled
+from harness import (by_root, children_of, folded, limit_on_an_old_kernel, ticks_planned, wait_for_ticks,
+                     wait_until_sampled)
+from test_capture import refuse_record
 
 
 def test_exit_status_is_the_commands(world):
@@ -54,6 +57,23 @@ def test_profile_on_stdout_never_mixes(world):
     assert sampler.returncode == 0
     assert "from-the-command" in stderr and "from-the-command" not in stdout
     assert folded(stdout)
+
+
+def test_the_command_has_our_limit_of_locked_memory(world):
+    """We raise our own on a kernel that charges BPF to it, and libbpf does if there is no BPF."""
+    limit = 64 << 10, 128 << 10
+    command = "ulimit -S -l; ulimit -H -l; sleep 0.5; grep 'Max locked memory' /proc/$PPID/limits"
+
+    def on_an_old_kernel():
+        limit_on_an_old_kernel(resource.RLIMIT_MEMLOCK, limit)
+
+    def without_bpf():
+        resource.setrlimit(resource.RLIMIT_MEMLOCK, limit)
+        refuse_record()
+    for prepare, ours in (on_an_old_kernel, r"(131072|unlimited) +\1"), (without_bpf, "65536 +131072"):
+        done = world.fgprof("run", "-q", "-o", world.path("limited.folded"), "--", "sh", "-c", command,
+                            preexec_fn=prepare)
+        assert re.fullmatch(rf"64\n128\nMax locked memory +{ours} .*\n", done.stdout), done
 
 
 def test_files_are_the_commands_own(world):

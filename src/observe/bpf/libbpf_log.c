@@ -1,14 +1,19 @@
 #include "observe/bpf/libbpf_log.h"
 
+#include "base/memlock.h"
+
 #include <bpf/libbpf.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct libbpf_log current;
 static libbpf_print_fn_t before;
+static struct rlimit limit; /* of locked memory */
+static bool keeps_limit;
 
 static int print(enum libbpf_print_level level, const char *format, va_list arguments)
 {
@@ -27,11 +32,14 @@ void libbpf_log_begin(const struct libbpf_log *log)
     pthread_mutex_lock(&mutex);
     current = *log;
     before = libbpf_set_print(print);
+    keeps_limit = !memlock_raise() && !getrlimit(RLIMIT_MEMLOCK, &limit);
 }
 
 void libbpf_log_end(void)
 {
     libbpf_set_print(before);
+    if (keeps_limit)
+        setrlimit(RLIMIT_MEMLOCK, &limit);
     current = (struct libbpf_log){0};
     pthread_mutex_unlock(&mutex);
 }

@@ -1,5 +1,5 @@
-/* Where libbpf's messages go. It has one function for them in the whole process, and writes them to
- * stderr without one. */
+/* What libbpf has one of in the whole process: where its messages go, which is stderr if nobody
+ * says, and the limit of locked memory. */
 #ifndef FGPROF_OBSERVE_BPF_LIBBPF_LOG_H
 #define FGPROF_OBSERVE_BPF_LIBBPF_LOG_H
 
@@ -12,7 +12,8 @@ struct libbpf_log {
 };
 
 /* Between these calls all messages go to this log. Another thread that calls libbpf_log_begin waits
- * until then. */
+ * until then. The limit of locked memory is raised if the kernel needs that (base/memlock.h).
+ * libbpf lifts it also if bpf(2) is refused; that is undone. */
 void libbpf_log_begin(const struct libbpf_log *log);
 void libbpf_log_end(void);
 
