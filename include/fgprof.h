@@ -161,7 +161,8 @@ FGPROF_API int fgprof_options_set_max_pause(fgprof_options *options, double perc
 
 /* Sets how running threads are observed; the default is FGPROF_CAPTURE_AUTO. With
  * FGPROF_CAPTURE_KERNEL, fgprof_recorder_new fails if the kernel does not permit it: it needs
- * CAP_PERFMON or kernel.perf_event_paranoid of at most 1. Threads that the kernel can't sample well
+ * CAP_PERFMON (CAP_SYS_ADMIN before Linux 5.8, and on some kernels if kernel.perf_event_paranoid is
+ * 3 or more) or kernel.perf_event_paranoid of at most 1. Threads that the kernel can't sample well
  * are stopped all the same: those whose stack needs more than 63 KiB, or goes on elsewhere. Errors:
  * -EINVAL for an unknown value. */
 FGPROF_API int fgprof_options_set_capture(fgprof_options *options, enum fgprof_capture capture);

@@ -175,19 +175,27 @@ static const struct reason about_growth[] = {
 
 /* What the kernel's Documentation/admin-guide/sysctl/kernel.rst says of perf_event_paranoid; with 3
  * or more, which Debian's kernel has, nothing is permitted. */
-static void explain_refused_faults(const char *process, char *buffer, size_t buffer_bytes)
+static void explain_refused_faults(const char *process, int error, char *buffer,
+                                   size_t buffer_bytes)
 {
     long paranoid = procfs_number("/proc/sys/kernel/perf_event_paranoid", 0);
-    if (paranoid > 2)
+    const char *needed = perf_permission_needed(-error);
+    if (!needed)
+        snprintf(buffer, buffer_bytes,
+                 "not permitted to see the page faults of %s, which show where its memory grows: a "
+                 "seccomp filter or security module refuses perf_event_open, although the "
+                 "capability is there",
+                 process);
+    else if (paranoid > 2 && error == -EACCES)
         snprintf(buffer, buffer_bytes,
                  "not permitted to see the page faults of %s, which show where its memory grows: "
                  "run with %s, or with kernel.perf_event_paranoid of at most 2 (it is %ld)",
-                 process, perf_permission_needed(), paranoid);
+                 process, needed, paranoid);
     else
         snprintf(buffer, buffer_bytes,
                  "not permitted to see the page faults of %s, which show where its memory grows: "
                  "run as its user or with %s, which a container must have been given",
-                 process, perf_permission_needed());
+                 process, needed);
 }
 
 static const struct reason *reasons_of(enum fgprof_kind kind)
@@ -225,7 +233,7 @@ void fgprof_explain_objects(pid_t pid, enum fgprof_kind kind, int error, char *b
         snprintf(process, sizeof process, "process %d (%s)", pid, name);
     }
     if (kind == FGPROF_KIND_GROWTH && (error == -EACCES || error == -EPERM)) {
-        explain_refused_faults(process, buffer, buffer_bytes);
+        explain_refused_faults(process, error, buffer, buffer_bytes);
         return;
     }
     const struct reason *reason = reasons_of(kind);

@@ -1,11 +1,28 @@
-/* What lets a process have perf events of the kernel and of other users' processes. */
+/* What lets a process have perf events of the kernel and of other users' processes, and BPF
+ * programs that see these. */
 #ifndef FGPROF_BASE_PERF_PERMISSION_H
 #define FGPROF_BASE_PERF_PERMISSION_H
 
-/* The least capability for it on this kernel, in words. */
-const char *perf_permission_needed(void);
+#include "base/kernel_version.h"
 
-/* The same on a kernel of this version with kernel.perf_event_paranoid at `paranoid`. */
-const char *perf_permission_needed_on(unsigned major, unsigned minor, long paranoid);
+#include <stdint.h>
+
+struct process_rights {
+    struct kernel_version kernel;
+    long paranoid;         /* kernel.perf_event_paranoid */
+    uint64_t capabilities; /* effective ones, bit by bit */
+    bool is_in_namespace;  /* its user namespace is not the initial one: they do not count */
+};
+
+/* The least capability that would help after perf_event_open(2) has failed with this errno, in
+ * words; NULL if this process has it. EACCES is the kernel's own refusal; EPERM a filter's or a
+ * container's. */
+const char *perf_permission_needed(int error);
+/* The same after bpf(2) has failed with EPERM. */
+const char *bpf_permission_needed(void);
+
+/* The same for a process with these rights. */
+const char *perf_permission_needed_with(const struct process_rights *rights, int error);
+const char *bpf_permission_needed_with(const struct process_rights *rights);
 
 #endif

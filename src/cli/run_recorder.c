@@ -2,7 +2,7 @@
 #include "cli/say.h"
 #include "cli/progress.h"
 #include "cli/output_file.h"
-#include "base/perf_permission.h"
+#include "cli/refusal.h"
 #include "base/text.h"
 
 #include <errno.h>
@@ -197,13 +197,14 @@ fgprof_recorder *new_recorder(const struct cli_options *options, const fgprof_op
     else if (options->has_kernel_stacks && err == -ENOENT)
         say("this kernel does not show its stacks (CONFIG_STACKTRACE): run without --kernel");
     else if (options->capture == FGPROF_CAPTURE_KERNEL && (err == -EACCES || err == -EPERM))
-        say("the kernel does not permit sampling running threads: run with %s, or first sudo "
-            "sysctl kernel.perf_event_paranoid=1, or without --capture=kernel",
-            perf_permission_needed());
+        say("the kernel does not permit sampling running threads (%s)%s; or run without "
+            "--capture=kernel",
+            strerror(-err), refusal_remedy(-err));
     else if (options->capture == FGPROF_CAPTURE_RECORD)
-        say("the kernel may not record switches (%s): run with CAP_BPF and CAP_PERFMON on Linux "
-            "5.15 or later, or without %s",
-            strerror(-err), options->critical ? "--critical" : "--capture=record");
+        say("the kernel may not record switches (%s)%s; or run without %s", strerror(-err),
+            err == -ENOTSUP ? "; this takes Linux 5.15 or later with BTF"
+                            : refusal_bpf_remedy(-err),
+            options->critical ? "--critical" : "--capture=record");
     else
         say("can't start sampling: %s", strerror(-err));
     return NULL;

@@ -3,8 +3,8 @@
 #include "cli/say.h"
 #include "cli/output_file.h"
 #include "cli/progress.h"
+#include "cli/refusal.h"
 #include "base/buffer.h"
-#include "base/perf_permission.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -344,30 +344,6 @@ static void summarize_kernel_losses(const struct fgprof_summary *summary)
               " of threads that ended before they were listed");
 }
 
-/* What would help where the kernel refused an event: appended to a message. */
-static const char *remedy(int error)
-{
-    static char permission[160];
-    switch (error) {
-    case EACCES:
-        snprintf(permission, sizeof permission,
-                 "; %s would help, or: sudo sysctl kernel.perf_event_paranoid=1",
-                 perf_permission_needed());
-        return permission;
-    case EPERM: /* the kernel's own refusal is EACCES */
-        return "; a seccomp filter or security module refuses it: a container needs CAP_PERFMON, "
-               "or a seccomp profile that permits perf_event_open";
-    case ENOBUFS:
-        return "; a higher limit on locked memory (ulimit -l) would help";
-    case EMFILE:
-        return "; a higher limit on open files (ulimit -n) would help";
-    case ENFILE:
-        return "; a higher system-wide limit on open files (fs.file-max) would help";
-    default:
-        return "";
-    }
-}
-
 static const char *reason(int error)
 {
     return error == ENOSPC ? "the limit on events is reached" : strerror(error);
@@ -377,7 +353,7 @@ static void summarize_lacking(uint64_t count, const char *one, const char *many,
 {
     if (count)
         say_more("%" PRIu64 " %s (%s)%s", count, count == 1 ? one : many, reason(error),
-                 remedy(error));
+                 refusal_remedy(error));
 }
 
 /* What should have had an event. */
@@ -415,7 +391,7 @@ static void summarize_sources(const struct fgprof_summary *summary)
                        "small"
                      : "shares of waits and work below about 300 us may be off by 5 to 10 "
                        "percentage points",
-                 summary->record_refusal == EPERM ? "; CAP_BPF and CAP_PERFMON would help" : "");
+                 refusal_bpf_remedy(summary->record_refusal));
 }
 
 /* Why --kernel shows no kernel frames of running threads. */
@@ -457,7 +433,7 @@ static void summarize_capture(const struct cli_options *options,
     if (summary->kernel_refusal)
         say_more("the kernel may not sample running threads (%s), so they were stopped: shares of "
                  "bursts below about 100 us are not exact%s",
-                 strerror(summary->kernel_refusal), remedy(summary->kernel_refusal));
+                 strerror(summary->kernel_refusal), refusal_remedy(summary->kernel_refusal));
     if (options->has_kernel_stacks)
         summarize_kernel_frames(summary);
 }

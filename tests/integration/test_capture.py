@@ -9,7 +9,7 @@ import struct
 import subprocess
 
 from harness import (HANGS_S, Skip, alone, by_root, folded, has, need, pauses, ticks_planned, users_build,
-                     wait_for, wait_for_ticks)
+                     status_field, wait_for, wait_for_ticks)
 
 SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO, SECCOMP_RET_KILL_PROCESS = 0x7fff0000, 0x00050000, 0x80000000
 # linux/filter.h: load a word, jump if equal, return a constant.
@@ -22,6 +22,9 @@ PERF_EVENT_OPEN = {"x86_64": 298, "aarch64": 241}
 PTRACE = {"x86_64": 101, "aarch64": 117}
 BPF = {"x86_64": 321, "aarch64": 280}
 PTRACE_SEIZE = 0x4206
+PR_CAPBSET_DROP = 24
+# linux/capability.h
+CAP_SYS_ADMIN, CAP_PERFMON, CAP_BPF = 21, 38, 39
 
 
 def refuse(calls, answer, only=None):
@@ -66,11 +69,22 @@ def refuse_stops():
     refuse(PTRACE, SECCOMP_RET_ERRNO | errno.EPERM, (FIRST_AT, PTRACE_SEIZE))
 
 
+def give_up(*capabilities):
+    """Makes what root executes in this process lack these capabilities."""
+    libc = ctypes.CDLL(None)
+    for capability in capabilities:
+        assert libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) == 0
+
+
 def need_kernel_samples(world):
     """Skips the test where the kernel does not permit samples of other processes."""
     done = world.fgprof("run", "--capture=kernel", "-o", "/dev/null", "--", "true")
     if "does not permit" in done.stderr or "can't start sampling" in done.stderr:
         raise Skip("the kernel does not permit perf events")
+
+
+BPF_IS_FILTERED = "; a seccomp filter or security module refuses it, although the capabilities are there: " \
+                  "a container needs a seccomp profile that permits bpf"
 
 
 def in_spin(stdout):
@@ -127,13 +141,27 @@ def test_the_summary_says_what_captured(world):
                                 preexec_fn=refuse_record)
         done = world.attach(target, "--state", duration="1s", preexec_fn=refuse_record)
     assert demanded.returncode == 1 and demanded.stderr == (
-        "fgprof-c: the kernel may not record switches (Operation not permitted): run with CAP_BPF and CAP_PERFMON "
-        "on Linux 5.15 or later, or without --capture=record\n"), demanded
+        f"fgprof-c: the kernel may not record switches (Operation not permitted){BPF_IS_FILTERED}; or run without "
+        "--capture=record\n"), demanded
     assert "\n  captured by looks at /proc and kernel samples\n" in done.stderr, done.stderr
     assert re.search(r"\n  the kernel may not record switches \(Operation not permitted\), so threads were observed "
-                     r"after the tick: .*; CAP_BPF and CAP_PERFMON would help\n", done.stderr), done.stderr
+                     rf"after the tick: .*{BPF_IS_FILTERED}\n", done.stderr), done.stderr
     asleep = sum(count for stack, count in folded(done.stdout).items() if stack[-1] == "[epoll_wait]")
     assert asleep > 0, done.stdout
+
+
+def test_the_capabilities_that_lack_are_said(world):
+    need_record(world)
+    if os.geteuid():
+        raise Skip("only root can give capabilities up")
+    with world.running("spinners", 30, 1) as target:
+        for lacking, said in (((CAP_BPF,), "; CAP_BPF would help\n"),
+                              ((CAP_BPF, CAP_PERFMON), "; CAP_BPF and CAP_PERFMON would help\n")):
+            done = world.attach(target, duration="1s",
+                                preexec_fn=lambda lacking=lacking: give_up(CAP_SYS_ADMIN, *lacking))
+            recorded = re.search(r"\n  the kernel may not record switches .*\n", done.stderr)
+            assert recorded and recorded[0].endswith(said), done.stderr
+            assert ("may not sample running threads" in done.stderr) == (CAP_PERFMON in lacking), done.stderr
 
 
 def test_running_threads_are_not_paused(world):
@@ -165,17 +193,31 @@ def test_threads_are_stopped_if_asked(world):
 
 
 def test_a_refusal_is_said_and_threads_are_stopped(world):
+    is_able = not os.geteuid() and int(status_field("self", "CapEff"), 16) >> CAP_PERFMON & 1
+    filtered = "; a seccomp filter or security module refuses it"
+    # Only the kernel's own refusal, EACCES, is one of capabilities.
+    lacking = {errno.EPERM: filtered + ": a container needs CAP_PERFMON, or a seccomp profile that permits "
+                                       "perf_event_open",
+               errno.EACCES: "; CAP_PERFMON.* would help, or: sudo sysctl kernel.perf_event_paranoid=1",
+               errno.ENOSYS: ""}
+    able = {errno.EPERM: filtered + ", although the capability is there: a container needs a seccomp profile that "
+                                    "permits perf_event_open",
+            errno.EACCES: "; a security module refuses it, although the capability is there",
+            errno.ENOSYS: ""}
+
+    def prepare(error, is_lacking):
+        if is_lacking and is_able:
+            give_up(CAP_SYS_ADMIN, CAP_PERFMON)
+        refuse_events(error)
     for error in errno.EPERM, errno.EACCES, errno.ENOSYS:
-        with world.running("spinners", 30, 1) as target:
-            done = world.attach(target, duration="1s", preexec_fn=lambda: refuse_events(error))
-        assert f"the kernel may not sample running threads ({os.strerror(error)})" in done.stderr
-        # Only the kernel's own refusal is one of capabilities.
-        assert ("; a seccomp filter or security module refuses it" in done.stderr) == (
-            error == errno.EPERM), done.stderr
-        assert ("would help, or: sudo sysctl kernel.perf_event_paranoid=1" in done.stderr) == (
-            error == errno.EACCES), done.stderr
-        assert pauses(done.stderr), done.stderr
-        assert in_spin(done.stdout) > 0
+        for is_lacking in (True, False) if is_able else (True,):
+            with world.running("spinners", 30, 1) as target:
+                done = world.attach(target, duration="1s", preexec_fn=lambda: prepare(error, is_lacking))
+            remedy = (lacking if is_lacking else able)[error]
+            assert re.search(rf"the kernel may not sample running threads \({os.strerror(error)}\), so they were "
+                             rf"stopped: .* not exact{remedy}\n", done.stderr), (remedy, done.stderr)
+            assert pauses(done.stderr), done.stderr
+            assert in_spin(done.stdout) > 0
 
 
 def test_a_refusal_of_what_was_demanded_is_an_error(world):
@@ -185,7 +227,7 @@ def test_a_refusal_of_what_was_demanded_is_an_error(world):
                             preexec_fn=lambda: refuse_events(errno.EACCES))
         assert done.returncode not in (0, 2), done.stderr
         assert "the kernel does not permit sampling running threads" in done.stderr, done.stderr
-        assert "CAP_PERFMON" in done.stderr and not os.path.exists(path)
+        assert "; or run without --capture=kernel\n" in done.stderr and not os.path.exists(path), done.stderr
 
 
 def test_threads_have_events_where_cpus_may_have_none(world):

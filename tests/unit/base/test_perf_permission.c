@@ -2,32 +2,82 @@
 
 #include "base/perf_permission.h"
 
-#include <string.h>
+#include <errno.h>
+#include <linux/capability.h>
 
-static void test_the_least_capability(void **state)
+#define BIT(capability) ((uint64_t)1 << (capability))
+
+static const struct kernel_version linux_4_19 = {4, 19}, linux_5_7 = {5, 7}, linux_5_8 = {5, 8};
+
+static const char *events(struct kernel_version kernel, long paranoid, uint64_t capabilities,
+                          int error)
 {
-    (void)state;
-    const char *at_3 = perf_permission_needed_on(6, 1, 3);
-    assert_string_equal(perf_permission_needed_on(6, 1, 2), "CAP_PERFMON");
-    assert_string_equal(perf_permission_needed_on(5, 8, -1), "CAP_PERFMON");
-    assert_string_equal(perf_permission_needed_on(5, 7, 2), "CAP_SYS_ADMIN");
-    assert_string_equal(perf_permission_needed_on(4, 19, 3), "CAP_SYS_ADMIN");
-    assert_non_null(strstr(at_3, "CAP_PERFMON"));
-    assert_non_null(strstr(at_3, "CAP_SYS_ADMIN"));
-    assert_string_equal(perf_permission_needed_on(6, 1, 4), at_3);
+    const struct process_rights rights = {kernel, paranoid, capabilities, false};
+    return perf_permission_needed_with(&rights, error);
 }
 
-static void test_on_this_kernel(void **state)
+static const char *bpf(struct kernel_version kernel, uint64_t capabilities)
+{
+    const struct process_rights rights = {kernel, 2, capabilities, false};
+    return bpf_permission_needed_with(&rights);
+}
+
+static void test_events(void **state)
 {
     (void)state;
-    assert_non_null(strstr(perf_permission_needed(), "CAP_"));
+    assert_string_equal(events(linux_5_8, 2, 0, EACCES), "CAP_PERFMON");
+    assert_string_equal(events(linux_5_8, -1, 0, EPERM), "CAP_PERFMON");
+    assert_string_equal(events(linux_5_7, 2, 0, EACCES), "CAP_SYS_ADMIN");
+    assert_string_equal(events(linux_4_19, 3, 0, EACCES), "CAP_SYS_ADMIN");
+    assert_null(events(linux_4_19, 3, BIT(CAP_SYS_ADMIN), EACCES));
+    assert_null(events(linux_5_8, 2, BIT(CAP_PERFMON), EACCES));
+    assert_null(events(linux_5_8, 4, BIT(CAP_SYS_ADMIN), EACCES));
+}
+
+static void test_events_of_a_kernel_that_is_closed(void **state)
+{
+    (void)state;
+    for (long paranoid = 3; paranoid < 5; paranoid++) {
+        assert_string_equal(events(linux_5_8, paranoid, 0, EACCES),
+                            "CAP_PERFMON (if that is not enough, CAP_SYS_ADMIN)");
+        assert_string_equal(events(linux_5_8, paranoid, BIT(CAP_PERFMON), EACCES),
+                            "CAP_SYS_ADMIN (CAP_PERFMON is not enough on this kernel)");
+        /* It is not the kernel that refuses. */
+        assert_string_equal(events(linux_5_8, paranoid, 0, EPERM), "CAP_PERFMON");
+        assert_null(events(linux_5_8, paranoid, BIT(CAP_PERFMON), EPERM));
+    }
+}
+
+static void test_bpf(void **state)
+{
+    (void)state;
+    assert_string_equal(bpf(linux_5_8, 0), "CAP_BPF and CAP_PERFMON");
+    assert_string_equal(bpf(linux_5_8, BIT(CAP_PERFMON)), "CAP_BPF");
+    assert_string_equal(bpf(linux_5_8, BIT(CAP_BPF)), "CAP_PERFMON");
+    assert_null(bpf(linux_5_8, BIT(CAP_BPF) | BIT(CAP_PERFMON)));
+    assert_null(bpf(linux_5_8, BIT(CAP_SYS_ADMIN)));
+    assert_string_equal(bpf(linux_5_7, 0), "CAP_SYS_ADMIN");
+    assert_null(bpf(linux_5_7, BIT(CAP_SYS_ADMIN)));
+}
+
+/* Root of one has all of them, and none counts. */
+static void test_a_user_namespace(void **state)
+{
+    (void)state;
+    const struct process_rights rights = {linux_5_8, 2, UINT64_MAX, true};
+    assert_string_equal(perf_permission_needed_with(&rights, EACCES),
+                        "CAP_PERFMON in the initial user namespace");
+    assert_string_equal(bpf_permission_needed_with(&rights),
+                        "CAP_BPF and CAP_PERFMON in the initial user namespace");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_least_capability),
-        cmocka_unit_test(test_on_this_kernel),
+        cmocka_unit_test(test_events),
+        cmocka_unit_test(test_events_of_a_kernel_that_is_closed),
+        cmocka_unit_test(test_bpf),
+        cmocka_unit_test(test_a_user_namespace),
     };
     return cmocka_run_group_tests_name("perf_permission", tests, NULL, NULL);
 }

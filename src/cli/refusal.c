@@ -1,0 +1,61 @@
+#include "cli/refusal.h"
+#include "base/kernel_version.h"
+#include "base/perf_permission.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+static char remedy[256];
+
+static const char *remedy_of_perf_permission(int error)
+{
+    const char *needed = perf_permission_needed(error);
+    if (error == EACCES && needed)
+        snprintf(remedy, sizeof remedy,
+                 "; %s would help, or: sudo sysctl kernel.perf_event_paranoid=1", needed);
+    else if (error == EACCES)
+        return "; a security module refuses it, although the capability is there";
+    else if (needed)
+        snprintf(remedy, sizeof remedy,
+                 "; a seccomp filter or security module refuses it: a container needs %s, or a "
+                 "seccomp profile that permits perf_event_open",
+                 needed);
+    else
+        return "; a seccomp filter or security module refuses it, although the capability is "
+               "there: a container needs a seccomp profile that permits perf_event_open";
+    return remedy;
+}
+
+const char *refusal_remedy(int error)
+{
+    switch (error) {
+    case EACCES:
+    case EPERM:
+        return remedy_of_perf_permission(error);
+    case ENOBUFS:
+        return "; a higher limit on locked memory (ulimit -l) would help";
+    case EMFILE:
+        return "; a higher limit on open files (ulimit -n) would help";
+    case ENFILE:
+        return "; a higher system-wide limit on open files (fs.file-max) would help";
+    default:
+        return "";
+    }
+}
+
+const char *refusal_bpf_remedy(int error)
+{
+    if (error == EACCES)
+        return ""; /* the kernel can't prove that a program is harmless */
+    if (error != EPERM)
+        return refusal_remedy(error);
+    const char *needed = bpf_permission_needed();
+    if (needed) {
+        snprintf(remedy, sizeof remedy, "; %s would help", needed);
+        return remedy;
+    }
+    if (kernel_version_is_before(kernel_version_read(), 5, 11)) /* see base/memlock.h */
+        return refusal_remedy(ENOBUFS);
+    return "; a seccomp filter or security module refuses it, although the capabilities are there: "
+           "a container needs a seccomp profile that permits bpf";
+}

@@ -1,0 +1,12 @@
+/* What would help if the kernel refuses what it is asked for: appended to a message that says what
+ * it refused. */
+#ifndef FGPROF_CLI_REFUSAL_H
+#define FGPROF_CLI_REFUSAL_H
+
+/* After perf_event_open(2) has failed with this errno: "; ..." or "". Valid until the next call. */
+const char *refusal_remedy(int error);
+
+/* The same for programs in the kernel (bpf(2)). */
+const char *refusal_bpf_remedy(int error);
+
+#endif
