@@ -567,6 +567,9 @@ struct fgprof_summary {
     uint64_t throttled_ns;   /* summed over CPUs, as the kernel counts */
     uint64_t quota_millicpu; /* in thousandths of a CPU; 0: there is none */
     uint64_t steal_ns;       /* that other machines took, summed over all CPUs */
+    /* An errno: why other processes' samples are not dropped in the kernel, which costs more; of
+     * growth: why pages are not chosen there, so that sizes are rougher. 0: they are. */
+    uint64_t filter_refusal;
 };
 
 /* Fills the caller's struct. `bytes` is its size, sizeof *ret_summary: see "Compatibility". */

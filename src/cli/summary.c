@@ -374,6 +374,17 @@ static void summarize_events(const struct fgprof_summary *summary)
         summary->waits_refusal);
 }
 
+static void summarize_filter(const struct fgprof_summary *summary)
+{
+    int error = (int)summary->filter_refusal;
+    /* What would help may have been said of the record. */
+    if (error)
+        say_more("the kernel may not filter samples (%s), so those of other processes were dropped "
+                 "when they were read, which costs more%s",
+                 strerror(error),
+                 error == summary->record_refusal ? "" : refusal_bpf_remedy(error));
+}
+
 /* What tells where threads were at the ticks. */
 static void summarize_sources(const struct fgprof_summary *summary)
 {
@@ -392,6 +403,7 @@ static void summarize_sources(const struct fgprof_summary *summary)
                      : "shares of waits and work below about 300 us may be off by 5 to 10 "
                        "percentage points",
                  refusal_bpf_remedy(summary->record_refusal));
+    summarize_filter(summary);
 }
 
 /* Why --kernel shows no kernel frames of running threads. */
@@ -491,6 +503,18 @@ static void summarize_custom(const struct fgprof_summary *summary)
               " could not be read: their memory is damaged, or they are too many");
 }
 
+/* Why page faults were not chosen by their pages: without BPF, or without events of CPUs. */
+static void summarize_pages(const struct fgprof_summary *summary)
+{
+    int error = (int)summary->filter_refusal;
+    if (error)
+        say_more("the kernel may not choose pages (%s), so one in so many page faults was "
+                 "recorded: amounts are rough, and pages that were given back and touched again "
+                 "may count for their first toucher%s",
+                 strerror(error),
+                 error == EACCES ? refusal_remedy(error) : refusal_bpf_remedy(error));
+}
+
 /* The summary of memory that grew, or of threads that were made. */
 static void summarize_seen(enum fgprof_kind kind, const struct fgprof_summary *summary)
 {
@@ -500,6 +524,7 @@ static void summarize_seen(enum fgprof_kind kind, const struct fgprof_summary *s
         is_growth ? (is_one ? "page fault" : "page faults") : (is_one ? "thread" : "threads"));
     say_count(summary->objects_made_lost, "more", "more",
               " could not be recorded, as they came too fast");
+    summarize_pages(summary);
 }
 
 static void summarize_objects(const fgprof_profile *profile, const struct fgprof_summary *summary)

@@ -93,6 +93,7 @@ struct thread_owner {
 struct faults {
     uint64_t seed;
     enum faults_choice choice;
+    int filter_refusal;   /* a negative errno: why that is not FAULTS_BY_PAGE */
     struct events events; /* by number: they count nothing, and only have the rings */
     struct filter filter;
     bool moves_pages;         /* the kernel makes threads fault to see where they run */
@@ -750,6 +751,7 @@ static int begin(struct faults *faults, bool is_new_kernel)
         if (!err || err == -EINVAL)
             return err;
     }
+    faults->filter_refusal = err;
     err = try_by_number(faults, FAULTS_BY_NUMBER, is_new_kernel);
     return is_refused(err) ? try_by_number(faults, FAULTS_OF_USER, is_new_kernel) : err;
 }
@@ -778,6 +780,11 @@ int faults_new(uint64_t seed, struct faults **ret_faults)
 enum faults_choice faults_choice(const struct faults *faults)
 {
     return faults->choice;
+}
+
+int faults_filter_refusal(const struct faults *faults)
+{
+    return faults->filter_refusal;
 }
 
 /* ---- Which processes ---- */

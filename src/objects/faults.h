@@ -43,6 +43,9 @@ int faults_new(uint64_t seed, struct faults **ret_faults);
 
 enum faults_choice faults_choice(const struct faults *faults);
 
+/* Why they are not chosen by page: a negative errno; 0: they are. */
+int faults_filter_refusal(const struct faults *faults);
+
 /* Start or stop reporting faults of this process. Returns 0 or a negative errno: they are not
  * reported. */
 int faults_follow(struct faults *faults, const struct process *process);

@@ -271,6 +271,7 @@ static void count(const struct collector *collector, struct object_counts counts
     if (collector->faults) {
         own->made_lost += faults_lost(collector->faults);
         own->sees_user_only = faults_choice(collector->faults) == FAULTS_OF_USER;
+        own->filter_refusal = -faults_filter_refusal(collector->faults);
     }
     for (size_t i = 0; i < collector->process_count; i++)
         add_resident(collector->processes[i].process, &own->resident_before, &own->resident);

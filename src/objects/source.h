@@ -94,6 +94,7 @@ struct object_counts {
     /* OBJECT_PAGE, bytes of all processes: when they were first looked at, and last. */
     uint64_t resident_before, resident;
     bool sees_user_only; /* OBJECT_PAGE: not what system calls touch */
+    int filter_refusal;  /* OBJECT_PAGE: an errno: why pages are not chosen in the kernel */
 };
 
 /* Which objects are recorded, and how. */

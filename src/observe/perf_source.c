@@ -27,6 +27,7 @@ struct perf_source {
     bool has_filter, has_next; /* perf_source_set_next: the filter goes on with a program */
     unsigned chain_limit;      /* the most addresses in a kernel chain; 0: samples have none */
     uint64_t periods_set;
+    int filter_refusal; /* a negative errno: why samples are not filtered, the last time */
     int refusal; /* a negative errno: why a thread's event could not be opened, the last time */
     uint64_t refused_ns;
     int follow_refusal; /* the same of a process that could not be followed */
@@ -107,11 +108,13 @@ static void set_filter(struct perf_source *kernel, bool has_filter)
 static int try_cpu_scope(struct perf_source *kernel)
 {
     struct events *events = &kernel->events;
-    set_filter(kernel, filter_open(&kernel->filter) == 0);
+    kernel->filter_refusal = filter_open(&kernel->filter);
+    set_filter(kernel, !kernel->filter_refusal);
     int err = events_update_cpus(events);
     if (err && kernel->has_filter) {
         events_drop_all(events);
         set_filter(kernel, false);
+        kernel->filter_refusal = err;
         err = events_update_cpus(events);
     }
     if (!err && events->count)
@@ -322,6 +325,7 @@ int perf_source_follow(struct source *source, pid_t process_id)
     int err = events_follow(&kernel->events, process_id);
     if (err && kernel->has_filter) {
         set_filter(kernel, false);
+        kernel->filter_refusal = err;
         events_reopen(&kernel->events);
         err = events_follow(&kernel->events, process_id);
     }
@@ -376,6 +380,12 @@ int perf_source_refusal(const struct source *source, pid_t process_id, pid_t tid
         return kernel->follow_refusal;
     bool needs_none = kernel->scope == PERF_SCOPE_CPUS || has_thread(kernel, tid);
     return needs_none ? 0 : kernel->refusal;
+}
+
+int perf_source_filter_refusal(const struct source *source)
+{
+    const struct perf_source *kernel = perf_source_of(source);
+    return kernel->scope == PERF_SCOPE_CPUS ? kernel->filter_refusal : 0;
 }
 
 int perf_source_set_next(struct source *source, int program_fd)

@@ -61,6 +61,10 @@ int perf_source_adjust(struct source *source, size_t stack_limit);
  * should have one of its own. A negative errno; 0: it is sampled. */
 int perf_source_refusal(const struct source *source, pid_t process_id, pid_t tid);
 
+/* Why samples of other processes are not dropped in the kernel: a negative errno; 0: they are, or
+ * there are none. */
+int perf_source_filter_refusal(const struct source *source);
+
 /* Has the kernel run this program at each sample, as filter_set_next does; -1: none. Returns 0,
  * -ENOTSUP if samples are not filtered in the kernel, or another negative errno. */
 int perf_source_set_next(struct source *source, int program_fd);

@@ -55,6 +55,7 @@ static void summarize_sampling(const struct clock *clock, const struct recorded 
     summary->recorded_lost = counts->recorded_lost;
     summary->kernel_refusal = counts->kernel_refusal;
     summary->kernel_names_refusal = (uint64_t)counts->kernel_names_refusal;
+    summary->filter_refusal = (uint64_t)counts->filter_refusal;
     summary->kernel_samples = counts->kernel_samples;
     summary->kernel_samples_lost = counts->kernel_samples_lost;
     summary->kernel_samples_dropped = counts->kernel_samples_dropped;
@@ -511,6 +512,7 @@ static void summarize_objects(const struct results *results, const struct object
     summary->jit_bytes_unread = results->counts.jit_bytes_unread;
     summary->stacks = profile->stack_count;
     summary->allocator_is_own = counts->allocator_is_own;
+    summary->filter_refusal = (uint64_t)counts->filter_refusal;
 }
 
 static int set_objects(struct fgprof_profile *profile, const struct object_counts *counts,

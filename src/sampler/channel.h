@@ -45,6 +45,7 @@ struct sampling_counts {
     bool has_kernel_samples;               /* the kernel samples running threads, */
     bool has_thread_events;                /* with an event for each thread */
     int kernel_refusal;                    /* an errno: why it does not; 0: it was not asked to */
+    int filter_refusal;       /* an errno: why samples of others are not dropped in the kernel */
     int kernel_names_refusal; /* an errno: why samples lack kernel functions that are wanted; 0:
                                  they have them */
     bool has_switch_record;   /* the kernel records where threads leave their CPUs */

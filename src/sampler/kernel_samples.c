@@ -54,6 +54,7 @@ int kernel_samples_follow(struct sampler *sampler, pid_t process_id)
 {
     struct source *source = sampler->kernel.source;
     int err = source ? perf_source_follow(source, process_id) : 0;
+    sampler->counts.filter_refusal = source ? -perf_source_filter_refusal(source) : 0;
     return err == -ENOMEM ? err : 0;
 }
 

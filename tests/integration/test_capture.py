@@ -150,6 +150,17 @@ def test_the_summary_says_what_captured(world):
     assert asleep > 0, done.stdout
 
 
+def test_samples_that_are_not_filtered_are_said(world):
+    need_record(world)
+    said = "\n  the kernel may not filter samples (Operation not permitted), so those of other processes were " \
+           "dropped when they were read, which costs more\n"
+    with world.running("spinners", 30, 1) as target:
+        for prepare in None, refuse_record:
+            done = world.attach(target, duration="1s", preexec_fn=prepare)
+            assert (said in done.stderr) == bool(prepare), done.stderr
+            assert "sampled by the kernel" in done.stderr and in_spin(done.stdout), done
+
+
 def test_the_capabilities_that_lack_are_said(world):
     need_record(world)
     if os.geteuid():

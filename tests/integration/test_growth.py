@@ -9,7 +9,7 @@ import subprocess
 import threading
 
 from harness import Skip, end, folded, ready, status_field, tool, wait_until_sampling
-from test_capture import CAP_PERFMON, refuse_events
+from test_capture import CAP_PERFMON, refuse_events, refuse_record
 
 PAGE = 4096
 PAGES = 200 * PAGE
@@ -215,6 +215,18 @@ def test_without_events_of_cpus_faults_are_counted(world):
         assert truth[name] * 0.3 < shown[name] < truth[name] * 2, (name, shown, truth)
     # The same addresses are touched again, of which not all is seen.
     assert shown["touch_unmapped"] < PAGES / 2 and shown["touch_again"] == 0, shown
+
+
+def test_without_bpf_faults_are_counted_and_that_is_said(world):
+    """By number, as they are without events of CPUs."""
+    skip_unless_seen(world)
+    said = r"\n  the kernel may not choose pages \(Operation not permitted\), so one in so many page faults was " \
+           r"recorded: .*\n"
+    with growing(world) as target:
+        done = record_attached(world, target, "slow", preexec_fn=refuse_record)
+        assert re.search(said, done[2]), done
+        done = record_attached(world, target, "slow")
+        assert not re.search(said, done[2]) or os.geteuid(), done
 
 
 def test_what_could_not_be_recorded_is_said(world):

@@ -254,6 +254,7 @@ static void test_few_faults_are_all_told(void **state)
             assert_times(FEW, 1);
             assert_int_equal(total(), FEW);
         }
+        assert_int_equal(faults_filter_refusal(world.faults), 0);
         assert_false(faults_are_rough(world.faults));
     }
     end();
@@ -511,6 +512,7 @@ static void test_by_number(void **state)
     refuse_events_of_cpus();
     begin(steps);
     assert_int_not_equal(faults_choice(world.faults), FAULTS_BY_PAGE);
+    assert_true(faults_filter_refusal(world.faults) < 0);
     assert_true(faults_are_rough(world.faults));
     step();
     uint64_t weight = total();

@@ -462,6 +462,17 @@ static void test_what_samples_cant_show_is_refused(void **state)
     teardown(&world);
 }
 
+/* Those that come after it have no filter either. */
+static void test_the_refusal_of_a_filter_is_kept(void **state)
+{
+    (void)state;
+    refuse_call(SYS_bpf, EPERM);
+    struct world world = setup();
+    if (perf_source_scope(world.source) == PERF_SCOPE_CPUS)
+        assert_int_equal(perf_source_filter_refusal(world.source), -EPERM);
+    teardown(&world);
+}
+
 /* All threads' events are replaced, however many there are. It must come last. */
 static void test_stack_sizes_follow_the_need_of_all_threads(void **state)
 {
@@ -473,6 +484,7 @@ static void test_stack_sizes_follow_the_need_of_all_threads(void **state)
     refuse_events_of_cpus();
     struct world world = setup();
     assert_int_equal(perf_source_scope(world.source), PERF_SCOPE_THREADS);
+    assert_int_equal(perf_source_filter_refusal(world.source), 0); /* they need none */
     for (size_t i = 0; i < CHILDREN; i++) {
         pids[i] = start_child();
         follow(&world, pids[i]);
@@ -509,6 +521,7 @@ int main(void)
         cmocka_unit_test(test_very_many_processes),
         cmocka_unit_test(test_a_process_that_is_not_followed_is_refused),
         cmocka_unit_test(test_what_samples_cant_show_is_refused),
+        cmocka_unit_test(test_the_refusal_of_a_filter_is_kept),
         cmocka_unit_test(test_stack_sizes_follow_the_need_of_all_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -356,6 +356,7 @@ static void test_what_was_added_later(void **state)
     profile->summary.has_kernel_samples = profile->summary.has_switch_record = true;
     profile->summary.has_thread_events = true;
     profile->summary.kernel_names_refusal = 13;
+    profile->summary.filter_refusal = 1;
     profile->samples[3].never_moved = true;
     make_elapsed(profile);
     char *file = written(profile, FGPROF_RAW, &length);

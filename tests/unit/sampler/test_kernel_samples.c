@@ -46,6 +46,14 @@ static void test_a_runner_is_sampled_and_not_stopped(void **state)
     assert_true(fake->sampler.counts.has_kernel_samples);
 }
 
+static void test_why_others_are_not_filtered(void **state)
+{
+    (void)state;
+    fake->filter_refusal = -EPERM;
+    begin_with(FAKE_RUNS);
+    assert_int_equal(fake->sampler.counts.filter_refusal, EPERM);
+}
+
 /* Its time is told by looks that found it running. */
 static void test_samples_carry_the_account_of_the_last_look(void **state)
 {
@@ -353,6 +361,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_WORLD(test_a_runner_is_sampled_and_not_stopped),
+        IN_WORLD(test_why_others_are_not_filtered),
         IN_WORLD(test_samples_carry_the_account_of_the_last_look),
         IN_WORLD(test_one_that_gets_no_cpu_is_stopped_once),
         IN_WORLD(test_one_that_runs_unsampled_for_long_is_stopped),

@@ -132,6 +132,7 @@ struct fake {
     struct fake_sample samples[FAKE_QUEUE_MAX];
     size_t sample_count;
     uint64_t samples_lost;
+    int filter_refusal; /* a negative errno */
     size_t adjusted_stack_limit;
     unsigned kernel_opened, unfollowed;
     struct snapshots *snapshots;

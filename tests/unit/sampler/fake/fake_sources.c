@@ -227,6 +227,7 @@ void __wrap_perf_source_forget(struct source *source, pid_t tid);
 uint64_t __wrap_perf_source_exec_ns(const struct source *source, pid_t process_id);
 int __wrap_perf_source_adjust(struct source *source, size_t stack_limit);
 int __wrap_perf_source_refusal(const struct source *source, pid_t process_id, pid_t tid);
+int __wrap_perf_source_filter_refusal(const struct source *source);
 uint64_t __wrap_perf_source_lost(const struct source *source);
 int __wrap_perf_source_set_next(struct source *source, int program_fd);
 
@@ -340,6 +341,12 @@ int __wrap_perf_source_refusal(const struct source *source, pid_t process_id, pi
 {
     (void)source;
     return has_event(process_id, tid) ? 0 : -EMFILE;
+}
+
+int __wrap_perf_source_filter_refusal(const struct source *source)
+{
+    (void)source;
+    return fake->filter_refusal;
 }
 
 /* The world runs no Python. */
