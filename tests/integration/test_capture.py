@@ -21,6 +21,7 @@ NUMBER_AT, FIRST_AT, SECOND_AT = 0, 16, 24
 PERF_EVENT_OPEN = {"x86_64": 298, "aarch64": 241}
 PTRACE = {"x86_64": 101, "aarch64": 117}
 BPF = {"x86_64": 321, "aarch64": 280}
+PROCESS_VM_READV = {"x86_64": 310, "aarch64": 270}
 PTRACE_SEIZE = 0x4206
 PR_CAPBSET_DROP = 24
 # linux/capability.h
@@ -74,6 +75,11 @@ def give_up(*capabilities):
     libc = ctypes.CDLL(None)
     for capability in capabilities:
         assert libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) == 0
+
+
+def refuse_process_vm():
+    """Makes the calling process die if it reads another one's memory by process_vm_readv(2)."""
+    refuse(PROCESS_VM_READV, SECCOMP_RET_KILL_PROCESS)
 
 
 def need_kernel_samples(world):
@@ -173,6 +179,15 @@ def test_the_capabilities_that_lack_are_said(world):
             recorded = re.search(r"\n  the kernel may not record switches .*\n", done.stderr)
             assert recorded and recorded[0].endswith(said), done.stderr
             assert ("may not sample running threads" in done.stderr) == (CAP_PERFMON in lacking), done.stderr
+
+
+def test_process_vm_readv_is_not_needed(world):
+    """Containers refuse it, or end who calls it."""
+    with world.running("sleepers-O2-omit", 30) as target:
+        for capture in "auto", "ptrace":
+            done = world.attach(target, f"--capture={capture}", duration="1s", preexec_fn=refuse_process_vm)
+            assert " 0.00 % cut" in done.stderr, done.stderr
+            assert any(has(stack, "main") for stack in folded(done.stdout)), done.stdout
 
 
 def test_running_threads_are_not_paused(world):

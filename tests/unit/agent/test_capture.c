@@ -3,6 +3,7 @@
 #include "own_stack.h"
 #include "agent/capture.h"
 #include "agent/this_thread.h"
+#include "observe/refuse_events.h"
 
 #include <signal.h>
 
@@ -121,7 +122,13 @@ static void on_coroutine(void)
     take();
 }
 
-static void run_coroutine(void)
+static void on_deep_coroutine(void)
+{
+    take_below(20000);
+}
+
+/* Returns the end of the stack that it ran on. */
+static uint64_t run_on_coroutine(void (*function)(void))
 {
     ucontext_t there;
     char *memory = stack_before_gap(65536);
@@ -129,13 +136,19 @@ static void run_coroutine(void)
     there.uc_stack.ss_sp = memory;
     there.uc_stack.ss_size = 65536;
     there.uc_link = &back;
-    makecontext(&there, on_coroutine, 0);
+    makecontext(&there, function, 0);
     assert_int_equal(swapcontext(&back, &there), 0);
     assert_false(taken.capture.is_certain);
     assert_true(taken.is_cut);
-    assert_true(taken.stack_bytes > 0 && taken.stack_bytes < AGENT_STACK_BYTES_MAX);
-    assert_true(taken.capture.stack + taken.stack_bytes == (uintptr_t)memory + 65536);
     munmap(memory, 65536 + 4096);
+    return (uintptr_t)memory + 65536;
+}
+
+static void run_coroutine(void)
+{
+    uint64_t end = run_on_coroutine(on_coroutine);
+    assert_true(taken.stack_bytes > 0 && taken.stack_bytes < AGENT_STACK_BYTES_MAX);
+    assert_true(taken.capture.stack + taken.stack_bytes == end);
 }
 
 static void *coroutine_in_thread(void *context)
@@ -175,6 +188,20 @@ static void test_signal_stack(void **state)
     assert_true(taken.capture.stack + taken.stack_bytes == (uintptr_t)stack.ss_sp + 65536);
     assert_int_equal(sigaltstack(&old, NULL), 0);
     munmap(stack.ss_sp, 65536 + 4096);
+}
+
+/* As by a container: the page that the thread is on is all that is known to be there. It must come
+ * last. */
+static void test_a_copy_by_the_kernel_that_is_refused(void **state)
+{
+    (void)state;
+    run_on_coroutine(on_deep_coroutine);
+    assert_int_equal(taken.stack_bytes, AGENT_STACK_BYTES_MAX);
+    refuse_call(SYS_process_vm_readv, EPERM);
+    run_on_coroutine(on_deep_coroutine);
+    assert_true(taken.stack_bytes > 0 && taken.stack_bytes <= 4096);
+    assert_int_equal((taken.capture.stack + taken.stack_bytes) % 4096, 0);
+    run_coroutine();
 }
 
 /* What is captured is all that unwinding needs. */
@@ -229,9 +256,13 @@ static void test_unwinding(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_registers),    cmocka_unit_test(test_main_thread),
-        cmocka_unit_test(test_threads),      cmocka_unit_test(test_coroutines),
-        cmocka_unit_test(test_signal_stack), cmocka_unit_test(test_unwinding),
+        cmocka_unit_test(test_registers),
+        cmocka_unit_test(test_main_thread),
+        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_coroutines),
+        cmocka_unit_test(test_signal_stack),
+        cmocka_unit_test(test_unwinding),
+        cmocka_unit_test(test_a_copy_by_the_kernel_that_is_refused),
     };
     return cmocka_run_group_tests_name("capture", tests, set_up_group, tear_down_group);
 }
