@@ -65,7 +65,6 @@ struct ring_state {
     struct fault_head next; /* what its next fault says, put right */
     uint64_t next_ns;       /* when that was; NO_FAULT: there is none */
     uint64_t count;         /* how many faults there were since that was last judged */
-    uint64_t passed;        /* by page: the number of its next fault: see filter_find_fault */
     uint64_t parts;         /* by page: of so many faults the next one was chosen */
     uint64_t lost;          /* by number: faults that the next one stands for as well */
 };
@@ -141,13 +140,12 @@ static uint64_t parts_by(uint64_t limit)
  * shorter, and there may be more behind all. Sets the process id to 0 if it can't be known. */
 static void correct(struct faults *faults, size_t number)
 {
-    const struct events *events = &faults->events;
+    struct event *event = &faults->events.items[number];
     struct ring_state *ring = &faults->rings[number];
     struct fault_head *next = &ring->next;
-    bool is_known = events_are_of(events, (pid_t)next->process_id);
+    bool is_known = events_are_of(&faults->events, (pid_t)next->process_id);
     struct passed_fault passed;
-    if (filter_find_fault(&faults->filter, events->items[number].cpu, next->address, &ring->passed,
-                          &passed)) {
+    if (filter_find_fault(&faults->filter, event->cpu, next->address, &event->passed, &passed)) {
         if (!is_known) {
             next->process_id = passed.process_id;
             next->tid = passed.tid;
@@ -249,7 +247,7 @@ static void note_passed(struct faults *faults, size_t number)
     faults->unknown += is_followed && !ring->next.process_id;
     if (group == PAGES_INSIDE)
         ring->count += ring->parts;
-    ring->passed++;
+    faults->events.items[number].passed++;
     faults->groups[group].passed++;
 }
 
@@ -515,11 +513,9 @@ static void deepen(struct faults *faults)
 /* When all rings have been read. */
 static void rest(struct faults *faults)
 {
-    size_t count = faults->events.count;
-    events_drop_replaced(&faults->events);
-    deepen(faults);
-    if (faults->events.count != count)
+    if (events_drop_replaced(&faults->events))
         faults->ring_count = 0;
+    deepen(faults);
 }
 
 /* ---- Reading ---- */

@@ -68,8 +68,10 @@ int events_add(struct events *events, pid_t tid, int cpu)
     if (array_reserve(&events->items, &events->capacity, events->count + 1))
         return -ENOMEM;
     int err = open_ring(events, tid, cpu, &event.ring);
-    if (!err && events->filter)
+    if (!err && events->filter) {
+        event.passed = filter_passed_count(events->filter, cpu);
         err = filter_apply(events->filter, event.ring.fd);
+    }
     if (!err && events->followed_count)
         err = enable(&event);
     if (err) {
@@ -123,13 +125,15 @@ void events_reopen(struct events *events)
     events->cpus_read_ns = 0;
 }
 
-void events_drop_replaced(struct events *events)
+bool events_drop_replaced(struct events *events)
 {
     struct record record;
+    size_t count = events->count;
     for (size_t i = events->count; i-- > 0;) {
         if (events->items[i].is_replaced && !ring_next(&events->items[i].ring, &record))
             events_drop(events, i);
     }
+    return events->count < count;
 }
 
 static bool has_cpu(const struct events *events, int cpu)

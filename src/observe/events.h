@@ -18,6 +18,7 @@ struct event {
     uint64_t checked_ns, enabled_ns; /* a CPU's: how long it had sampled when it was last checked */
     unsigned samples;                /* perf_source.c: taken since its period was set */
     uint64_t next_ns;                /* perf_source.c: the time of the next record; see collect */
+    uint64_t passed;                 /* faults.c: number of the next fault; see filter_find_fault */
     bool is_replaced;                /* it samples no more, but its ring may have samples */
 };
 
@@ -58,7 +59,8 @@ void events_drop_all(struct events *events);
  * no more, and stay until events_drop_replaced finds that their rings have been read. One that
  * can't be replaced stays as it is. */
 void events_replace(struct events *events);
-void events_drop_replaced(struct events *events);
+/* Returns whether there were any: then the others may have got other numbers. */
+bool events_drop_replaced(struct events *events);
 /* The same, but what can't be replaced is closed, with what its ring holds, and opened again. What
  * fails is missing from then on; events of CPUs come with the next events_update_cpus. */
 void events_reopen(struct events *events);

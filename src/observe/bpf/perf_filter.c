@@ -184,13 +184,22 @@ uint64_t filter_page_rank(uint64_t seed, uint64_t address)
     return page_rank(seed, address, page_bits());
 }
 
+static const volatile struct passed_faults *passed_on(const struct filter *filter, int cpu)
+{
+    return &filter->passed[(unsigned)cpu % filter->passed_cpus];
+}
+
+uint64_t filter_passed_count(const struct filter *filter, int cpu)
+{
+    return filter->passed ? passed_on(filter, cpu)->count : 0;
+}
+
 bool filter_find_fault(const struct filter *filter, int cpu, uint64_t address, uint64_t *number,
                        struct passed_fault *ret_fault)
 {
     if (!filter->passed)
         return false;
-    const volatile struct passed_faults *passed =
-        &filter->passed[(unsigned)cpu % filter->passed_cpus];
+    const volatile struct passed_faults *passed = passed_on(filter, cpu);
     uint64_t count = passed->count, oldest = count > PASSED_MAX ? count - PASSED_MAX : 0;
     for (uint64_t i = *number > oldest ? *number : oldest; i < count; i++) {
         if (passed->items[i % PASSED_MAX].address != address)

@@ -38,6 +38,9 @@ int filter_open_for_pages(uint64_t seed, struct filter *ret_filter);
 enum page_group filter_page_group(uint64_t address);
 uint64_t filter_page_rank(uint64_t seed, uint64_t address);
 
+/* How many faults have passed on this CPU: the number of the next one. */
+uint64_t filter_passed_count(const struct filter *filter, int cpu);
+
 /* Finds the first fault on this address that has passed on this CPU, of those from number *number
  * on, and sets *number to its own. Returns false if it is not noted, or no longer. */
 bool filter_find_fault(const struct filter *filter, int cpu, uint64_t address, uint64_t *number,

@@ -1,5 +1,6 @@
 /* Page faults of a child that touches memory. Skipped if the kernel does not tell them. */
 #include "unit.h"
+#include "offline_cpu.h"
 #include "observe/refuse_events.h"
 #include "base/clock.h"
 #include "objects/faults.h"
@@ -28,6 +29,9 @@
 #define HANGS_NS 100000000000ull
 #define READ_EACH_NS 2000000
 #define TOUCH_BYTES 256 /* at most, of the code of touch */
+/* More than is reported of a stack at first, and pages enough for that to be judged. */
+#define DEEP_BYTES (20u << 10)
+#define DEEP_PAGES 80u
 
 /* What is told of a page. */
 struct seen {
@@ -46,6 +50,7 @@ struct world {
     unsigned elsewhere;
     unsigned level; /* the largest */
     uint64_t begin_ns;
+    struct snapshots *snapshots; /* NULL: stacks are not read */
 };
 
 static struct world world;
@@ -111,6 +116,17 @@ static unsigned level_now(void)
     return faults_levels(world.faults).of[PAGES_INSIDE];
 }
 
+static void read_stack(void)
+{
+    const struct stack_place no_place = {0};
+    if (!world.snapshots)
+        return;
+    struct snapshot *snapshot =
+        snapshots_take(world.snapshots, faults_stack_bytes(world.faults), &no_place);
+    assert_true(faults_copy_stack(world.faults, snapshot));
+    snapshots_give(world.snapshots, snapshot, false);
+}
+
 static void take_all(void)
 {
     const struct fault *fault;
@@ -131,9 +147,19 @@ static void take_all(void)
         } else {
             world.elsewhere++;
         }
+        read_stack();
         faults_skip(world.faults);
     }
     assert_true(last_ns <= monotonic_ns());
+}
+
+/* Has the child do its next step, and leaves its faults in the rings. */
+static void step_unread(void)
+{
+    char byte = 0;
+    assert_int_equal(write(world.steps, &byte, 1), 1);
+    while (read(world.done, &byte, 1) != 1)
+        assert_int_equal(errno, EAGAIN);
 }
 
 /* Has the child do its next step, and reads faults meanwhile. */
@@ -171,6 +197,15 @@ __attribute__((noinline)) static void touch(size_t count)
 static void touch_few(void)
 {
     touch(FEW);
+}
+
+__attribute__((noinline)) static void touch_deep(void)
+{
+    unsigned char frame[DEEP_BYTES];
+    memset(frame, 1, sizeof frame);
+    __asm__ volatile("" : : "r"(frame) : "memory");
+    touch(DEEP_PAGES);
+    __asm__ volatile("" : : "r"(frame) : "memory");
 }
 
 static void touch_all(void)
@@ -478,6 +513,102 @@ static void test_another_profiler_changes_nothing(void **state)
     end();
 }
 
+/* ---- CPUs that go offline ---- */
+
+/* The first two CPUs that we may use. */
+static void find_cpus(int cpus[2])
+{
+    cpu_set_t all;
+    int found = 0;
+    assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
+    for (int cpu = 0; cpu < CPU_SETSIZE && found < 2; cpu++) {
+        if (CPU_ISSET(cpu, &all))
+            cpus[found++] = cpu;
+    }
+    if (found < 2)
+        skip();
+}
+
+static void pin_child(int cpu)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(cpu, &set);
+    assert_int_equal(sched_setaffinity(world.pid, sizeof set, &set), 0);
+}
+
+/* This CPU and no other one seems to be offline (-1: none), once that is looked for again. */
+static void set_offline(int cpu)
+{
+    const struct timespec until_looked_for = {1, 100000000};
+    offline_cpu = cpu;
+    nanosleep(&until_looked_for, NULL);
+    take_all();
+}
+
+/* And what is touched again is not taken for what was touched before. */
+static void test_a_cpu_that_has_ended_is_read_and_comes_back(void **state)
+{
+    (void)state;
+    step_fn *const steps[] = {touch_few, drop_all, touch_few, NULL};
+    int cpus[2];
+    find_cpus(cpus);
+    begin(steps);
+    if (is_by_page()) {
+        pin_child(cpus[1]);
+        step_unread();
+        set_offline(cpus[1]);
+        if (world.level == 0)
+            assert_times(FEW, 1);
+        set_offline(-1);
+        world.begin_ns = monotonic_ns();
+        step();
+        step();
+        if (world.level == 0)
+            assert_times(FEW, 2);
+    }
+    end();
+}
+
+/* At the same time the other CPU gets one more, for deeper stacks: as many rings as before. What
+ * another profiler spoils is still put right on that CPU. */
+static void test_rings_of_other_cpus_are_told_apart(void **state)
+{
+    (void)state;
+    step_fn *const steps[] = {touch_few, drop_all, touch_deep, drop_all, touch_few, NULL};
+    int cpus[2];
+    find_cpus(cpus);
+    begin(steps);
+    pid_t other = -1;
+    if (is_by_page()) {
+        size_t stack_bytes = faults_stack_bytes(world.faults);
+        pin_child(cpus[1]);
+        step();
+        rest();
+        step();
+        assert_int_equal(snapshots_new(&world.snapshots), 0);
+        step_unread();
+        set_offline(cpus[1]);
+        offline_cpu = -1;
+        assert_true(faults_stack_bytes(world.faults) > stack_bytes || world.level > 0);
+        snapshots_free(world.snapshots);
+        world.snapshots = NULL;
+        other = start_other_profiler();
+    }
+    if (other >= 0) {
+        pin_child(cpus[0]);
+        step_unread();
+        step_unread();
+        take_all();
+        if (world.level == 0)
+            assert_times(FEW, 3);
+        assert_int_equal(faults_lost(world.faults), 0);
+        kill(other, SIGKILL);
+        waitpid(other, NULL, 0);
+    }
+    end();
+}
+
 #define PROCESSES_MANY 5000
 #define NO_PROCESS_FROM (PROCESS_IDS - PROCESSES_MANY) /* hardly any machine has so many */
 
@@ -535,6 +666,8 @@ int main(void)
         cmocka_unit_test(test_faults_of_system_calls),
         cmocka_unit_test(test_stacks),
         cmocka_unit_test(test_another_profiler_changes_nothing),
+        cmocka_unit_test(test_a_cpu_that_has_ended_is_read_and_comes_back),
+        cmocka_unit_test(test_rings_of_other_cpus_are_told_apart),
         cmocka_unit_test(test_very_many_processes),
         cmocka_unit_test(test_by_number),
     };
