@@ -89,6 +89,66 @@ static struct slots count_slots(void)
     return slots;
 }
 
+/* ---- Calls that fail ---- */
+
+int __real_madvise(void *address, size_t bytes, int advice);
+int __wrap_madvise(void *address, size_t bytes, int advice);
+int __real_mprotect(void *address, size_t bytes, int protection);
+int __wrap_mprotect(void *address, size_t bytes, int protection);
+
+#define NO_CALL (-1)
+#define MPROTECT (-2)
+
+/* An advice or MPROTECT: the call that fails. */
+static int failing_call = NO_CALL;
+static void *failed_for;
+
+static int refuse(void *address)
+{
+    failed_for = address;
+    errno = ENOMEM;
+    return -1;
+}
+
+int __wrap_madvise(void *address, size_t bytes, int advice)
+{
+    return advice == failing_call ? refuse(address) : __real_madvise(address, bytes, advice);
+}
+
+int __wrap_mprotect(void *address, size_t bytes, int protection)
+{
+    return failing_call == MPROTECT ? refuse(address) : __real_mprotect(address, bytes, protection);
+}
+
+static size_t count_open_files(void)
+{
+    size_t count = 0;
+    for (int fd = 0; fd < 100; fd++)
+        count += fcntl(fd, F_GETFD) >= 0;
+    return count;
+}
+
+/* The first test, when there is no memory yet: none is left, and later calls succeed. */
+static void test_memory_that_can_not_be_as_it_must(void **state)
+{
+    static const int calls[] = {MADV_WIPEONFORK, MADV_DONTFORK, MADV_DONTDUMP, MPROTECT};
+    fgprof_custom_profile *profile;
+    size_t open_files = count_open_files();
+    (void)state;
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        unsigned char is_there;
+        failed_for = NULL;
+        failing_call = calls[i];
+        assert_int_equal(fgprof_custom_new("refused", &profile), -ENOMEM);
+        failing_call = NO_CALL;
+        assert_non_null(failed_for);
+        assert_int_equal(mincore(failed_for, 4096, &is_there), -1);
+        assert_null(find_header());
+        assert_int_equal(count_open_files(), open_files);
+        assert_null(fgprof_custom_lookup("refused"));
+    }
+}
+
 static void test_names(void **state)
 {
     static const char *const wrong[] = {
@@ -538,6 +598,7 @@ static void test_too_many_profiles(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_memory_that_can_not_be_as_it_must),
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_all_profiles),
         cmocka_unit_test(test_values),

@@ -13,33 +13,52 @@ static int try_madvise(void *address, size_t bytes, int advice);
 
 #define WIPE_ON_FORK 18
 
-/* For as long as it is set, the kernel is one that does not know of this. */
-static bool is_old;
+/* What the kernel refuses; 0: nothing. */
+static int refused_advice;
 static void *refused;
 
 static int try_madvise(void *address, size_t bytes, int advice)
 {
-    if (!is_old || advice != WIPE_ON_FORK)
+    if (advice != refused_advice)
         return madvise(address, bytes, advice);
     refused = address;
     errno = EINVAL;
     return -1;
 }
 
-/* A child could wait for its parent's lock for ever. The first use comes before the other tests. */
-static void test_a_kernel_that_can_not_zero_a_page_in_a_child(void **state)
+/* The label can't be set, and the memory that the advice was for is not mapped any more. */
+static void assert_fails_if_refused(int advice)
 {
     struct fgprof_label_scope scope;
     unsigned char is_there;
-    (void)state;
-    is_old = true;
+    refused = NULL;
+    refused_advice = advice;
     assert_int_equal(fgprof_label_begin(&scope, "key", "1"), -ENOMEM);
     fgprof_label_end(&scope);
+    assert_null(otel_thread_ctx_v1);
+    assert_non_null(refused);
+    assert_int_equal(mincore(refused, 4096, &is_there), -1);
+    refused_advice = 0;
+}
+
+/* A child could wait for its parent's lock for ever. The first use comes before the other tests. */
+static void test_a_kernel_that_can_not_zero_a_page_in_a_child(void **state)
+{
+    (void)state;
+    assert_fails_if_refused(WIPE_ON_FORK);
     assert_null(fgprof_label_keys.process);
     assert_int_equal(fgprof_label_keys.count, 0);
-    assert_non_null(refused);
-    assert_int_equal(mincore(refused, 4096, &is_there), -1); /* it is not mapped any more */
-    is_old = false;
+}
+
+/* A child would seem to publish its parent's keys. This process does not try again. */
+static void test_a_kernel_that_copies_the_context_to_a_child(void **state)
+{
+    (void)state;
+    assert_fails_if_refused(MADV_DONTFORK);
+    assert_int_equal(fgprof_label_keys.process->error, -ENOMEM);
+    assert_int_equal(fgprof_label_keys.process->is_published, 0);
+    assert_int_equal(fgprof_label_keys.process->lock, 0);
+    fgprof_label_keys.process->error = 0;
 }
 
 /* As long as a thread of the parent takes a key into use, the lock is held. */
@@ -87,6 +106,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_kernel_that_can_not_zero_a_page_in_a_child),
+        cmocka_unit_test(test_a_kernel_that_copies_the_context_to_a_child),
         cmocka_unit_test(test_a_child_does_not_inherit_the_lock),
         cmocka_unit_test(test_errors_that_last_take_no_lock),
     };
