@@ -122,7 +122,7 @@ static bool find_read_only(uint64_t page)
 struct patching {
     uint64_t page; /* the last that was looked up */
     bool is_read_only;
-    bool is_unfinished; /* another thread still loads a file */
+    bool is_unfinished; /* another thread still loads a file, or memory is short */
 };
 
 static bool is_protected(const struct module *module, const uint64_t *word, uint64_t page_bytes)
@@ -151,8 +151,11 @@ static void store(struct patching *patching, const struct module *module, uint64
         patching->is_unfinished = true;
         return;
     }
-    if (was_protected && mprotect((void *)page, page_bytes, PROT_READ | PROT_WRITE))
+    if (was_protected && mprotect((void *)page, page_bytes, PROT_READ | PROT_WRITE)) {
+        if (errno == ENOMEM) /* too many mappings; what is sealed (mseal(2)) never changes */
+            patching->is_unfinished = true;
         return;
+    }
     __atomic_store_n(word, value, __ATOMIC_RELEASE);
     if (was_protected)
         mprotect((void *)page, page_bytes, PROT_READ);

@@ -3,6 +3,7 @@
 #include "agent/patch.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <link.h>
 #include <sys/mman.h>
 
@@ -10,6 +11,20 @@ static unsigned calls;
 static void *(*next_malloc)(size_t bytes);
 static void *(*allocate)(size_t bytes);
 static void (*give_back)(void *object);
+static void *(*find)(const char *name);
+static bool fails_once;
+
+int __real_mprotect(void *address, size_t bytes, int protection);
+int __wrap_mprotect(void *address, size_t bytes, int protection);
+
+int __wrap_mprotect(void *address, size_t bytes, int protection)
+{
+    if (!fails_once)
+        return __real_mprotect(address, bytes, protection);
+    fails_once = false;
+    errno = ENOMEM;
+    return -1;
+}
 
 static void *count_malloc(size_t bytes)
 {
@@ -43,15 +58,26 @@ static int protect(struct dl_phdr_info *info, size_t bytes, void *context)
     return 0;
 }
 
+static int load(void **state)
+{
+    void *library = *state = dlopen(USER, RTLD_NOW);
+    assert_non_null(library);
+    *(void **)&allocate = dlsym(library, "user_allocate");
+    *(void **)&give_back = dlsym(library, "user_free");
+    *(void **)&find = dlsym(library, "user_find");
+    *(void **)&next_malloc = dlsym(RTLD_DEFAULT, "malloc");
+    return 0;
+}
+
+static int unload(void **state)
+{
+    return dlclose(*state);
+}
+
 /* Another thread may still fill in the others: they are left alone, and set later. */
 static void test_words_of_a_library_that_is_being_loaded(void **state)
 {
     (void)state;
-    void *library = dlopen(USER, RTLD_NOW);
-    assert_non_null(library);
-    *(void **)&allocate = dlsym(library, "user_allocate");
-    *(void **)&give_back = dlsym(library, "user_free");
-    *(void **)&next_malloc = dlsym(RTLD_DEFAULT, "malloc");
     dl_iterate_phdr(protect, &(int){PROT_READ | PROT_WRITE});
     patch(&hooks);
     assert_int_equal(calls_seen(), 0);
@@ -65,10 +91,24 @@ static void test_words_of_a_library_that_is_being_loaded(void **state)
     assert_int_equal(calls_seen(), 1);
 }
 
+/* It is tried again when a library is next loaded, or its functions looked for. The library's first
+ * word is malloc's. */
+static void test_a_page_that_can_not_be_written(void **state)
+{
+    (void)state;
+    fails_once = true;
+    patch(&none);
+    assert_false(fails_once);
+    assert_int_equal(calls_seen(), 0);
+    assert_non_null(find("free"));
+    assert_int_equal(calls_seen(), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_words_of_a_library_that_is_being_loaded),
+        cmocka_unit_test_setup_teardown(test_words_of_a_library_that_is_being_loaded, load, unload),
+        cmocka_unit_test_setup_teardown(test_a_page_that_can_not_be_written, load, unload),
     };
     return cmocka_run_group_tests_name("patch", tests, NULL, NULL);
 }
