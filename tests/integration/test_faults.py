@@ -5,12 +5,19 @@ function and the stack that it is called from. Then there is a run for a site, i
 from there fails. Whatever fails: the profiler neither crashes nor hangs, the target goes on, and there
 is either a whole output or none and one line that says why.
 
-FGPROF_FAULTS=all fails each site by each error; without it, each of a sample."""
+FGPROF_FAULTS=all fails each site by each error; without it, each of a sample. FGPROF_FAULTS_TABLE=FILE
+writes what they did as a table, a row for each scenario; a scenario that is run again replaces its row.
+bench/results/faults.md is of all sites:
+
+    FGPROF_FAULTS=all FGPROF_FAULTS_TABLE=bench/results/faults.md python3 tests/integration/run.py BUILD faults
+"""
 
 import collections
 import concurrent.futures
 import contextlib
+import datetime
 import errno
+import fcntl
 import gzip
 import http.client
 import json
@@ -29,6 +36,7 @@ from harness import Skip, folded, status_field, threads_of, users_build
 
 IS_ALL = os.environ.get("FGPROF_FAULTS") == "all"
 SEED = os.environ.get("FGPROF_FAULTS_SEED", "1")
+TABLE = os.environ.get("FGPROF_FAULTS_TABLE")
 # Sites of a scenario in a short run.
 SAMPLE = 14
 SAMPLE_SANITIZED = 5 # the same under the sanitizers, where all takes longer
@@ -70,6 +78,11 @@ ERRORS = {
     "ptrace": [errno.EPERM, errno.ESRCH],
     "syscall": [errno.EPERM, errno.EMFILE],
 }
+
+# What a run does whose call failed, but for what is wrong. The last one: see OTHERS_ABORT.
+CLEAN_ERROR, COUNTED_GAP, NOTHING, OTHERS_ABORTED = OUTCOMES = (
+    "clean error", "counted gap", "nothing", "abort by others")
+GAP = re.compile(r"lost|not sampled|left out|could not|no memory|memory|skipped|missed|unseen|cut short")
 
 Site = collections.namedtuple("Site", "function hash error lasting")
 
@@ -169,9 +182,13 @@ def check_complaint(stderr):
     assert len(said) == 1, f"more than one reason was given: {stderr}"
 
 
+def outcome_of(has_failed, said):
+    return CLEAN_ERROR if has_failed else COUNTED_GAP if GAP.search(said) else NOTHING
+
+
 def check_outcome(faulty, path, code, stderr, failed=(1,)):
     """A whole file, or none and a reason; nothing else is left behind. Sampling that ended early has
-    both."""
+    both. Returns which it is."""
     assert code == 0 or code in failed, f"it ended with {code}: {stderr}"
     left = os.listdir(faulty.directory)
     if code:
@@ -181,6 +198,7 @@ def check_outcome(faulty, path, code, stderr, failed=(1,)):
         check_whole(path, faulty)
     else:
         assert not left and "fgprof-c: wrote" not in stderr, f"it ended with {code} and left {left}: {stderr}"
+    return outcome_of(code, stderr)
 
 
 class Target:
@@ -216,43 +234,43 @@ def check_counts(path, stderr):
             counts[stack[0]] += count
     planned = int(re.search(r"(\d+) ticks planned", stderr)[1])
     is_whole = len(counts) == 4 and all(abs(count - planned) <= 3 for count in counts.values())
-    said = re.search(r"lost|not sampled|left out|could not|no memory|memory|skipped|missed|unseen|cut short", stderr)
-    assert is_whole or said, f"nothing is said of what lacks: {counts} of {planned}\n{stderr}"
+    assert is_whole or GAP.search(stderr), f"nothing is said of what lacks: {counts} of {planned}\n{stderr}"
 
 
 def attach_folded(faulty, target):
     path = faulty.path("out.folded")
     code, _, stderr = faulty.run("attach", "-p", target.pid, "-d", "0.1s", "-F", "200", "--threads=tid",
                                  "-o", path)
-    check_outcome(faulty, path, code, stderr)
+    outcome = check_outcome(faulty, path, code, stderr)
     if code == 0:
         check_counts(path, stderr)
+    return outcome
 
 
 def attach_ptrace(faulty, target):
     path = faulty.path("out.pb.gz")
     code, _, stderr = faulty.run("attach", "--pgrep", f"^{target.name}$", "-d", "0.1s", "-F", "200",
                                  "--thread", "^s", "--capture=ptrace", "--children", "-o", path)
-    check_outcome(faulty, path, code, stderr)
+    return check_outcome(faulty, path, code, stderr)
 
 
 def dump(faulty, target):
     path = faulty.path("out.json")
     code, _, stderr = faulty.run("dump", "-p", target.pid, "--json", "-o", path)
-    check_outcome(faulty, path, code, stderr)
+    return check_outcome(faulty, path, code, stderr)
 
 
 def run(faulty, target):
     path = faulty.path("out.folded")
     code, _, stderr = faulty.run("run", "-o", path, "--", faulty.world.fixture("workers"), 0.15, 1, 2)
-    check_outcome(faulty, path, code, stderr, failed=(125, 126))
+    return check_outcome(faulty, path, code, stderr, failed=(125, 126))
 
 
 def convert_to(ending):
     def convert(faulty, target):
         path = faulty.path("out" + ending)
         code, _, stderr = faulty.run("convert", target.recording, "-o", path)
-        check_outcome(faulty, path, code, stderr)
+        return check_outcome(faulty, path, code, stderr)
     convert.__name__ = "convert_to" + ending.replace(".", "_")
     return convert
 
@@ -288,6 +306,7 @@ def record(faulty, target):
     for name in files:
         assert name.startswith("fgprof-"), f"it left {name}: {said}"
         check_whole(faulty.path(name), faulty)
+    return outcome_of(code or wrong, said)
 
 
 class Connection(http.client.HTTPConnection):
@@ -327,10 +346,11 @@ def ask_served(faulty, target, *paths, options=()):
     """Asks a server for each path; the last one is to be answered even if an earlier one was not."""
     path = faulty.path("socket")
     with faulty.start("serve", "-p", target.pid, "--listen", "unix:" + path, "-F", "200", *options) as started:
-        said = next_line(started)
+        said, is_refused = next_line(started), False
         if said.startswith("fgprof-c: serving "):
             for what in paths:
                 answer = ask(path, what)
+                is_refused = is_refused or not answer or answer[0] != 200
                 if answer and answer[0] == 200:
                     assert gzip.decompress(answer[1]) if what.endswith("seconds=1") else answer[1]
                 elif answer:
@@ -344,16 +364,17 @@ def ask_served(faulty, target, *paths, options=()):
     assert code in (0, 1), f"it ended with {code}: {said}"
     assert code == 0 or said.startswith("fgprof-c: "), said
     assert not os.listdir(faulty.directory), os.listdir(faulty.directory)
+    return outcome_of(code or is_refused, said)
 
 
 def serve(faulty, target):
-    ask_served(faulty, target, "/debug/fgprof?seconds=1", "/metrics", "/metrics")
+    return ask_served(faulty, target, "/debug/fgprof?seconds=1", "/metrics", "/metrics")
 
 
 def serve_kept(faulty, target):
     """What else is made of what a server keeps: a page, a dump, the threads' makers."""
-    ask_served(faulty, target, "/debug/fgprof?last=1s&format=html", "/debug/pprof/goroutine?debug=2",
-               "/debug/pprof/threadcreate?debug=1", "/metrics", options=("--keep", "1s"))
+    return ask_served(faulty, target, "/debug/fgprof?last=1s&format=html", "/debug/pprof/goroutine?debug=2",
+                      "/debug/pprof/threadcreate?debug=1", "/metrics", options=("--keep", "1s"))
 
 
 def can_last(function, error):
@@ -400,10 +421,10 @@ OTHERS_ABORT = re.compile(r"\(regcomp\+|Fatal error in GNU libmicrohttpd|Address
 
 
 def fail_one(world, scenario, target, number, site):
-    """Returns whether the call was reached, and what was wrong, if anything."""
+    """Returns what the run did, None if the call was not reached; and what was wrong, if anything."""
     faulty = Faulty(world, scenario.__name__, number, site)
     try:
-        scenario(faulty, target)
+        outcome = scenario(faulty, target)
         target.check()
     except Exception as error:
         with open(faulty.log, encoding="utf-8") as log:
@@ -411,9 +432,48 @@ def fail_one(world, scenario, target, number, site):
         if re.search(f"it ended with ({-signal.SIGABRT}|{-signal.SIGILL}|99):", str(error)) and \
                 OTHERS_ABORT.search(str(error) + place):
             target.check()
-            return True, None
-        return True, f"{scenario.__name__} {name_of(site)}: {type(error).__name__} {error}\n{place}"
-    return faulty.has_failed(), None
+            return OTHERS_ABORTED, None
+        return "wrong", f"{scenario.__name__} {name_of(site)}: {type(error).__name__} {error}\n{place}"
+    return outcome if faulty.has_failed() else None, None
+
+
+def table_head(world):
+    version = world.fgprof("--version").stdout.split()[-1]
+    commit = subprocess.run(["git", "-C", world.source, "rev-parse", "--short", "HEAD"],
+                            stdout=subprocess.PIPE, text=True).stdout.strip()
+    which = "each by each error" if IS_ALL else "**a sample of them**: it was run without FGPROF_FAULTS=all"
+    return f"""# Calls that fail, one at a time
+
+Written by `tests/integration/run.py BUILD faults`, with FGPROF_FAULTS_TABLE.
+
+- date: {datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M} UTC
+- fgprof-c: {version}, commit {commit}
+- system: kernel {os.uname().release} {os.uname().machine}
+
+Call sites: {which}. A call that fails leads to a *clean error*: a line that says why, and
+an exit or HTTP status of an error, with no output that is not whole; or to a *counted gap*: whole output
+that says what it lacks; or to *nothing*: output as without the fault. *Abort by others*: glibc's regcomp
+or libmicrohttpd ended the program. What is *wrong* is named by the test.
+
+"""
+
+
+def write_row(world, scenario, sites, outcomes):
+    """Adds the scenario's row to the table, of calls that failed. Other tests may write theirs."""
+    kinds = collections.Counter(site.function for site, outcome in zip(sites, outcomes) if outcome)
+    counts = collections.Counter(outcomes)
+    columns = "failed", *OUTCOMES, "wrong", "kinds of call"
+    cells = (sum(kinds.values()), *(counts[outcome] for outcome in (*OUTCOMES, "wrong")),
+             ", ".join(f"{kind} {count}" for kind, count in sorted(kinds.items())))
+    with open(TABLE, "a+", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        rows = {line.split()[1]: line for line in file if re.match(r"\| \w+ +\| +\d", line)}
+        rows[scenario] = f"| {scenario} | {' | '.join(map(str, cells))} |\n"
+        file.truncate(0)
+        file.write(table_head(world) + f"| scenario | {' | '.join(columns)} |\n" +
+                   "| --- " + "| ---: " * (len(columns) - 1) + "| --- |\n" +
+                   "".join(rows[name] for name in sorted(rows)))
 
 
 def check_scenario(world, scenario, sample=SAMPLE):
@@ -438,7 +498,10 @@ def check_scenario(world, scenario, sample=SAMPLE):
         with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
             results = list(pool.map(on_a_target, enumerate(sites)))
     wrong = [what for _, what in results if what]
-    reached = sum(is_reached for is_reached, _ in results)
+    outcomes = [outcome for outcome, _ in results]
+    reached = sum(outcome is not None for outcome in outcomes)
+    if TABLE:
+        write_row(world, scenario.__name__, sites, outcomes)
     print(f"{scenario.__name__}: {len(sites)} faults, {reached} reached, {len(wrong)} wrong")
     assert not wrong, "\n".join(wrong)
     # Some calls are made only by chance, such as the growth of a buffer.
