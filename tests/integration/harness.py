@@ -240,6 +240,17 @@ def wait_until_sampling(sampler):
     wait_for(lambda: is_sampling(sampler), "the sampling thread")
 
 
+@contextlib.contextmanager
+def soaking(world, kind, rate_hz=300):
+    """A soaking program, which removes its files when it ends."""
+    with world.running("soak", kind, rate_hz, stdin=subprocess.PIPE) as target:
+        try:
+            yield target
+        finally:
+            target.stdin.close()
+            target.wait(HANGS_S)
+
+
 def soak_until(target, least, kind):
     """Waits until a soaking program has made so many of what it makes and ends."""
     def are_enough():

@@ -13,7 +13,8 @@ import subprocess
 import time
 import urllib.request
 
-from harness import HANGS_S, end, folded, is_asleep, need, status_field, thread_named, tool, wait_for
+from harness import (HANGS_S, alone, end, folded, is_asleep, kept_open, need, soak_until, soaking, status_field,
+                     thread_named, tool, users_build, wait_for)
 from page import Page
 from webdriver import Browser
 
@@ -528,3 +529,24 @@ def test_the_reason_is_in_the_head_of_the_page(world):
         assert not browser.console()
     finally:
         browser.close()
+
+
+@alone
+@users_build
+def test_many_short_processes_of_many_programs(world):
+    """A compiler farm in small: once 200 programs have been seen, neither memory nor open files grow."""
+    with soaking(world, "farm") as target, \
+            recording(world, "-p", target.pid, "--children", "--keep", "2s", "-f", "text") as recorder:
+        def look(processes):
+            soak_until(target, processes, "processes")
+            return kept_open(recorder.sampler.pid)
+        early_kb, early_files = look(2500)
+        late_kb, late_files = look(4000)
+        recorder.ask()
+        path, _ = recorder.next_file()
+        recorder.ends(1)
+    with open(path, encoding="utf-8") as file:
+        programs = set(re.findall(r'"process":"(tool-\d+)"', file.read()))
+    print(f"{late_kb - early_kb} KiB more than {early_kb}, {late_files - early_files} files, {len(programs)} programs")
+    assert len(programs) > 30, programs
+    assert late_kb - early_kb < 2500 and late_files - early_files < 300, (early_kb, late_kb, early_files, late_files)

@@ -13,7 +13,8 @@ import tempfile
 import threading
 import time
 
-from harness import HANGS_S, alone, end, folded, kept_open, need, soak_until, status_field, tool, users_build, wait_for, wait_until_asleep
+from harness import (HANGS_S, alone, end, folded, kept_open, need, soak_until, soaking, status_field, tool,
+                     users_build, wait_for, wait_until_asleep)
 from webdriver import Browser
 
 
@@ -275,7 +276,7 @@ def grows_by(world, kind, warm_up, more, *arguments):
     """By how many KiB the server's memory grows, and its open files, for so many more things that come
     and go, once so many have gone; its text at the end, of the last second; and by how many bytes what
     is kept grows, by kind."""
-    with world.running("soak", kind, 300, stdin=subprocess.PIPE) as target, \
+    with soaking(world, kind) as target, \
             serving(world, "-p", target.pid, "--keep", "1s", *arguments) as server:
         def look(least):
             soak_until(target, least, kind)
@@ -309,6 +310,87 @@ def test_memory_does_not_grow_with_code_that_was_replaced(world):
     _, _, text, grown = grows_by(world, "code", 1000, 3000)
     assert re.search(r"generated-[3-9]\d\d\d\b", text), text[:2000]
     assert grown["code"] < 150_000, grown
+
+
+def cpu_and_ticks(server):
+    metrics = server.text("/metrics")
+    return [float(re.search(rf"^{name} (\S+)$", metrics, re.M)[1])
+            for name in ("process_cpu_seconds_total", "fgprof_ticks_total")]
+
+
+def check_flat(world, kind, warm_up, part, *arguments):
+    """Nothing grows with things that come and go, once so many have gone: neither what is kept, nor memory,
+    nor open files, nor CPU time for each tick. It is looked at when the program has stopped for so long
+    that no thing is in what is kept."""
+    with soaking(world, kind) as target, \
+            serving(world, "-p", target.pid, "--keep", "1s", *arguments) as server:
+        def look():
+            server.text("/debug/fgprof?last=1s&format=text")
+            return *kept_open(server.sampler.pid), sum(server.kept().values())
+
+        def is_flat():
+            """Waits for what goes late, if the machine is busy: what has leaked does not go."""
+            grown[:] = [after - before for before, after in zip(early, look())]
+            return grown[0] < 2500 and grown[1] < 50 and grown[2] < 40_000
+
+        def cost_us(until):
+            """CPU time for each tick, and for each thing, until there are so many, with a profile."""
+            cpu_s, ticks = cpu_and_ticks(server)
+            soak_until(target, until, kind)
+            assert seconds_of(server.text("/debug/fgprof?last=1s&format=text")) > 0
+            late_cpu_s, late_ticks = cpu_and_ticks(server)
+            return [1e6 * (late_cpu_s - cpu_s) / count for count in (late_ticks - ticks, part)]
+        soak_until(target, warm_up, kind)
+        server.text("/debug/fgprof?last=1s&format=text")
+        early_us = cost_us(warm_up + part)
+        target.send_signal(signal.SIGSTOP)
+        time.sleep(1.6)
+        early, grown = look(), []
+        target.send_signal(signal.SIGCONT)
+        late_us = [cost_us(warm_up + (2 + number) * part) for number in range(3)]
+        target.send_signal(signal.SIGSTOP)
+        try:
+            wait_for(is_flat, f"memory that does not grow with {kind}", seconds=10)
+        finally:
+            print(f"{kind}: more than {early} KiB, files and bytes kept: {grown}; "
+                  f"{[round(us) for us, _ in (early_us, *late_us)]} us of CPU for a tick")
+            target.send_signal(signal.SIGCONT)
+    # If something grows, the last ones are dearer, for a tick and for a thing. On a busy machine a tick has
+    # fewer things and a thing more ticks, so that one of the two is dearer.
+    assert any(us < 1.5 * before for later in late_us[1:] for us, before in zip(later, early_us)), (early_us, late_us)
+
+
+@alone
+@users_build
+def test_nothing_grows_with_programs(world):
+    """The names of some 1,500 that have ended are kept."""
+    check_flat(world, "programs", 1800, 200, "--children")
+
+
+@users_build
+def test_nothing_grows_with_plugins(world):
+    """All 1,000 have been there once."""
+    check_flat(world, "plugins", 1000, 200)
+
+
+@users_build
+def test_nothing_grows_with_upgrades(world):
+    check_flat(world, "upgrades", 300, 200)
+
+
+@users_build
+def test_nothing_grows_with_values_of_labels(world):
+    check_flat(world, "labels", 300, 250)
+
+
+@users_build
+def test_nothing_grows_with_locks(world):
+    check_flat(world, "locks", 200, 150)
+
+
+@users_build
+def test_nothing_grows_with_sockets(world):
+    check_flat(world, "sockets", 200, 300)
 
 
 def test_metrics_say_what_is_kept(world):

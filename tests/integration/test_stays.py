@@ -5,14 +5,14 @@ import resource
 import signal
 import subprocess
 
-from harness import folded, kept_open, soak_until, users_build
+from harness import folded, kept_open, soak_until, soaking, users_build
 
 
 def grows_by(world, kind, warm_up, more, *arguments):
     """By how many KiB the memory of `attach` grows, and its open files, for so many more things that
     come and go, once so many have gone; what it printed; and the profile, folded."""
     output = world.path(f"{kind}.folded")
-    with world.running("soak", kind, 300, stdin=subprocess.PIPE) as target:
+    with soaking(world, kind) as target:
         sampler = world.start("attach", "-p", target.pid, "-o", output, "--keep-memory", 1, *arguments)
 
         def look(least):
@@ -64,7 +64,7 @@ def test_libraries_that_were_unloaded_leave_files_for_others(world):
     """Only a quarter of all that may be open is kept open for names. Without that, none was left for the
     libraries that came later, in which stacks ended."""
     output = world.path("libraries.folded")
-    with world.running("soak", "libraries", 300, stdin=subprocess.PIPE) as target:
+    with soaking(world, "libraries") as target:
         sampler = world.start("attach", "-p", target.pid, "-o", output, "-F", 999, preexec_fn=limit_files)
         soak_until(target, 3000, "libraries")
         _, files = kept_open(sampler.pid)
