@@ -229,12 +229,12 @@ FGPROF_API int fgprof_options_set_timeline(fgprof_options *options, bool is_want
  * timelines, what threads waited for, and threads that have ended: they stay counted by name, with
  * up to 1,000 names. Processes, the names of functions, and mappings of running programs stay.
  * Timelines are kept, and all profiles have them, those of a recording that goes on too.
- * `bytes`: how much memory stacks, samples, timelines, names of threads, labels and what made
- * objects may take, at least 1 MiB; 0, for 64 MiB.
- * If it is not enough, less time is kept, but at least a second: a profile then begins later, and
- * its timelines may begin later still. As much again is needed while a profile is made. UINT64_MAX:
- * no limit, and only timelines are forgotten, and the ids of threads that have ended, whose samples
- * are joined by name: profiles of the whole recording can be made too.
+ * `bytes`: how much memory all of that may take, at least 1 MiB; 0, for 64 MiB. What is known of
+ * the mappings, files and code of running programs can't be forgotten, and counts as half of it at
+ * most. If it is not enough, less time is kept, but at least a second: a profile then begins later,
+ * and its timelines may begin later still. As much again is needed while a profile is made.
+ * UINT64_MAX: no limit, and only timelines are forgotten, and the ids of threads that have ended,
+ * whose samples are joined by name: profiles of the whole recording can be made too.
  * If keep_ns is 0, all of the recording is kept, and `bytes` is the memory for all of it: beyond
  * that, processes and threads that have ended are shown together, by name, as the summary's
  * processes_joined and ended_are_joined say; if that is not enough, stacks that are not there yet

@@ -58,6 +58,7 @@ static int copy_strings(struct strings *to, const struct strings *from)
         if (!to->items[to->count])
             return -ENOMEM;
     }
+    to->text_bytes = from->text_bytes;
     return 0;
 }
 

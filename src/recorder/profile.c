@@ -381,6 +381,7 @@ static int lock_names(struct fgprof_recorder *recorder)
 static void unlock_names(struct fgprof_recorder *recorder)
 {
     name_cache_age(&recorder->names);
+    atomic_store(&recorder->name_bytes, name_cache_bytes(&recorder->names));
     pthread_mutex_unlock(&recorder->naming);
 }
 

@@ -142,7 +142,11 @@ const char *fgprof_recorder_kept_memory(const fgprof_recorder *recorder, size_t 
 {
     if (kind >= KEPT_KIND_COUNT)
         return NULL;
-    *ret_bytes = recorder->worker ? worker_kept_bytes(recorder->worker, (enum kept_kind)kind) : 0;
+    if (kind == KEPT_COPY || kind == KEPT_NAMES)
+        *ret_bytes = atomic_load(kind == KEPT_COPY ? &recorder->copy_bytes : &recorder->name_bytes);
+    else
+        *ret_bytes =
+            recorder->worker ? worker_kept_bytes(recorder->worker, (enum kept_kind)kind) : 0;
     return kept_kind_name((enum kept_kind)kind);
 }
 
@@ -186,6 +190,7 @@ static void make_copy(void *context, const struct results *results, const struct
 {
     struct fgprof_recorder *recorder = context;
     int err = copy_update(&recorder->copy, results, message->state);
+    atomic_store(&recorder->copy_bytes, kept_bytes_all(&recorder->copy.results));
     pthread_mutex_lock(&recorder->lock);
     recorder->copy_error = err;
     recorder->wants_copy = false;

@@ -44,7 +44,8 @@ struct fgprof_recorder {
     struct reader *reader;
     struct lookup_reader *lookups; /* the worker's: slow naming never delays unwinding */
     struct name_cache names;
-    bool has_names; /* the cache is in use */
+    bool has_names;                          /* the cache is in use */
+    _Atomic uint64_t copy_bytes, name_bytes; /* of the copy and the cache, when last used */
 };
 
 /* Samples and counts until the end. Returns 0, or why it could not begin. If an error ends it

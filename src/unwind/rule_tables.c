@@ -181,6 +181,19 @@ void rule_tables_forget_module(struct rule_tables *tables, const struct module *
     own_lookups_forget(&tables->own, module);
 }
 
+size_t rule_tables_bytes(const struct rule_tables *tables)
+{
+    size_t slots = 0;
+    for (size_t i = 0; i < tables->count; i++) {
+        for (size_t kind = 0; kind < LOOKUP_KINDS; kind++)
+            slots += tables->items[i].tables[kind].slot_count;
+    }
+    for (size_t i = 0; i < tables->generated_count; i++)
+        slots += tables->generated[i].slot_count;
+    return slots * sizeof(struct rule_slot) + tables->capacity * sizeof *tables->items +
+           tables->generated_capacity * sizeof *tables->generated;
+}
+
 void rule_tables_free(struct rule_tables *tables)
 {
     for (size_t i = 0; i < tables->count; i++)

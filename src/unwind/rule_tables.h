@@ -63,6 +63,7 @@ struct rule rule_tables_returns(struct rule_tables *tables, struct module *modul
 struct lookup_prologue rule_tables_prologue(struct rule_tables *tables, struct module *module,
                                             uint64_t function, uint64_t address);
 
+size_t rule_tables_bytes(const struct rule_tables *tables);
 void rule_tables_free(struct rule_tables *tables);
 
 #endif

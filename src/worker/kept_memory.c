@@ -71,22 +71,25 @@ static size_t code_bytes(const struct results *results)
 
 static const struct {
     const char *name;
-    size_t (*bytes)(const struct results *results);
-    bool is_limited; /* and counted in no time */
+    size_t (*bytes)(const struct results *results); /* NULL: it is not part of these */
+    bool is_of_programs; /* else it goes with what is counted, and is counted in no time */
 } kinds[KEPT_KIND_COUNT] = {
-    [KEPT_CHECKPOINTS] = {"checkpoints", NULL, true},
-    [KEPT_STACKS] = {"stacks", stack_bytes, true},
-    [KEPT_WAITS] = {"waits", wait_bytes, true},
-    [KEPT_TIMELINE] = {"timeline", timeline_kept_bytes, true},
-    [KEPT_STRINGS] = {"strings", string_bytes, true},
-    [KEPT_OBJECTS] = {"objects", object_bytes, true},
-    [KEPT_LABELS] = {"labels", label_bytes, true},
-    [KEPT_RUNTIME_FRAMES] = {"runtime_frames", runtime_frame_bytes, false},
-    [KEPT_GOROUTINES] = {"goroutines", goroutine_bytes, false},
-    [KEPT_PROCESSES] = {"processes", process_bytes, true},
-    [KEPT_MAPPINGS] = {"mappings", mapping_bytes, false},
-    [KEPT_MODULES] = {"modules", module_bytes, false},
-    [KEPT_CODE] = {"code", code_bytes, false},
+    [KEPT_CHECKPOINTS] = {"checkpoints", NULL, false},
+    [KEPT_STACKS] = {"stacks", stack_bytes, false},
+    [KEPT_WAITS] = {"waits", wait_bytes, false},
+    [KEPT_TIMELINE] = {"timeline", timeline_kept_bytes, false},
+    [KEPT_STRINGS] = {"strings", string_bytes, false},
+    [KEPT_OBJECTS] = {"objects", object_bytes, false},
+    [KEPT_LABELS] = {"labels", label_bytes, false},
+    [KEPT_RUNTIME_FRAMES] = {"runtime_frames", runtime_frame_bytes, true},
+    [KEPT_GOROUTINES] = {"goroutines", goroutine_bytes, true},
+    [KEPT_PROCESSES] = {"processes", process_bytes, false},
+    [KEPT_MAPPINGS] = {"mappings", mapping_bytes, true},
+    [KEPT_MODULES] = {"modules", module_bytes, true},
+    [KEPT_CODE] = {"code", code_bytes, true},
+    [KEPT_UNWINDING] = {"unwinding", NULL, false},
+    [KEPT_COPY] = {"copy", NULL, false},
+    [KEPT_NAMES] = {"names", NULL, false},
 };
 
 const char *kept_kind_name(enum kept_kind kind)
@@ -96,23 +99,32 @@ const char *kept_kind_name(enum kept_kind kind)
 
 size_t kept_bytes(const struct results *results, size_t checkpoint_bytes, enum kept_kind kind)
 {
-    return kinds[kind].bytes ? kinds[kind].bytes(results) : checkpoint_bytes;
+    if (kind == KEPT_CHECKPOINTS)
+        return checkpoint_bytes;
+    return kinds[kind].bytes ? kinds[kind].bytes(results) : 0;
+}
+
+static size_t sum(const struct results *results, bool is_of_programs)
+{
+    size_t bytes = 0;
+    for (enum kept_kind kind = 0; kind < KEPT_KIND_COUNT; kind++) {
+        if (kinds[kind].is_of_programs == is_of_programs)
+            bytes += kept_bytes(results, 0, kind);
+    }
+    return bytes;
+}
+
+size_t kept_bytes_counted(const struct results *results, size_t checkpoint_bytes)
+{
+    return checkpoint_bytes + sum(results, false);
+}
+
+size_t kept_bytes_of_programs(const struct results *results)
+{
+    return sum(results, true);
 }
 
 size_t kept_bytes_all(const struct results *results)
 {
-    size_t bytes = 0;
-    for (enum kept_kind kind = 0; kind < KEPT_KIND_COUNT; kind++)
-        bytes += kept_bytes(results, 0, kind);
-    return bytes;
-}
-
-size_t kept_bytes_limited(const struct results *results, size_t checkpoint_bytes)
-{
-    size_t bytes = 0;
-    for (enum kept_kind kind = 0; kind < KEPT_KIND_COUNT; kind++) {
-        if (kinds[kind].is_limited)
-            bytes += kept_bytes(results, checkpoint_bytes, kind);
-    }
-    return bytes;
+    return sum(results, false) + sum(results, true);
 }

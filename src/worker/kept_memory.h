@@ -19,19 +19,28 @@ enum kept_kind {
     KEPT_MAPPINGS,       /* of the spaces */
     KEPT_MODULES,        /* what was read of mapped files */
     KEPT_CODE,           /* generated code */
+    /* Beside the results, and not limited: */
+    KEPT_UNWINDING, /* rules that were looked up */
+    KEPT_COPY,      /* of the results, which profiles are made from */
+    KEPT_NAMES,     /* that were looked up for profiles */
     KEPT_KIND_COUNT,
 };
 
 /* As metrics and summaries show it. */
 const char *kept_kind_name(enum kept_kind kind);
 
-/* Bytes of one kind. `checkpoint_bytes`: those of the kept checkpoints. */
+/* Bytes of one kind of the results. `checkpoint_bytes`: those of the kept checkpoints. */
 size_t kept_bytes(const struct results *results, size_t checkpoint_bytes, enum kept_kind kind);
 
-/* Bytes of all kinds but checkpoints. Takes as long as there are mappings and modules. */
+/* Bytes of all kinds of the results but checkpoints. Takes as long as there are mappings and
+ * modules. */
 size_t kept_bytes_all(const struct results *results);
 
-/* What is limited by --keep-memory: all kinds that go with what is counted. Cheap. */
-size_t kept_bytes_limited(const struct results *results, size_t checkpoint_bytes);
+/* Bytes of the kinds that go with what is counted. Cheap. */
+size_t kept_bytes_counted(const struct results *results, size_t checkpoint_bytes);
+
+/* Bytes of the other kinds, of which what running programs need can't go. Takes as long as there
+ * are mappings and modules. */
+size_t kept_bytes_of_programs(const struct results *results);
 
 #endif

@@ -8,6 +8,7 @@
 #include "worker/wakes.h"
 #include "sampler/process.h"
 #include "unwind/lookup.h"
+#include "unwind/rule_tables.h"
 #include "worker/elapsed_ticks.h"
 
 #include <errno.h>
@@ -45,6 +46,7 @@ struct worker {
     struct stack stack; /* room for the stack that is found */
     struct worker_checkpoints checkpoints;
     size_t noted_at_bytes;       /* what was used when a checkpoint was last noted */
+    size_t program_bytes;        /* kept_bytes_of_programs, when rows last went */
     struct kept_rows noted_rows; /* what there was when rows last went */
     bool has_ordered_checkpoint;
     int error;                                   /* the first one */
@@ -457,9 +459,12 @@ static int close_windows(struct worker *worker)
     return err;
 }
 
+/* What running programs need can't go: however much it is, half of the memory is for the rest. */
 static size_t bytes_used(const struct worker *worker)
 {
-    return kept_bytes_limited(worker->results, worker->checkpoints.bytes);
+    size_t program_bytes_max = worker->options.bytes_max / 2;
+    return kept_bytes_counted(worker->results, worker->checkpoints.bytes) +
+           (worker->program_bytes < program_bytes_max ? worker->program_bytes : program_bytes_max);
 }
 
 /* For other threads to read. */
@@ -469,6 +474,9 @@ static void publish_kept(struct worker *worker)
         atomic_store_explicit(&worker->kept[kind],
                               kept_bytes(worker->results, worker->checkpoints.bytes, kind),
                               memory_order_relaxed);
+    atomic_store_explicit(&worker->kept[KEPT_UNWINDING],
+                          rule_tables_bytes(unwinder_rules(worker->means.unwinder)),
+                          memory_order_relaxed);
 }
 
 /* Distinguishes what is counted from now on. */
@@ -494,6 +502,7 @@ static int drop_what_is_old(struct worker *worker, bool may_forget_samples)
     if (!err)
         err = compact(results, &worker->threads, &worker->owners, &how);
     kernel_names_limit(&worker->kernel_names, results->strings.text_bytes);
+    worker->program_bytes = kept_bytes_of_programs(results);
     return err;
 }
 

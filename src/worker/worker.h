@@ -54,8 +54,9 @@ struct worker_options {
     struct lookups *lookups;     /* see unwinder_new; must outlive the worker */
     struct wait_list *waits;     /* for a dump: receives what threads wait for; else NULL */
     struct runtime_tasks *tasks; /* the same, of its goroutines and tasks */
-    /* What stacks, timelines and checkpoints may take; SIZE_MAX: no limit. Without checkpoints: all
-     * that is kept, and beyond it what has ended is joined. */
+    /* What all that is kept may take; SIZE_MAX: no limit. With checkpoints, mappings, modules and
+     * code of running programs count as half of it at most. Without: beyond it, what has ended is
+     * joined. */
     size_t bytes_max;
     worker_checkpoint_fn *checkpoint; /* NULL: no checkpoints are noted; then this is not needed: */
     worker_crowded_fn *crowded;

@@ -399,7 +399,7 @@ def test_metrics_say_what_is_kept(world):
         wait_for(lambda: "computing_hold" in server.text("/debug/fgprof?last=1s&format=folded"), "samples")
         kept = server.kept()
         assert {"stacks", "timeline", "strings", "labels", "waits", "modules"} < set(kept), kept
-        for kind in "stacks", "timeline", "strings", "waits", "mappings", "modules":
+        for kind in "stacks", "timeline", "strings", "waits", "mappings", "modules", "unwinding", "copy", "names":
             assert kept[kind] > 0, (kind, kept)
         rss_kb = int(status_field(server.sampler.pid, "RssAnon").split()[0])
         assert sum(kept.values()) < rss_kb * 1024, (kept, rss_kb)

@@ -23,6 +23,13 @@ void name_cache_free(struct name_cache *cache)
     *cache = (struct name_cache){0};
 }
 
+size_t name_cache_bytes(const struct name_cache *cache)
+{
+    return strings_bytes(&cache->strings) + cache->address_capacity * sizeof *cache->addresses +
+           cache->line_capacity * sizeof *cache->lines +
+           cache->index.slot_count * sizeof *cache->index.slots;
+}
+
 static bool is_same(const void *owner, uint32_t item, const void *key)
 {
     const struct name_cache *cache = owner;

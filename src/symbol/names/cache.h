@@ -39,6 +39,7 @@ struct name_cache {
 /* Returns 0 or -ENOMEM. */
 int name_cache_init(struct name_cache *cache);
 void name_cache_free(struct name_cache *cache);
+size_t name_cache_bytes(const struct name_cache *cache);
 
 /* Fills in what was added for the address; its strings are valid until name_cache_age. Returns
  * false if nothing was added. */
