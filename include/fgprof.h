@@ -122,6 +122,8 @@ struct fgprof_progress {
     /* Samples of running threads that the kernel dropped, or took of threads that were gone before
      * they were listed. */
     uint64_t samples_lost;
+    uint64_t samples_not_kept; /* without a stack, as it did not fit in memory */
+    uint64_t processes_joined; /* that had ended, and are shown together by name */
 };
 
 /* Called a few times a second while fgprof_recorder_run samples, in the thread that called it. The
@@ -233,14 +235,21 @@ FGPROF_API int fgprof_options_set_timeline(fgprof_options *options, bool is_want
  * the mappings, files and code of running programs can't be forgotten, and counts as half of it at
  * most. If it is not enough, less time is kept, but at least a second: a profile then begins later,
  * and its timelines may begin later still. As much again is needed while a profile is made.
- * UINT64_MAX: no limit, and only timelines are forgotten, and the ids of threads that have ended,
- * whose samples are joined by name: profiles of the whole recording can be made too.
+ * UINT64_MAX: no limit, and stacks are kept as by fgprof_options_set_keep_stacks.
  * If keep_ns is 0, all of the recording is kept, and `bytes` is the memory for all of it: beyond
  * that, processes and threads that have ended are shown together, by name, as the summary's
  * processes_joined and ended_are_joined say; if that is not enough, stacks that are not there yet
  * are not kept (samples_not_kept). This is the default, with 256 MiB.
  * Errors: -ERANGE if `bytes` is too small, or it and keep_ns are 0. */
 FGPROF_API int fgprof_options_set_keep(fgprof_options *options, uint64_t keep_ns, uint64_t bytes);
+
+/* Sets whether stacks are kept since the start, also if keep_ns is not 0, so that profiles of the
+ * whole recording can be made as well as of its last part. Then only timelines are forgotten after
+ * keep_ns, and the ids of threads and processes that have ended, whose samples are joined by name.
+ * `bytes` of 0 are 256 MiB then. If they are not enough, what has ended is joined earlier, and
+ * fgprof_recorder_profile_last reaches back less far, but at least a second; stacks that come once
+ * half of the memory is taken by earlier ones are not kept. Default: false. */
+FGPROF_API int fgprof_options_set_keep_stacks(fgprof_options *options, bool are_kept);
 
 /* Sets whether the trace and span ids of OpenTelemetry's thread context, if threads publish them,
  * are labels of the samples, "trace_id" and "span_id". There are many of them: see the summary's

@@ -165,6 +165,12 @@ int fgprof_options_set_keep(fgprof_options *options, uint64_t keep_ns, uint64_t 
     return 0;
 }
 
+int fgprof_options_set_keep_stacks(fgprof_options *options, bool are_kept)
+{
+    options->keeps_stacks = are_kept;
+    return 0;
+}
+
 int fgprof_options_add_objects(fgprof_options *options, enum fgprof_kind kind)
 {
     bool *kinds = options->sampler.objects.kinds;

@@ -14,7 +14,8 @@ struct fgprof_options {
     bool drops_idle; /* drop the samples of threads that never moved */
     bool has_timeline;
     uint64_t keep_ns;  /* 0: all is kept */
-    size_t keep_bytes; /* SIZE_MAX: stacks are kept in any case, and timelines for keep_ns */
+    size_t keep_bytes; /* SIZE_MAX: no limit; with keep_ns: and keeps_stacks */
+    bool keeps_stacks; /* of all of the recording; keep_ns is for timelines only */
     bool has_trace_ids;
     char *slow_key; /* only spans of this label that last longer than slow_ns are kept; NULL: all */
     uint64_t slow_ns;

@@ -19,7 +19,8 @@
 
 #define CHECKPOINTS_KEPT 12
 #define CHECKPOINTS_EVERY_MIN_NS 500000000u
-/* The part of the memory that timelines may take is 1 / TIMELINE_PART. */
+/* The part of the memory that timelines may take is 1 / TIMELINE_PART; beside stacks since the
+ * start, half of that. */
 #define TIMELINE_PART 2
 #define KEEP_BYTES_DEFAULT (64u << 20)
 /* Without checkpoints; beyond it, what has ended is no longer shown apart. */
@@ -32,8 +33,9 @@ static void init_timeline(struct fgprof_recorder *recorder, const struct fgprof_
     /* Timelines would have gaps. */
     if (options->slow_key)
         return;
-    if (is_ring && options->keep_bytes / TIMELINE_PART / sizeof(struct timeline_run) < runs_max)
-        runs_max = options->keep_bytes / TIMELINE_PART / sizeof(struct timeline_run);
+    size_t parts = options->keeps_stacks ? 2 * TIMELINE_PART : TIMELINE_PART;
+    if (is_ring && options->keep_bytes / parts / sizeof(struct timeline_run) < runs_max)
+        runs_max = options->keep_bytes / parts / sizeof(struct timeline_run);
     if (options->has_timeline || is_ring)
         timeline_want(&recorder->results.timeline, options->sampler.period_ns, runs_max, is_ring);
     if (options->has_timeline && !is_ring && options->sampler.capture != CAPTURE_PTRACE)
@@ -43,8 +45,10 @@ static void init_timeline(struct fgprof_recorder *recorder, const struct fgprof_
 static void init_keeping(struct fgprof_options *options)
 {
     uint64_t every_ns = options->keep_ns / CHECKPOINTS_KEPT;
+    options->keeps_stacks |= options->keep_bytes == SIZE_MAX;
     if (!options->keep_bytes)
-        options->keep_bytes = options->keep_ns ? KEEP_BYTES_DEFAULT : KEEP_ALL_BYTES_DEFAULT;
+        options->keep_bytes = options->keep_ns && !options->keeps_stacks ? KEEP_BYTES_DEFAULT
+                                                                         : KEEP_ALL_BYTES_DEFAULT;
     options->sampler.moment_every_ns = !options->keep_ns ? 0
                                        : every_ns < CHECKPOINTS_EVERY_MIN_NS
                                            ? CHECKPOINTS_EVERY_MIN_NS
@@ -55,7 +59,7 @@ static int init(struct fgprof_recorder *recorder, const struct fgprof_options *o
 {
     int err = results_init(&recorder->results);
     if (!err)
-        err = checkpoints_new(options->keep_ns, recorder->options.keep_bytes != SIZE_MAX,
+        err = checkpoints_new(options->keep_ns, !recorder->options.keeps_stacks,
                               &recorder->checkpoints);
     if (!err)
         err = channel_new(&recorder->channel);
@@ -219,13 +223,14 @@ static bool keep_checkpoint(void *context, const struct results *results,
     return checkpoints_need(recorder->checkpoints, false, ret_checkpoints);
 }
 
-/* Runs in the worker's thread. */
+/* Runs in the worker's thread. What callers hold is given up only with the stacks. */
 static bool keep_less(void *context, struct worker_checkpoints *ret_checkpoints)
 {
     struct fgprof_recorder *recorder = context;
+    bool keeps_stacks = recorder->options.keeps_stacks;
     bool is_less = checkpoints_give_up(recorder->checkpoints);
-    bool may = checkpoints_need(recorder->checkpoints, true, ret_checkpoints);
-    return is_less && may;
+    bool may = checkpoints_need(recorder->checkpoints, !keeps_stacks, ret_checkpoints);
+    return is_less && (may || keeps_stacks);
 }
 
 /* Runs in the worker's thread. */
@@ -320,6 +325,8 @@ static struct fgprof_progress progress_of(struct fgprof_recorder *recorder)
         .deadlocks = worker_deadlocks(recorder->worker),
         .ticks = atomic_load(&progress->ticks),
         .samples_lost = atomic_load(&progress->samples_lost),
+        .samples_not_kept = worker_samples_not_kept(recorder->worker),
+        .processes_joined = worker_processes_joined(recorder->worker),
     };
 }
 
@@ -405,6 +412,7 @@ int recorder_sample(struct fgprof_recorder *recorder)
         .waits = recorder->waits,
         .tasks = recorder->tasks,
         .bytes_max = options->keep_bytes,
+        .keeps_stacks = options->keeps_stacks,
         .checkpoint = options->keep_ns ? keep_checkpoint : NULL,
         .crowded = keep_less,
         .order_checkpoint = order_checkpoint,

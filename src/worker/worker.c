@@ -45,13 +45,15 @@ struct worker {
     struct page_checks page_checks;
     struct stack stack; /* room for the stack that is found */
     struct worker_checkpoints checkpoints;
-    size_t noted_at_bytes;       /* what was used when a checkpoint was last noted */
-    size_t program_bytes;        /* kept_bytes_of_programs, when rows last went */
+    size_t noted_at_bytes; /* what was used when a checkpoint was last noted */
+    size_t full_at_bytes;  /* what stacks took, and no checkpoint could make it less; 0: they fit */
+    size_t program_bytes;  /* kept_bytes_of_programs, when rows last went */
     struct kept_rows noted_rows; /* what there was when rows last went */
     bool has_ordered_checkpoint;
-    int error;                                   /* the first one */
-    _Atomic uint64_t samples, stacks, deadlocks; /* may be read by other threads */
-    _Atomic uint64_t kept[KEPT_KIND_COUNT];      /* bytes; the same */
+    int error;                                           /* the first one */
+    _Atomic uint64_t samples, stacks, deadlocks;         /* may be read by other threads */
+    _Atomic uint64_t samples_not_kept, processes_joined; /* the same */
+    _Atomic uint64_t kept[KEPT_KIND_COUNT];              /* bytes; the same */
 };
 
 int worker_new(const struct worker_options *options, struct channel *channel,
@@ -542,6 +544,35 @@ static int make_room(struct worker *worker)
     return err;
 }
 
+/* Stacks since the start leave half of the memory to checkpoints, as these go when they are old. */
+static bool are_stacks_full(const struct worker *worker)
+{
+    return worker->options.keeps_stacks &&
+           kept_bytes_counted(worker->results, 0) > worker->options.bytes_max / 2;
+}
+
+/* If stacks did not become fewer when checkpoints were given up for them, they do not until there
+ * is much more to join. */
+static bool must_give_up(const struct worker *worker)
+{
+    size_t least = worker->full_at_bytes;
+    return bytes_used(worker) > worker->options.bytes_max ||
+           (are_stacks_full(worker) && kept_bytes_counted(worker->results, 0) > least + least / 2);
+}
+
+static int give_up_checkpoints(struct worker *worker)
+{
+    const struct worker_options *options = &worker->options;
+    bool *is_full = &worker->results->stacks.is_full;
+    int err = 0;
+    while (!err && must_give_up(worker) && options->crowded(options->context, &worker->checkpoints))
+        err = drop_what_is_old(worker, !options->keeps_stacks);
+    *is_full = are_stacks_full(worker);
+    if (!*is_full || must_give_up(worker))
+        worker->full_at_bytes = *is_full ? kept_bytes_counted(worker->results, 0) : 0;
+    return err;
+}
+
 static int note_checkpoint(struct worker *worker, const struct sampling_state *state)
 {
     void *context = worker->options.context;
@@ -554,10 +585,10 @@ static int note_checkpoint(struct worker *worker, const struct sampling_state *s
     begin_epoch(worker);
     for (size_t i = 0; i < worker->threads.count; i++)
         wakers_forget(&worker->threads.items[i].account.wakers);
+    worker->results->stacks.is_full = false;
     err = drop_what_is_old(worker, may_forget);
-    while (!err && bytes_used(worker) > worker->options.bytes_max &&
-           worker->options.crowded(context, &worker->checkpoints))
-        err = drop_what_is_old(worker, true);
+    if (!err)
+        err = give_up_checkpoints(worker);
     worker->noted_at_bytes = bytes_used(worker);
     worker->noted_rows = count_rows(worker->results);
     return err;
@@ -751,6 +782,10 @@ int worker_run(struct worker *worker)
         atomic_store_explicit(&worker->samples, samples_so_far(worker), memory_order_relaxed);
         atomic_store_explicit(&worker->stacks, results->stacks.stack_count, memory_order_relaxed);
         atomic_store_explicit(&worker->deadlocks, results->deadlocks.count, memory_order_relaxed);
+        atomic_store_explicit(&worker->samples_not_kept, results->counts.samples_not_kept,
+                              memory_order_relaxed);
+        atomic_store_explicit(&worker->processes_joined, results->counts.processes_joined,
+                              memory_order_relaxed);
         channel_done(worker->channel);
     } while (message.kind != MESSAGE_END);
     return worker->error;
@@ -769,6 +804,16 @@ uint64_t worker_stacks(const struct worker *worker)
 uint64_t worker_deadlocks(const struct worker *worker)
 {
     return atomic_load_explicit(&worker->deadlocks, memory_order_relaxed);
+}
+
+uint64_t worker_samples_not_kept(const struct worker *worker)
+{
+    return atomic_load_explicit(&worker->samples_not_kept, memory_order_relaxed);
+}
+
+uint64_t worker_processes_joined(const struct worker *worker)
+{
+    return atomic_load_explicit(&worker->processes_joined, memory_order_relaxed);
 }
 
 uint64_t worker_kept_bytes(const struct worker *worker, enum kept_kind kind)

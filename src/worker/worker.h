@@ -58,6 +58,7 @@ struct worker_options {
      * code of running programs count as half of it at most. Without: beyond it, what has ended is
      * joined. */
     size_t bytes_max;
+    bool keeps_stacks; /* since the start, also with checkpoints, in half of the memory */
     worker_checkpoint_fn *checkpoint; /* NULL: no checkpoints are noted; then this is not needed: */
     worker_crowded_fn *crowded;
     worker_order_fn *order_checkpoint; /* without checkpoints: orders MESSAGE_MOMENT to make room;
@@ -83,6 +84,8 @@ int worker_run(struct worker *worker);
 uint64_t worker_samples(const struct worker *worker);
 uint64_t worker_stacks(const struct worker *worker);
 uint64_t worker_deadlocks(const struct worker *worker);
+uint64_t worker_samples_not_kept(const struct worker *worker);
+uint64_t worker_processes_joined(const struct worker *worker);
 
 /* How much memory was kept of a kind when a checkpoint or a copy was last taken. Safe from any
  * thread. */

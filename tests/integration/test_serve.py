@@ -272,6 +272,9 @@ def test_memory_does_not_grow_with_threads_that_have_ended(world):
         check(names)
 
 
+LIMITED = "checkpoints", "stacks", "waits", "timeline", "strings", "objects", "labels", "processes"
+
+
 def grows_by(world, kind, warm_up, more, *arguments):
     """By how many KiB the server's memory grows, and its open files, for so many more things that come
     and go, once so many have gone; its text at the end, of the last second; and by how many bytes what
@@ -293,6 +296,44 @@ def test_memory_does_not_grow_with_processes_that_have_ended(world):
     grown_kb, _, text, _ = grows_by(world, "processes", 3000, 5000, "--children")
     assert re.search(r'"process":"tool-\d"', text), text[:2000]
     assert grown_kb < 2500, grown_kb
+
+
+@users_build
+def test_memory_without_keep_is_bounded(world):
+    """Of programs that come and go, in a minute that is kept apart: more than fits in 1 MiB. Those that have
+    ended are shown by name then, and as little of that minute as need be. Profiles since the start stay whole."""
+    with world.running("soak", "programs", 300, stdin=subprocess.PIPE) as target, \
+            serving(world, "-p", target.pid, "--children", "--keep-memory", 1) as server:
+        begin = time.monotonic()
+
+        def look(least):
+            soak_until(target, least, "programs")
+            text = server.text("/debug/fgprof?last=60s&format=text")
+            return kept_open(server.sampler.pid)[0], text, server.kept()
+        early_kb, *_ = look(2000)
+        late_kb, text, kept = look(6000)
+        since_start = server.text("/debug/pprof/block?debug=1")
+        joined = server.metric("fgprof_processes_joined_total")
+        elapsed_s = time.monotonic() - begin
+    assert joined > 1000, joined
+    assert re.search(r'"process":"own-\d+","process_id":0\b|"process":"\[other\]"', text), text[:2000]
+    assert since_start.startswith("--- contention:\n")
+    assert sum(kept[kind] for kind in LIMITED) < 3 << 20, kept
+    assert late_kb < early_kb + 5000, (early_kb, late_kb, elapsed_s, kept)
+
+
+@users_build
+def test_stacks_without_keep_are_bounded(world):
+    """Beyond half of the memory, further ones are not kept, and that is said; their time stays counted."""
+    with world.running("soak", "libraries", 300, stdin=subprocess.PIPE) as target, \
+            serving(world, "-p", target.pid, "-F", 999, "--keep-memory", 1) as server:
+        soak_until(target, 5000, "libraries")
+        wait_for(lambda: server.metric("fgprof_samples_not_kept_total") > 100, "samples without a stack", seconds=60)
+        text = server.text("/debug/fgprof?last=60s&format=folded")
+        kept = server.kept()
+    assert "[truncated: stack not kept]" in text, text[:2000]
+    assert "spin_once" in text, text[:2000]
+    assert kept["stacks"] < 1 << 20, kept
 
 
 @alone
@@ -521,8 +562,7 @@ def test_addresses(world):
         assert done.returncode == 2 and "--wait has no name to wait for" in done.stderr, done
         done = world.fgprof("serve", "-p", target.pid, "--pgrep", "x", "--wait")
         assert done.returncode == 2 and "leave out other processes" in done.stderr, done
-        for words, why in ((("--keep", "0"), "bad time to keep"), (("--keep-memory", 4), "give --keep TIME"),
-                           (("--keep", "1s", "--keep-memory", 0), "bad amount of memory")):
+        for words, why in ((("--keep", "0"), "bad time to keep"), (("--keep", "1s", "--keep-memory", 0), "bad amount of memory")):
             done = world.fgprof("serve", "-p", target.pid, *words)
             assert done.returncode == 2 and why in done.stderr, done.stderr
         done = world.fgprof("serve", "-p", target.pid, "--max-seconds", 0)

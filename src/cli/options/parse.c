@@ -166,8 +166,6 @@ static bool check_serving(const struct cli_options *options)
         return say("--listen none serves nobody: give --push too");
     if (options->allows_remote && !options->token_file)
         return say("--allow-remote needs a token: give --token-file FILE too");
-    if (options->command == COMMAND_SERVE && options->keep_bytes && !options->keep_ns)
-        return say("--keep-memory needs a time to keep: give --keep TIME");
     return push_check(&options->push);
 }
 

@@ -331,7 +331,7 @@ const struct cli_option option_table[] = {
      .type = OPTION_TIME, .at = AT(keep_ns), .what = "time to keep",
      .wanted = "give a time such as 60s or 5m", .is_common = true},
     {"keep-memory", 0, "N", SERVING | WRITING, OPTIONS_WHEN,
-     "keep at most N MiB (256; of serve and record 64)", .set = set_keep_memory},
+     "keep at most N MiB (256; with a time to keep 64)", .set = set_keep_memory},
 
     {"threads", 't', "[=tid]", RENDERING, OPTIONS_SHOWN,
      "folded: thread name as root frame; =tid: and its id", .set = set_threads, .is_common = true},

@@ -58,6 +58,12 @@ void answer_metrics(const struct request *request, struct answer *answer)
     put(fd, "fgprof_samples_lost_total", "counter",
         "Samples of running threads that the kernel dropped or that came too early.",
         (double)(now.samples_lost + before.samples_lost));
+    put(fd, "fgprof_samples_not_kept_total", "counter",
+        "Samples without a stack, as it did not fit in --keep-memory.",
+        (double)(now.samples_not_kept + before.samples_not_kept));
+    put(fd, "fgprof_processes_joined_total", "counter",
+        "Processes that have ended and are shown together, by name.",
+        (double)(now.processes_joined + before.processes_joined));
     put(fd, "fgprof_deadlocks_total", "counter", "Deadlocks found.",
         (double)(now.deadlocks + before.deadlocks));
     if (session->pusher)

@@ -176,6 +176,8 @@ static void add_up(struct fgprof_progress *all, const struct fgprof_progress *on
     all->samples += one->samples;
     all->samples_lost += one->samples_lost;
     all->deadlocks += one->deadlocks;
+    all->samples_not_kept += one->samples_not_kept;
+    all->processes_joined += one->processes_joined;
 }
 
 /* Waits for those that still use it. Their waits are over, so that is soon. */
@@ -283,8 +285,8 @@ int session_run(struct session *session)
     fgprof_options_add_objects(library, FGPROF_KIND_THREADCREATE);
     /* Without --keep, profiles of all since the start can be made too, as Go's of blocking: agents
      * take differences of them. */
-    fgprof_options_set_keep(library, session_keep_ns(session),
-                            options->keep_ns ? options->keep_bytes : UINT64_MAX);
+    fgprof_options_set_keep(library, session_keep_ns(session), options->keep_bytes);
+    fgprof_options_set_keep_stacks(library, !options->keep_ns);
     bool ok;
     do {
         if (options->waits_for_processes)

@@ -247,6 +247,24 @@ static void test_a_whole_recording_is_bounded(void **state)
     fgprof_profile_free(at_end);
 }
 
+/* The same if the last part is kept apart beside it. */
+static void test_stacks_since_the_start_are_bounded(void **state)
+{
+    struct world *world = *state;
+    world->until_samples = 4000;
+    assert_int_equal(fgprof_options_set_keep_stacks(world->options, true), 0);
+    fgprof_profile *at_end = record(world, 500 * MS, 1 << 20);
+    const struct fgprof_summary *summary = &at_end->summary;
+    uint64_t count = 0;
+    for (size_t i = 0; i < at_end->sample_count; i++)
+        count += at_end->samples[i].count;
+    assert_in_range(summary->stacks, 100, 1000);
+    assert_in_range(summary->samples_not_kept, summary->samples / 2, summary->samples - 100);
+    assert_int_equal(count, summary->samples);
+    assert_true(summary->samples >= world->until_samples); /* since the start */
+    fgprof_profile_free(at_end);
+}
+
 static void test_what_can_be_kept(void **state)
 {
     struct world *world = *state;
@@ -268,6 +286,7 @@ int main(void)
         TEST(test_memory_is_bounded),
         TEST(test_stacks_may_be_kept_in_any_case),
         TEST(test_a_whole_recording_is_bounded),
+        TEST(test_stacks_since_the_start_are_bounded),
         TEST(test_what_can_be_kept),
     };
     return cmocka_run_group_tests_name("keep", tests, NULL, NULL);

@@ -25,7 +25,7 @@ static bool take_checkpoint(void *context, const struct results *results,
     (void)state;
     *ret_checkpoints =
         (struct worker_checkpoints){.are_last = true, .bytes = world->checkpoint_bytes};
-    return true;
+    return !world->options.keeps_stacks;
 }
 
 static bool give_up(void *context, struct worker_checkpoints *ret_checkpoints)
@@ -89,6 +89,16 @@ static unsigned note_checkpoint(struct world *world, size_t checkpoint_bytes)
     return world->times_given_up;
 }
 
+/* The times of processes: about that many bytes that stay. */
+static void count(struct world *world, size_t bytes)
+{
+    struct results *results = &world->results;
+    size_t rows = bytes / sizeof *results->elapsed;
+    assert_int_equal(array_reserve(&results->elapsed, &results->elapsed_capacity, rows), 0);
+    memset(results->elapsed, 0, rows * sizeof *results->elapsed);
+    results->elapsed_count = rows;
+}
+
 static void test_what_fits_is_kept(void **state)
 {
     struct world *world = *state;
@@ -108,6 +118,29 @@ static void test_programs_take_half_at_most(void **state)
     assert_in_range(world->checkpoint_bytes, MEMORY / 2 - 2 * STEP, MEMORY / 2);
 }
 
+/* Stacks since the start have half of the memory. If giving up checkpoints does not make them
+ * fewer, they are full, and later checkpoints stay. */
+static void test_stacks_are_full_beyond_half(void **state)
+{
+    struct world *world = *state;
+    const struct stack_table *stacks = &world->results.stacks;
+    world->options.keeps_stacks = true;
+    count(world, MEMORY / 2 - STEP);
+    assert_int_equal(note_checkpoint(world, 4 * STEP), 0);
+    assert_false(stacks->is_full);
+    count(world, MEMORY / 2 + STEP / 2);
+    assert_int_equal(note_checkpoint(world, 4 * STEP), 3);
+    assert_true(stacks->is_full);
+    assert_int_equal(note_checkpoint(world, 4 * STEP), 0);
+    assert_true(stacks->is_full);
+    assert_in_range(note_checkpoint(world, 6 * STEP), 1, 2); /* no more than fit at all */
+    count(world, MEMORY / 2 + 4 * STEP); /* much of it may be of what has ended since */
+    assert_int_equal(note_checkpoint(world, 4 * STEP), 3);
+    count(world, MEMORY / 2 - STEP);
+    assert_int_equal(note_checkpoint(world, 4 * STEP), 0);
+    assert_false(stacks->is_full);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -115,6 +148,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_what_fits_is_kept),
         TEST(test_programs_take_half_at_most),
+        TEST(test_stacks_are_full_beyond_half),
     };
     return cmocka_run_group_tests_name("crowded", tests, NULL, NULL);
 }
