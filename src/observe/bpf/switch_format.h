@@ -69,6 +69,17 @@ struct switch_departure {
     __u64 words[SWITCH_WORDS];
 };
 
+/* Since when a thread has had its CPU, if no switch told that it got it: it leaves it at now_ns,
+ * and has run for ran_ns since its last departure. If that can't be right, it has had it since it
+ * was woken or, if that is not known either, since that departure. */
+static inline __u64 switch_unseen_return_ns(const struct switch_departure *departure, __u64 ran_ns,
+                                            __u64 now_ns)
+{
+    __u64 since_ns = now_ns - ran_ns;
+    __u64 begin_ns = departure->runnable_ns ? departure->runnable_ns : departure->out_ns;
+    return since_ns > begin_ns && since_ns < now_ns ? since_ns : begin_ns;
+}
+
 /* A thread's last departure. */
 struct switch_slot {
     __u32 sequence;   /* odd while a departure is written; another one after each switch */

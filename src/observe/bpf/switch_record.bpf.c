@@ -584,9 +584,8 @@ static __always_inline void come_back(struct thread *thread, struct switch_slot 
 static __always_inline void come_back_unseen(struct task_struct *task, struct thread *thread,
                                              struct switch_slot *slot, __u64 now_ns)
 {
-    __u64 since_ns = now_ns - (task->se.sum_exec_runtime - thread->ran_ns);
-    __u64 begin_ns = slot->departure.runnable_ns ?: slot->departure.out_ns;
-    come_back(thread, slot, since_ns > begin_ns && since_ns < now_ns ? since_ns : begin_ns);
+    __u64 ran_ns = task->se.sum_exec_runtime - thread->ran_ns;
+    come_back(thread, slot, switch_unseen_return_ns(&slot->departure, ran_ns, now_ns));
 }
 
 /* ---- Leaving a CPU ---- */

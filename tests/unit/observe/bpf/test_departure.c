@@ -283,6 +283,22 @@ static void test_generations(void **state)
     assert_int_equal(switch_generation_after(UINT32_MAX), 1);
 }
 
+static void test_returns_that_no_switch_told_of(void **state)
+{
+    (void)state;
+    struct switch_departure departure = {.out_ns = 1000};
+    assert_int_equal(switch_unseen_return_ns(&departure, 300, 5000), 4700);
+    assert_int_equal(switch_unseen_return_ns(&departure, 3999, 5000), 1001);
+    assert_int_equal(switch_unseen_return_ns(&departure, 4001, 5000), 1000);
+    departure.runnable_ns = 4000;
+    assert_int_equal(switch_unseen_return_ns(&departure, 300, 5000), 4700);
+    assert_int_equal(switch_unseen_return_ns(&departure, 1500, 5000), 4000);
+    /* It was not counted, is that of another thread, or the clocks differ. */
+    assert_int_equal(switch_unseen_return_ns(&departure, 0, 5000), 4000);
+    assert_int_equal(switch_unseen_return_ns(&departure, (uint64_t)-300, 5000), 4000);
+    assert_int_equal(switch_unseen_return_ns(&departure, 6000, 5000), 4000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -298,6 +314,7 @@ int main(void)
         cmocka_unit_test(test_which_thread_had_a_cpu),
         cmocka_unit_test(test_frames_of_python),
         cmocka_unit_test(test_generations),
+        cmocka_unit_test(test_returns_that_no_switch_told_of),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

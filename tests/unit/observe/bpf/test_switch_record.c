@@ -270,6 +270,17 @@ static void compute(int fd)
     }
 }
 
+/* After each byte it computes until the test says so. */
+static void compute_between_reads(int fd)
+{
+    char byte;
+    while (read(fd, &byte, 1) == 1) {
+        unsigned turn = atomic_fetch_add(&shared->ready, 1);
+        while (atomic_load(&shared->ended) <= turn) {
+        }
+    }
+}
+
 static int many_fd;
 
 static void *sleep_in_thread(void *argument)
@@ -931,6 +942,56 @@ static void test_one_message_for_several_ticks(void **state)
     teardown(&world);
 }
 
+#define COMPUTING_NS (20 * MS)
+#define UNSEEN_TURNS 50
+
+static int take_if_of(void *argument, const struct past_departure *past)
+{
+    struct departure *wanted = argument;
+    if (past->kind == SWITCH_MESSAGE_PAST && past->departure.number == wanted->number)
+        *wanted = past->departure;
+    return 0;
+}
+
+/* The thread gets a CPU while its process is not followed, and leaves it while it is. Returns
+ * whether it had that CPU all the time, as far as we know. */
+static bool return_unseen(const struct world *world, unsigned turn)
+{
+    struct slot_view view, after;
+    await_sleep(world, world->pid, SYS_read, 1, &view);
+    tick_comes(world, turn + 1, monotonic_ns() + MS);
+    await_time(monotonic_ns() + 2 * MS);
+    switch_record_unfollow(world->record, world->pid);
+    uint64_t woken_ns = monotonic_ns();
+    let_child(world, 1);
+    await_count(&shared->ready, turn + 1);
+    await_time(monotonic_ns() + COMPUTING_NS);
+    assert_int_equal(switch_record_follow(world->record, world->pid), 0);
+    assert_int_equal(switch_record_read(world->record, world->pid, &after), 0);
+    bool is_unseen = !after.departure.in_ns && after.departure.number == view.departure.number;
+    atomic_fetch_add(&shared->ended, 1);
+    do {
+        await_sleep(world, world->pid, SYS_read, 1, &after);
+    } while (after.departure.number == view.departure.number);
+    assert_true(switch_record_drain(world->record, take_if_of, &view.departure) > 0);
+    assert_true(view.departure.in_ns >= woken_ns && view.departure.in_ns < after.departure.out_ns);
+    return is_unseen && view.departure.in_ns < woken_ns + COMPUTING_NS / 2;
+}
+
+/* As on kernels that hide what some threads do. A thread that loses its CPU meanwhile has run for
+ * less time than has passed: it has a priority, and if that is not enough, another turn. */
+static void test_a_return_that_no_switch_told_of(void **state)
+{
+    (void)state;
+    const struct switch_options options = {0};
+    struct world world = setup_followed(&options, compute_between_reads);
+    unsigned turn = 0;
+    sched_setscheduler(world.pid, SCHED_FIFO, &(struct sched_param){.sched_priority = 1});
+    while (!return_unseen(&world, turn))
+        assert_true(++turn < UNSEEN_TURNS);
+    teardown(&world);
+}
+
 static void test_a_sleep_without_a_tick_is_not_told(void **state)
 {
     (void)state;
@@ -1565,6 +1626,7 @@ int main(void)
         cmocka_unit_test(test_a_wait_for_a_futex_is_told_with_its_memory),
         cmocka_unit_test(test_the_memory_of_a_futex_is_known_before_its_wait_is_over),
         cmocka_unit_test(test_one_message_for_several_ticks),
+        cmocka_unit_test(test_a_return_that_no_switch_told_of),
         cmocka_unit_test(test_a_sleep_without_a_tick_is_not_told),
         cmocka_unit_test(test_what_ends_a_wait_is_told),
         cmocka_unit_test(test_a_waker_is_told_with_its_stack),
