@@ -48,7 +48,7 @@ _fgprof_c()
     local push="--push --push-every --push-kinds --tag --service --push-spool --push-spool-size
         --push-token-file --push-user-file --push-header-file --push-ca"
     local sampling="$threads $ticks $duration $names $write $shown --idle --no-idle --slow --debuginfod $heap -f --format
-        -q --quiet --kind --blame --critical --keep-memory"
+        -q --quiet -v --verbose --kind --blame --critical --keep-memory"
     local keeping="--wait --keep --keep-memory --trigger --after --cooldown --max-files $write"
     local word=$2 before=$3 command=${COMP_WORDS[1]-} options i
 

@@ -79,6 +79,7 @@ $o "attach run record convert" -s f -l format -x -a "folded pprof text html spee
     -d "Output format"
 $o "attach run dump convert diff report" -s o -l output -r -F -d "Write to a file"
 $o "attach run" -s q -l quiet -d "No progress, no summary"
+$o "attach run" -s v -l verbose -d "Write the log of refused BPF programs to a file"
 
 $o "attach run convert diff" -s t -d "The thread's name as root frame"
 $o "attach run convert diff" -l threads -d "The thread's name as root frame"

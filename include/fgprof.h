@@ -284,6 +284,17 @@ FGPROF_API int fgprof_options_set_heap(fgprof_options *options, uint64_t rate_by
 FGPROF_API int fgprof_options_set_progress(fgprof_options *options, fgprof_progress_fn *callback,
                                            void *context);
 
+/* Called if the kernel refuses the record of switches (record_refusal), at most once for a
+ * recorder, in any thread, before fgprof_recorder_new or fgprof_recorder_run returns. `log` is what
+ * the kernel's verifier and libbpf said, some lines to several MiB, valid until the function
+ * returns. */
+typedef void fgprof_bpf_log_fn(const char *log, void *context);
+
+/* Sets the function that is given this log, and the pointer that it gets. NULL, the default: none.
+ */
+FGPROF_API int fgprof_options_set_bpf_log(fgprof_options *options, fgprof_bpf_log_fn *callback,
+                                          void *context);
+
 /* Called while debug information is fetched, in the thread that called fgprof_recorder_run. `path`
  * is the module that it belongs to, `share` the part of the file that has arrived, 0 to 1. */
 typedef void fgprof_fetch_fn(const char *path, double share, void *context);

@@ -235,6 +235,13 @@ int fgprof_options_set_progress(fgprof_options *options, fgprof_progress_fn *cal
     return 0;
 }
 
+int fgprof_options_set_bpf_log(fgprof_options *options, fgprof_bpf_log_fn *callback, void *context)
+{
+    options->sampler.take_bpf_log = callback;
+    options->sampler.bpf_log_context = context;
+    return 0;
+}
+
 int fgprof_options_set_debuginfod(fgprof_options *options, uint64_t limit_ns,
                                   fgprof_fetch_fn *callback, void *context)
 {

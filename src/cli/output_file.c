@@ -113,6 +113,15 @@ static char *target_of(const char *path, const struct stat *found)
     return NULL;
 }
 
+int output_file_create(struct output_file *file, const char *path)
+{
+    *file = (struct output_file){.fd = -1, .path = strdup(path)};
+    int err = file->path ? open_beside(file, mode_for_new_file()) : -ENOMEM;
+    if (err)
+        output_file_abandon(file);
+    return err;
+}
+
 int output_file_open(struct output_file *file, const char *path)
 {
     struct stat status;
@@ -131,10 +140,11 @@ int output_file_open(struct output_file *file, const char *path)
         return open_directly(file, path);
     if (exists && access(path, W_OK))
         return -errno;
+    if (!exists)
+        return output_file_create(file, path);
     /* If the path is a symbolic link, its target is replaced, not the link. */
-    file->path = exists ? target_of(path, &status) : strdup(path);
-    int err = file->path ? open_beside(file, exists ? status.st_mode & 0777 : mode_for_new_file())
-                         : -errno;
+    file->path = target_of(path, &status);
+    int err = file->path ? open_beside(file, status.st_mode & 0777) : -errno;
     if (err)
         output_file_abandon(file);
     return err;

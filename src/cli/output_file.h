@@ -16,6 +16,10 @@ const char *output_file_name(const char *path);
 /* Opens `path` for writing, "-" for standard output. Returns 0 or a negative errno. */
 int output_file_open(struct output_file *file, const char *path);
 
+/* Creates `path`, or replaces what is there, also if that is a symbolic link: none is followed.
+ * Returns 0 or a negative errno. */
+int output_file_create(struct output_file *file, const char *path);
+
 /* Gives a file that is not committed yet another name in its directory. Returns 0, -ENOMEM, or
  * -EINVAL if the file is written directly. */
 int output_file_rename(struct output_file *file, const char *name);

@@ -59,3 +59,9 @@ const char *refusal_bpf_remedy(int error)
     return "; a seccomp filter or security module refuses it, although the capabilities are there: "
            "a container needs a seccomp profile that permits bpf";
 }
+
+const char *refusal_record_remedy(int error)
+{
+    return error == ENOTSUP ? "; Linux 5.15 or later with BTF would help"
+                            : refusal_bpf_remedy(error);
+}

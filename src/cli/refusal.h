@@ -9,4 +9,7 @@ const char *refusal_remedy(int error);
 /* The same for programs in the kernel (bpf(2)). */
 const char *refusal_bpf_remedy(int error);
 
+/* The same for those that record switches. */
+const char *refusal_record_remedy(int error);
+
 #endif

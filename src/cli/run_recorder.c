@@ -3,6 +3,7 @@
 #include "cli/progress.h"
 #include "cli/output_file.h"
 #include "cli/refusal.h"
+#include "base/sink.h"
 #include "base/text.h"
 
 #include <errno.h>
@@ -185,6 +186,15 @@ void interrupt_forward_early(fgprof_recorder *recorder)
         kill(child, early_signal);
 }
 
+const char *log_advice(const struct cli_options *options, int record_refusal)
+{
+    bool can_be_verbose = options->command == COMMAND_ATTACH || options->command == COMMAND_RUN;
+    bool is_clear = record_refusal == EPERM || record_refusal == ENOTSUP;
+    return can_be_verbose && !options->is_verbose && !is_clear
+               ? "; --verbose writes the kernel's log to a file"
+               : "";
+}
+
 fgprof_recorder *new_recorder(const struct cli_options *options, const fgprof_options *library)
 {
     fgprof_recorder *recorder;
@@ -201,9 +211,8 @@ fgprof_recorder *new_recorder(const struct cli_options *options, const fgprof_op
             "--capture=kernel",
             strerror(-err), refusal_remedy(-err));
     else if (options->capture == FGPROF_CAPTURE_RECORD)
-        say("the kernel may not record switches (%s)%s; or run without %s", strerror(-err),
-            err == -ENOTSUP ? "; this takes Linux 5.15 or later with BTF"
-                            : refusal_bpf_remedy(-err),
+        say("the kernel may not record switches (%s)%s%s; or run without %s", strerror(-err),
+            refusal_record_remedy(-err), log_advice(options, -err),
             options->critical ? "--critical" : "--capture=record");
     else
         say("can't start sampling: %s", strerror(-err));
@@ -247,6 +256,28 @@ static int open_output(const struct cli_options *options, struct output_file *fi
     return err;
 }
 
+static void keep_bpf_log(const char *log, void *context)
+{
+    char **kept = context;
+    *kept = strdup(log);
+}
+
+/* Says where it is. */
+static void write_bpf_log(const char *log)
+{
+    struct output_file file;
+    int err = output_file_create(&file, BPF_LOG_NAME);
+    if (!err)
+        err = write_all(file.fd, log, strlen(log));
+    if (!err)
+        err = output_file_commit(&file);
+    output_file_abandon(&file);
+    if (err)
+        say(BPF_LOG_NAME " can't be written here: %s", strerror(-err));
+    else
+        say("wrote " BPF_LOG_NAME ", which says why the kernel refused BPF programs");
+}
+
 int record_to_output(const struct cli_options *options, record_fn *record_to, int failed)
 {
     int status = failed;
@@ -254,12 +285,15 @@ int record_to_output(const struct cli_options *options, record_fn *record_to, in
     struct progress progress = {.options = options};
     fgprof_recorder *recorder = NULL;
     fgprof_options *library = options_for_library(options);
+    char *bpf_log = NULL;
     int err = open_output(options, &file);
     if (!err && !library) {
         say("out of memory");
     } else if (!err) {
         if (options->command != COMMAND_DUMP) /* a dump is one round */
             progress_enable(&progress, library);
+        if (options->is_verbose)
+            fgprof_options_set_bpf_log(library, keep_bpf_log, &bpf_log);
         if (progress_enable_fetch(options, library))
             recorder = new_recorder(options, library);
         progress.recorder = recorder;
@@ -269,5 +303,8 @@ int record_to_output(const struct cli_options *options, record_fn *record_to, in
     output_file_abandon(&file);
     fgprof_recorder_free(recorder);
     fgprof_options_free(library);
+    if (bpf_log)
+        write_bpf_log(bpf_log);
+    free(bpf_log);
     return status;
 }

@@ -4,6 +4,7 @@
 #include "cli/output_file.h"
 #include "cli/progress.h"
 #include "cli/refusal.h"
+#include "cli/run_recorder.h"
 #include "base/buffer.h"
 
 #include <errno.h>
@@ -386,7 +387,8 @@ static void summarize_filter(const struct fgprof_summary *summary)
 }
 
 /* What tells where threads were at the ticks. */
-static void summarize_sources(const struct fgprof_summary *summary)
+static void summarize_sources(const struct cli_options *options,
+                              const struct fgprof_summary *summary)
 {
     say_more("captured by %s and %s",
              summary->has_switch_record ? "switch record" : "looks at /proc",
@@ -395,14 +397,15 @@ static void summarize_sources(const struct fgprof_summary *summary)
               "waits came too fast to be counted where they were", "");
     if (summary->record_refusal)
         say_more("the kernel may not record switches (%s), so threads were observed after the "
-                 "tick: %s%s",
+                 "tick: %s%s%s",
                  strerror(summary->record_refusal),
                  summary->has_kernel_samples
                      ? "shares of waits below about 300 us may be up to 20 percentage points too "
                        "small"
                      : "shares of waits and work below about 300 us may be off by 5 to 10 "
                        "percentage points",
-                 refusal_bpf_remedy(summary->record_refusal));
+                 refusal_record_remedy(summary->record_refusal),
+                 log_advice(options, summary->record_refusal));
     summarize_filter(summary);
 }
 
@@ -580,7 +583,7 @@ static void summarize(const struct cli_options *options, const fgprof_profile *p
     summarize_cpu_losses(summary);
     summarize_parallelism(profile);
     summarize_exceptions(profile, summary);
-    summarize_sources(summary);
+    summarize_sources(options, summary);
     summarize_capture(options, summary);
     summarize_labels(summary);
 }

@@ -1,5 +1,6 @@
 #include "sampler/off_cpu_samples.h"
 #include "base/background_thread.h"
+#include "base/buffer.h"
 #include "base/random.h"
 #include "observe/record_source.h"
 #include "proc/kallsyms.h"
@@ -17,6 +18,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -32,6 +34,8 @@
 #define WAKER_STACKS_MAX 128
 /* CPUs are watched so long after a wait for one was found. */
 #define WATCH_NS 1000000000u
+/* The verifier's log of one program has at most 16 MiB (libbpf's BPF_LOG_BUF_SIZE). */
+#define LOG_BYTES_MAX (32u << 20)
 
 /* ---- Begin and end ---- */
 
@@ -41,9 +45,17 @@ struct record_opening {
     pthread_t thread;
     struct switch_options options;
     struct switch_record *record;
+    struct buffer log;
     int err;
     atomic_bool is_done;
 };
+
+static void append_log(void *argument, const char *text)
+{
+    struct buffer *log = argument;
+    if (log->length + strlen(text) <= LOG_BYTES_MAX)
+        buffer_puts(log, text);
+}
 
 static void *open_record(void *argument)
 {
@@ -94,6 +106,10 @@ static int start_opening(struct sampler *sampler)
         .tells_wakes = true,
         .keeps_chains = sampler->options->has_kernel_stacks && !kallsyms_check(),
     };
+    if (sampler->options->take_bpf_log) {
+        opening->options.log = append_log;
+        opening->options.log_argument = &opening->log;
+    }
     int err = background_thread_start(open_record, opening, &opening->thread);
     if (err) {
         free(opening);
@@ -110,6 +126,9 @@ static int end_opening(struct sampler *sampler)
         return 0;
     pthread_join(opening->thread, NULL);
     sampler->off_cpu.opening = NULL;
+    if (opening->err && opening->log.length)
+        sampler->options->take_bpf_log(opening->log.bytes, sampler->options->bpf_log_context);
+    buffer_free(&opening->log);
     int err = use_record(sampler, opening->record, opening->err);
     free(opening);
     return err;

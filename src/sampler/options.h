@@ -31,6 +31,9 @@ struct sampler_options {
     bool has_no_goroutines; /* threads of Go programs are shown instead */
     bool has_no_time;       /* threads are not observed, only objects */
     struct object_options objects;
+    /* Takes why BPF programs were refused, once, in any thread; NULL: nobody wants to know. */
+    void (*take_bpf_log)(const char *log, void *context);
+    void *bpf_log_context;
 };
 
 /* Whether it is to be known which threads there are. */

@@ -19,7 +19,8 @@ from harness import (HANGS_S, RATE, Skip, alone, by_root, children_of, context_s
                      late_share, need, pauses, ready, running_s, status, switches_in, thread_named, threads_of,
                      ticks_planned, users_build, wait_for, wait_for_ticks, wait_until_asleep,
                      wait_until_sampled, wait_until_sampling)
-from test_capture import in_spin, need_kernel_samples, only_threads, refuse_events, refuse_record
+from test_capture import (in_spin, need_kernel_samples, need_record, only_threads, refuse_events,
+                          refuse_record)
 from test_containers import INSIDE, ROOTLESS, check_possible, command, container, inside, tree
 from test_extremes import transfers
 from test_lifecycle import SLEEPERS, check_outcomes
@@ -605,6 +606,89 @@ def test_sleepers_beside_kernel_samples(world):
 @users_build
 def test_sleepers_beside_kernel_samples_alone(world):
     sample_beside_sleepers(world, "kernel")
+
+
+def check_whole(stdout, stderr, threads):
+    """With --threads=tid: each of these threads has its time."""
+    planned, counts = ticks_planned(stderr), by_root(folded(stdout))
+    assert len(counts) == threads and all(abs(count - planned) <= 2 for count in counts.values()), (counts, stderr)
+
+
+# The files of the kernel's types, where libbpf looks for them.
+NO_BTF = ("mount --make-rprivate / && mount --bind /dev/null /sys/kernel/btf/vmlinux && "
+          "for file in /boot/vmlinux-$(uname -r) /lib/modules/$(uname -r)/build/vmlinux; do "
+          "[ ! -e $file ] || mount --bind /dev/null $file || exit; done; ")
+
+
+def test_a_kernel_without_btf(world):
+    """Sampling goes on without the record of switches, and one line says so."""
+    need_record(world)
+    need("unshare")
+    in_it = ["unshare", "--mount", "sh", "-c", NO_BTF + 'exec "$@"', "sh"]
+    if subprocess.run([*in_it, "true"], stderr=subprocess.DEVNULL, check=False).returncode:
+        raise Skip("mount namespaces are not permitted")
+    with world.running("workers", 60, 1, 1) as target:
+        attach = [*in_it, world.program, "attach", "-p", str(target.pid), "-d", "1s", "--threads=tid"]
+        done, demanded = (subprocess.run([*attach, *options], capture_output=True, text=True, timeout=HANGS_S,
+                                         check=False) for options in ((), ("--capture=record",)))
+    assert done.returncode == 0 and done.stderr.count("switches") == 1, done.stderr
+    assert re.search(r"\n  the kernel may not record switches \(Operation not supported\), so threads were observed "
+                     r"after the tick: .*; Linux 5.15 or later with BTF would help\n", done.stderr), done.stderr
+    assert "\n  captured by looks at /proc and kernel samples\n" in done.stderr, done.stderr
+    check_whole(done.stdout, done.stderr, threads=3)
+    assert demanded.returncode == 1 and not demanded.stdout and demanded.stderr.count("\n") == 1, demanded
+    assert "may not record switches (Operation not supported): run with " in demanded.stderr, demanded
+
+
+LOG = "fgprof-bpf.log"
+
+
+def attach_refused(world, target, *options, in_directory):
+    """The kernel's verifier refuses the profiler's programs."""
+    environment = {**os.environ, "LD_PRELOAD": world.fixture("refused.so")}
+    return world.fgprof("attach", "-p", target.pid, "-d", "500ms", *options, cwd=in_directory, env=environment)
+
+
+@users_build
+def test_a_verifier_that_refuses(world):
+    """One line says so and how to learn more; with --verbose its log is in a file."""
+    need_record(world)
+    directory, other = world.path("here"), world.path("other")
+    os.mkdir(directory)
+    log = os.path.join(directory, LOG)
+    with world.running("workers", 60, 1, 1) as target:
+        brief = attach_refused(world, target, "--threads=tid", in_directory=directory)
+        assert os.listdir(directory) == [], brief
+        with open(other, "w", encoding="ascii") as file:
+            file.write("not followed")
+        os.symlink(other, log)
+        verbose = attach_refused(world, target, "--verbose", "--threads=tid", in_directory=directory)
+        text = open(log, encoding="ascii").read()
+        assert os.listdir(directory) == [LOG] and not os.path.islink(log)
+        assert open(other, encoding="ascii").read() == "not followed"
+        os.unlink(log)
+        demanded = attach_refused(world, target, "-v", "--capture=record", in_directory=directory)
+        assert open(log, encoding="ascii").read() == text
+        os.unlink(log)
+        demanded_briefly = attach_refused(world, target, "--capture=record", in_directory=directory)
+        nowhere = attach_refused(world, target, "-v", in_directory="/proc")
+        permitted = world.attach(target, "-v", duration="500ms", cwd=directory)
+        assert os.listdir(directory) == []
+    for done in brief, verbose:
+        assert done.returncode == 0 and done.stderr.count("switches") == 1, done.stderr
+        check_whole(done.stdout, done.stderr, threads=3)
+    said = r"\n  the kernel may not record switches \(Permission denied\), so threads were observed after the tick: "
+    assert re.search(said + ".*; --verbose writes the kernel's log to a file\n", brief.stderr), brief.stderr
+    assert re.search(said, verbose.stderr) and "--verbose" not in verbose.stderr, verbose.stderr
+    for done in verbose, demanded:
+        assert done.stderr.endswith(f"\nfgprof-c: wrote {LOG}, which says why the kernel refused BPF programs\n"), done
+    # In the verifier's own words: the instruction, and what is wrong with it.
+    assert "-- BEGIN PROG LOAD LOG --" in text and "r0 = r9\nR9 !read_ok\n" in text, text
+    for done in demanded, demanded_briefly:
+        assert done.returncode == 1 and "may not record switches (Permission denied): " in done.stderr, done
+    assert "--verbose writes the kernel's log to a file\n" in demanded_briefly.stderr, demanded_briefly
+    assert nowhere.returncode == 0 and f"\nfgprof-c: {LOG} can't be written here: " in nowhere.stderr, nowhere
+    assert "switches (" not in permitted.stderr and LOG not in permitted.stderr, permitted.stderr
 
 
 def test_a_target_outside_of_our_namespaces(world):

@@ -24,6 +24,9 @@ enum cli_command {
 
 #define ROOT_LABELS_MAX 16
 
+/* The file of --verbose, in the current directory. */
+#define BPF_LOG_NAME "fgprof-bpf.log"
+
 /* How far back profiles reach at least, without --keep. */
 #define KEEP_DEFAULT_NS 60000000000u
 
@@ -87,6 +90,7 @@ struct cli_options {
     bool has_output;    /* -o was given */
     bool writes_page;   /* to a file that is named after what was recorded, in this directory */
     bool is_quiet;
+    bool is_verbose; /* the log of refused BPF programs is written to a file */
 
     const char *listen; /* "HOST:PORT", "unix:PATH", or "none" */
     bool allows_remote;

@@ -470,6 +470,8 @@ const struct cli_option option_table[] = {
      "write to FILE; - is stdout", .set = set_output, .is_common = true},
     {"quiet", 'q', NULL, WRITING, OPTIONS_OUTPUT, "no progress, no summary", .at = AT(is_quiet),
      .is_common = true},
+    {"verbose", 'v', NULL, WRITING, OPTIONS_OUTPUT,
+     "write the log of refused BPF programs to a file", .at = AT(is_verbose)},
 };
 const size_t option_count = sizeof option_table / sizeof *option_table;
 _Static_assert(sizeof option_table / sizeof *option_table <= OPTIONS_MAX,

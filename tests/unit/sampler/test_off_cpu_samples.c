@@ -983,6 +983,39 @@ static void test_a_record_that_is_refused(void **state)
     assert_int_equal(fake_count(PID, EVIDENCE_ASLEEP), 1);
 }
 
+static void keep_log(const char *log, void *context)
+{
+    char *kept = context;
+    assert_string_equal(kept, "");
+    strcpy(kept, log);
+}
+
+static void check_log(enum capture capture, int error, const char *expected)
+{
+    char log[64] = "";
+    fake->options.take_bpf_log = keep_log;
+    fake->options.bpf_log_context = log;
+    fake->options.capture = capture;
+    fake->record_error = error;
+    fake_thread(fake_process(PID), PID, FAKE_SLEEPS);
+    fake_begin();
+    fake_end();
+    assert_int_equal(fake->records_opened, 1);
+    assert_string_equal(log, expected);
+}
+
+static void test_why_a_record_is_refused(void **state)
+{
+    (void)state;
+    check_log(CAPTURE_AUTO, -EACCES, "the verifier speaks\n");
+}
+
+static void test_no_log_if_the_record_is_permitted(void **state)
+{
+    (void)state;
+    check_log(CAPTURE_RECORD, 0, "");
+}
+
 static void await_record(const struct fake_process *process)
 {
     fake->holds_record = false;
@@ -1121,6 +1154,8 @@ int main(void)
         TEST(test_no_record_for_a_dump),
         TEST(test_no_record_without_time),
         TEST(test_a_record_that_is_refused),
+        TEST(test_why_a_record_is_refused),
+        TEST(test_no_log_if_the_record_is_permitted),
         TEST(test_a_record_is_opened_meanwhile),
         TEST(test_threads_have_no_events_beside_the_record),
         TEST(test_a_record_is_closed_at_the_end),
