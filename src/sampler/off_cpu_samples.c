@@ -502,7 +502,8 @@ static int take_wake(struct sampler *sampler, const struct past_departure *past)
     struct thread *thread = process ? threads_find(&process->threads, past->woken_tid) : NULL;
     if (!thread || !thread_is_counted(thread))
         return 0;
-    int err = tell_wake(sampler, past, thread);
+    /* The worker comes to know of the wait, but not what ended it. */
+    int err = channel_is_behind(sampler->channel) ? 0 : tell_wake(sampler, past, thread);
     if (err || past->wake.departed_ns)
         return err;
     return take_end_of_old_wait(sampler, process, thread, past->departure.out_ns);
@@ -543,7 +544,9 @@ static int take(void *argument, const struct past_departure *past)
     if (!ticks.asleep && !ticks.runnable)
         return 0;
     struct watch *watch = watches_get(&sampler->watches, thread->number);
-    bool is_same = watch && watch->departed_ns == departure->out_ns && !thread->wants.copy;
+    /* If the worker is behind, only as many are told of as there are snapshots. */
+    bool is_same = watch && watch->departed_ns == departure->out_ns && !thread->wants.copy &&
+                   !channel_is_behind(sampler->channel);
     off_cpu_samples_find_cpu_user(sampler, &observation, past->last_tick, ticks.runnable);
     listing_read_begin(sampler, process, thread);
     schedule->looked_tick = schedule->asleep_since_tick = past->last_tick;

@@ -187,7 +187,10 @@ static int look_if_due(struct sampler *sampler, struct sampled_process *process,
         turns->has_looks_left = looks->is_over = true;
         return 0;
     }
-    int err = look_at_thread(sampler, process, thread, looks->tick);
+    /* One that needs no snapshot is a message, too. */
+    int err = channel_is_behind(sampler->channel)
+                  ? -EAGAIN
+                  : look_at_thread(sampler, process, thread, looks->tick);
     if (err != -EAGAIN)
         return err;
     turns->next_look_tid = thread->tid;

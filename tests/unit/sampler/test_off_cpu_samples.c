@@ -852,6 +852,32 @@ static void play_tick(uint64_t tick, struct sums *sums)
 }
 
 /* Each tick of each thread is told once, however late looks are: often two ticks at a time. */
+static void test_a_worker_that_is_behind_is_told_of_no_end_of_a_sleep(void **state)
+{
+    (void)state;
+    struct departure *departure = begin_with_sleeper();
+    fake_fall_behind();
+    fake_hoard(0);
+    uint64_t sent = channel_sent(fake->channel), lost = fake->sampler.counts.recorded_lost;
+    departure->runnable_ns = tick_ns(5) + 100;
+    departure->in_ns = tick_ns(5) + 200;
+    take_tick(5, LATE_NS);
+    assert_int_equal(channel_sent(fake->channel), sent);
+    assert_true(fake->sampler.counts.recorded_lost > lost);
+}
+
+static void test_a_worker_that_is_behind_is_told_of_no_waker(void **state)
+{
+    (void)state;
+    struct fake_thread *thread = begin_with_runner();
+    fake_fall_behind();
+    uint64_t sent = channel_sent(fake->channel);
+    thread->old_wait_ends_ns = tick_ns(3) + 100;
+    take_tick(3, LATE_NS);
+    assert_int_equal(thread->old_wait_ends_ns, 0);
+    assert_int_equal(channel_sent(fake->channel), sent);
+}
+
 static void test_ticks_add_up(void **state)
 {
     (void)state;
@@ -1147,6 +1173,8 @@ int main(void)
         TEST(test_a_thread_that_is_not_known_yet),
         TEST(test_a_thread_that_is_not_wanted),
         TEST(test_lost_messages_are_counted),
+        TEST(test_a_worker_that_is_behind_is_told_of_no_end_of_a_sleep),
+        TEST(test_a_worker_that_is_behind_is_told_of_no_waker),
         TEST(test_ticks_add_up),
         TEST(test_only_what_may_be_traced_is_recorded),
         TEST(test_not_recorded_from_the_beginning),

@@ -140,6 +140,20 @@ static void test_a_worker_that_is_behind_defers_looks(void **state)
     assert_int_equal(last->ticks, 4); /* it stands for all */
 }
 
+/* Looks that need no snapshot are put off too: what waits for the worker is bounded. */
+static void test_a_worker_that_is_far_behind_is_told_nothing(void **state)
+{
+    (void)state;
+    begin_with(5, FAKE_RUNS);
+    fake_ticks(2);
+    fake_fall_behind();
+    uint64_t deferred = fake->sampler.counts.observations_put_off;
+    uint64_t sent = channel_sent(fake->channel);
+    fake_ticks(3);
+    assert_int_equal(channel_sent(fake->channel), sent);
+    assert_true(fake->sampler.counts.observations_put_off - deferred >= 5);
+}
+
 static void test_late_ticks_are_planned_and_counted(void **state)
 {
     (void)state;
@@ -394,6 +408,7 @@ int main(void)
         IN_WORLD(test_a_thread_that_executes_a_program_is_looked_at_in_that_tick),
         IN_WORLD(test_ticks_without_a_look_are_counted_with_the_next),
         IN_WORLD(test_a_worker_that_is_behind_defers_looks),
+        IN_WORLD(test_a_worker_that_is_far_behind_is_told_nothing),
         IN_WORLD(test_late_ticks_are_planned_and_counted),
         IN_WORLD(test_threads_come_and_go),
         IN_WORLD(test_a_thread_with_another_name_is_told),

@@ -224,6 +224,14 @@ void fake_hoard(size_t left)
     }
 }
 
+void fake_fall_behind(void)
+{
+    const struct message message = {.kind = MESSAGE_TICK};
+    fake->is_absent = true;
+    while (!channel_is_behind(fake->channel))
+        assert_int_equal(channel_send(fake->channel, &message), 0);
+}
+
 void fake_hoard_no_more(void)
 {
     for (size_t i = 0; i < 2; i++)

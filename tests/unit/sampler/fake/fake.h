@@ -237,6 +237,8 @@ void fake_request_of(pid_t tid, struct request request);
 /* The worker has all snapshots but so many, or gives them back. */
 void fake_hoard(size_t left);
 void fake_hoard_no_more(void);
+/* The worker does nothing any more, and has more to do than it can: channel_is_behind. */
+void fake_fall_behind(void);
 
 void fake_sample(pid_t process_id, pid_t tid, uint64_t at_ns);
 
