@@ -17,7 +17,7 @@ import time
 
 from harness import (HANGS_S, RATE, Skip, alone, by_root, children_of, context_switches, end, folded, has,
                      late_share, need, pauses, ready, running_s, status, switches_in, thread_named, threads_of,
-                     ticks_planned, users_build, wait_for, wait_for_ticks, wait_until_asleep,
+                     ticks_late, ticks_planned, users_build, wait_for, wait_for_ticks, wait_until_asleep,
                      wait_until_sampled, wait_until_sampling)
 from test_capture import (in_spin, need_kernel_samples, need_record, only_threads, refuse_events,
                           refuse_record)
@@ -689,6 +689,79 @@ def test_a_verifier_that_refuses(world):
     assert "--verbose writes the kernel's log to a file\n" in demanded_briefly.stderr, demanded_briefly
     assert nowhere.returncode == 0 and f"\nfgprof-c: {LOG} can't be written here: " in nowhere.stderr, nowhere
     assert "switches (" not in permitted.stderr and LOG not in permitted.stderr, permitted.stderr
+
+
+# Measured: 1.6 beside the first of these two targets, 1.2 beside the second.
+MEMORY_RATIO = 3
+
+
+def end_and_memory(sampler):
+    """Returns what it wrote, and the most memory that it is seen to have, in KiB."""
+    most = [0]
+
+    def watch():
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended
+            while sampler.poll() is None:
+                most.append(int(status(sampler.pid).get("VmHWM", "0 kB").split()[0]))
+                time.sleep(0.02)
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    stdout, stderr = sampler.communicate(timeout=HANGS_S)
+    watcher.join()
+    assert sampler.returncode == 0, stderr
+    return stdout, stderr, max(most)
+
+
+def attach_to_many(world, target, seconds, *options):
+    return world.start("attach", "-p", target.pid, "-d", f"{seconds}s", "--threads=tid", *options)
+
+
+@alone
+@users_build
+def test_threads_that_switch_as_often_as_they_can(world):
+    """Beside them the profiler ends, with little more memory than usual. If it is held up, what it did not
+    see is said."""
+    need_record(world)
+    pairs = 8
+    with world.running("workers", 60, 0, 2 * pairs) as target:
+        *_, usual_kib = end_and_memory(attach_to_many(world, target, 2))
+    with world.running("pingpong", 60, pairs) as target:
+        switched = sum(context_switches(target.pid).values())
+        stdout, stderr, most_kib = end_and_memory(attach_to_many(world, target, 2))
+        switched = sum(context_switches(target.pid).values()) - switched
+        sampler = attach_to_many(world, target, 4, "-F", 999)
+        wait_for_ticks(sampler)
+        os.kill(sampler.pid, signal.SIGSTOP)
+        time.sleep(2)
+        os.kill(sampler.pid, signal.SIGCONT)
+        _, held_up, held_up_kib = end_and_memory(sampler)
+    assert switched > 100 * ticks_planned(stderr), (switched, stderr)
+    assert max(most_kib, held_up_kib) < MEMORY_RATIO * usual_kib, (usual_kib, most_kib, held_up_kib)
+    check_whole(stdout, stderr, threads=2 * pairs + 1)
+    assert ticks_late(held_up) > 0, held_up
+    assert number_in(r"  (\d+) waits came too fast to be counted where they were\n", held_up) > 0
+
+
+@alone
+@users_build
+def test_thousands_of_threads_that_all_move(world):
+    """The profiler ends, with little more memory than beside as many that sleep. Ticks that it is late for are
+    counted and said: it can't look at all of them within a millisecond."""
+    kib = []
+    for sleep_ms in 100000, 1000:
+        with world.running("movers", 100, 10000, sleep_ms) as target:
+            threads = int(status(target.pid)["Threads"])
+            if threads < 4000:
+                raise Skip(f"only {threads} threads may run")
+            stdout, stderr, most_kib = end_and_memory(attach_to_many(world, target, 3, "-F", 999))
+            moved = sum(switches > 1 for switches in context_switches(target.pid).values())
+        kib.append(most_kib)
+    assert moved >= threads - 1, (moved, threads)
+    assert kib[1] < MEMORY_RATIO * kib[0], kib
+    planned, taken, late = map(int, re.search(r"(\d+) ticks planned, (\d+) taken, (\d+) late", stderr).groups())
+    assert late > 0 and taken + late == planned, stderr
+    counts = by_root(folded(stdout))
+    assert len(counts) == threads and sum(counts.values()) >= 0.99 * threads * planned, stderr
 
 
 def test_a_target_outside_of_our_namespaces(world):
