@@ -851,7 +851,6 @@ static void play_tick(uint64_t tick, struct sums *sums)
     }
 }
 
-/* Each tick of each thread is told once, however late looks are: often two ticks at a time. */
 static void test_a_worker_that_is_behind_is_told_of_no_end_of_a_sleep(void **state)
 {
     (void)state;
@@ -878,6 +877,7 @@ static void test_a_worker_that_is_behind_is_told_of_no_waker(void **state)
     assert_int_equal(channel_sent(fake->channel), sent);
 }
 
+/* Each tick of each thread is told once, however late looks are: often two ticks at a time. */
 static void test_ticks_add_up(void **state)
 {
     (void)state;
