@@ -1,4 +1,5 @@
 #include "sampler/naming.h"
+#include "base/array.h"
 #include "proc/procfs.h"
 #include "sampler/tell.h"
 
@@ -104,21 +105,44 @@ static bool may_have_changed(const struct sampled_process *process,
            cpu_ns != naming->read_cpu_ns;
 }
 
+static int read_again(struct sampler *sampler, struct sampled_process *process,
+                      struct thread *thread, uint64_t tick)
+{
+    int err = may_have_changed(process, &thread->naming) ? read_name(sampler, process, thread) : 0;
+    thread->naming.next_tick = next_tick(sampler, process, thread, tick);
+    return err;
+}
+
 int naming_again(struct sampler *sampler, struct sampled_process *process, struct thread *thread,
                  uint64_t tick)
 {
-    struct thread_naming *naming = &thread->naming;
+    const struct thread_naming *naming = &thread->naming;
+    struct names_due *due = &process->names_due;
     bool has_choice = sampler->options->choice.name_regex != NULL;
     int err = 0;
     if (tick >= naming->next_tick && (thread->phase != PHASE_UNWANTED || has_choice)) {
-        if (may_have_changed(process, naming))
-            err = read_name(sampler, process, thread);
-        naming->next_tick = next_tick(sampler, process, thread, tick);
+        if (!naming->next_tick || has_choice)
+            err = read_again(sampler, process, thread, tick);
+        else
+            err = array_append(&due->tids, &due->count, &due->capacity, thread->tid);
     }
     if (thread->phase == PHASE_UNWANTED) {
         thread->schedule.looked_tick = tick;
         thread->schedule.next_look_tick = has_choice ? naming->next_tick : UINT64_MAX;
     }
+    return err;
+}
+
+int naming_take_due(struct sampler *sampler, struct sampled_process *process)
+{
+    struct names_due *due = &process->names_due;
+    int err = 0;
+    for (size_t i = 0; i < due->count && !err; i++) {
+        struct thread *thread = threads_find(&process->threads, due->tids[i]);
+        if (thread && thread_is_counted(thread))
+            err = read_again(sampler, process, thread, thread->schedule.looked_tick);
+    }
+    due->count = 0;
     return err;
 }
 

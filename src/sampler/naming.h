@@ -8,10 +8,14 @@
 /* For a thread that is seen for the first time: decides whether it is wanted. */
 void naming_first(struct sampler *sampler, struct sampled_process *process, struct thread *thread);
 
-/* When the thread is due to be looked at: reads its name again if it was last read long ago, and
- * decides anew if it has changed. Returns 0 or -ENOMEM. */
+/* When the thread is due to be looked at: reads its name if the look needs it, that is, if the name
+ * is not known or decides whether the thread is sampled. Notes names that are only old, to be read
+ * by naming_take_due. Returns 0 or -ENOMEM. */
 int naming_again(struct sampler *sampler, struct sampled_process *process, struct thread *thread,
                  uint64_t tick);
+
+/* After the looks: reads the names that are old. Returns 0 or -ENOMEM. */
+int naming_take_due(struct sampler *sampler, struct sampled_process *process);
 
 /* The process runs another program, so the thread's name has probably changed. */
 void naming_expire(struct thread *thread);

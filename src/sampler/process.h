@@ -53,6 +53,12 @@ struct awake {
     uint64_t idle_ticks; /* that found none, and are not told yet */
 };
 
+/* naming.c: the threads whose names are to be read after the looks. */
+struct names_due {
+    pid_t *tids;
+    size_t count, capacity;
+};
+
 /* python.c: the interpreter that the program runs in. */
 struct sampled_python {
     struct python_place place;
@@ -115,6 +121,7 @@ struct sampled_process {
     struct activity_check activity_check;
     struct turns turns;
     struct awake awake;
+    struct names_due names_due;
     struct object_process *objects; /* the collector's; NULL: none are wanted, or it has exited */
 };
 

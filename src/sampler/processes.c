@@ -26,6 +26,7 @@ static void close_process(struct sampled_process *process)
     goroutines_forget(&process->goroutines);
     threads_free(&process->threads);
     free(process->awake.items);
+    free(process->names_due.tids);
     thread_list_free(&process->listing.list);
     process_close(&process->process);
     free(process);

@@ -6,6 +6,7 @@
 #include "sampler/kernel_samples.h"
 #include "sampler/listing.h"
 #include "sampler/look.h"
+#include "sampler/naming.h"
 #include "sampler/off_cpu_samples.h"
 #include "sampler/processes.h"
 #include "sampler/python.h"
@@ -311,18 +312,26 @@ static int update_process(struct sampler *sampler, struct sampled_process *proce
     return err;
 }
 
-/* Looks come first, since the threads move on while anything else is done. They need not know
- * whether the process still runs its program: each copy makes sure of that. */
+/* The looks need not know whether the process still runs its program: each copy makes sure of
+ * that. */
 static int begin_round_of(struct sampler *sampler, struct sampled_process *process)
 {
     struct turns *turns = &process->turns;
-    bool has_time = !sampler->options->has_no_time, is_new;
     if (process->has_exited)
         return 0;
     turns->last_round_ns = turns->round_ns;
     turns->round_ns = monotonic_ns();
     activity_check_need_not_read(process);
-    int err = has_time && process->program ? look_first(sampler, process) : 0;
+    return !sampler->options->has_no_time && process->program ? look_first(sampler, process) : 0;
+}
+
+static int end_round_of(struct sampler *sampler, struct sampled_process *process)
+{
+    struct turns *turns = &process->turns;
+    bool has_time = !sampler->options->has_no_time, is_new;
+    if (process->has_exited)
+        return 0;
+    int err = naming_take_due(sampler, process);
     if (!err)
         err = update_process(sampler, process, &is_new);
     if (err)
@@ -344,16 +353,51 @@ static int begin_round_of(struct sampler *sampler, struct sampled_process *proce
     return err ? err : tell_tick(sampler, process, tick);
 }
 
+static int begin_rounds(struct sampler *sampler, size_t first_process)
+{
+    int err = 0;
+    for (size_t i = first_process; i < sampler->process_count && !err; i++)
+        err = begin_round_of(sampler, sampler->processes[i]);
+    return err;
+}
+
+/* Whether the kernel's samples are taken before the looks. */
+static bool samples_come_first(const struct sampler *sampler)
+{
+    /* With the record, looks may be late. Looks that are left over take all snapshots. At the end,
+     * a thread that has a sample is not stopped to get one. */
+    if (sampler->off_cpu.record || sampler->clock.end_ns || rounds_have_looks_left(sampler))
+        return true;
+    /* A sample's context is certain if the look before it found the same one. */
+    for (size_t i = 0; i < sampler->process_count; i++) {
+        if (sampler->processes[i]->context.kind != CONTEXT_NOWHERE)
+            return true;
+    }
+    return false;
+}
+
+/* Looks come first, at all processes, since threads move on while anything else is done. What the
+ * record knows of waits that are over precedes them: a look covers all ticks up to its own, so an
+ * earlier wait that is taken after it would have none left. */
 int rounds_begin(struct sampler *sampler)
 {
+    size_t known = sampler->process_count;
     stops_note_exits(sampler);
     int err = off_cpu_samples_take(sampler);
+    if (!err && samples_come_first(sampler))
+        err = kernel_samples_take(sampler, false);
+    if (++sampler->first_process >= known)
+        sampler->first_process = 0;
+    if (!err)
+        err = begin_rounds(sampler, 0);
+    if (!err && !sampler->clock.end_ns)
+        err = processes_find(sampler);
+    if (!err)
+        err = begin_rounds(sampler, known);
     if (!err)
         err = kernel_samples_take(sampler, false);
-    if (++sampler->first_process >= sampler->process_count)
-        sampler->first_process = 0;
     for (size_t i = 0; i < sampler->process_count && !err; i++)
-        err = begin_round_of(sampler, sampler->processes[i]);
+        err = end_round_of(sampler, sampler->processes[i]);
     return err ? err : kernel_samples_take(sampler, true);
 }
 

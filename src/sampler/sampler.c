@@ -340,9 +340,7 @@ static int take_tick(struct sampler *sampler, struct loop *loop)
         loop->sweep_ns = begin_ns;
     }
     /* First let go of threads that have stopped meanwhile. */
-    int err = rounds_continue(sampler);
-    if (!err)
-        err = processes_find(sampler);
+    int err = stops_are_pending(sampler) ? stops_continue(sampler) : 0;
     if (!err)
         err = rounds_begin(sampler);
     if (!err)

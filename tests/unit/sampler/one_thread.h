@@ -49,6 +49,7 @@ static inline int one_thread_free(void **state)
     watches_free(&world->sampler.watches);
     numbers_free(&world->sampler.numbers);
     thread_choice_free(&world->options.choice);
+    free(world->process.names_due.tids);
     channel_free(world->sampler.channel);
     free(world);
     return 0;

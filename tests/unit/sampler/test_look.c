@@ -238,6 +238,7 @@ static void test_the_call_of_a_waiter_with_an_owner_is_told_each_time(void **sta
     fake_ticks(5);
     assert_null(fake_next_of(PID)); /* nobody wants it */
     fake_request_of(PID, (struct request){.kind = REQUEST_OWNER});
+    fake_wake();
     fake_ticks(5);
     assert_int_equal(fake_count(PID, EVIDENCE_UNMOVED), 5);
     fake_request_of(PID, (struct request){.kind = REQUEST_NO_OWNER});

@@ -17,9 +17,17 @@ static void first(struct one_thread *world)
     naming_first(&world->sampler, &world->process, &world->thread);
 }
 
-static void again(struct one_thread *world, uint64_t tick)
+static void look(struct one_thread *world, uint64_t tick)
 {
     assert_int_equal(naming_again(&world->sampler, &world->process, &world->thread, tick), 0);
+    world->thread.schedule.looked_tick = tick;
+}
+
+/* A look at that tick, and what follows the looks. */
+static void again(struct one_thread *world, uint64_t tick)
+{
+    look(world, tick);
+    assert_int_equal(naming_take_due(&world->sampler, &world->process), 0);
 }
 
 static void test_it_is_read_at_the_first_look(void **state)
@@ -86,6 +94,8 @@ static void test_another_name_is_another_sample(void **state)
     world->thread.naming.has_news = world->thread.wants.copy = false;
     world->thread.phase = PHASE_ASLEEP;
     prctl(PR_SET_NAME, "second");
+    look(world, world->thread.naming.next_tick);
+    assert_string_equal(world->thread.naming.name, "first"); /* the look did not need it */
     again(world, world->thread.naming.next_tick);
     assert_string_equal(world->thread.naming.name, "second");
     assert_true(world->thread.naming.has_news && world->thread.wants.copy);
@@ -110,12 +120,12 @@ static void test_a_choice_by_name(void **state)
     assert_int_not_equal(world->thread.phase, PHASE_UNWANTED);
     assert_int_equal(world->sampler.counts.threads_chosen, 1);
     prctl(PR_SET_NAME, "second");
-    again(world, naming->next_tick);
+    look(world, naming->next_tick);
     assert_int_equal(world->thread.phase, PHASE_UNWANTED);
     assert_int_equal(next_evidence(world), EVIDENCE_GONE);
     assert_int_equal(world->thread.schedule.next_look_tick, naming->next_tick);
     prctl(PR_SET_NAME, "first");
-    again(world, naming->next_tick);
+    look(world, naming->next_tick);
     assert_int_equal(world->thread.phase, PHASE_AWAKE);
     assert_false(world->thread.life.is_told);
     assert_true(world->thread.life.begin.at_ns > 1);

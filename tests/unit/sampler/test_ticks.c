@@ -58,17 +58,73 @@ static void test_a_tick_goes_on_where_the_one_before_stopped(void **state)
     }
 }
 
-/* What a thread was not looked at for is counted with its next look. */
+static uint64_t last_look_ns(void)
+{
+    uint64_t last_ns = 0;
+    for (size_t i = 0; i < fake->thread_count; i++) {
+        uint64_t looked_ns = fake->threads[i].looked_ns;
+        last_ns = looked_ns > last_ns ? looked_ns : last_ns;
+    }
+    return last_ns;
+}
+
+/* At all processes: no ring is read, no list made, no name read before them. */
 static void test_looks_come_before_all_else(void **state)
 {
+    unsigned names = 0;
     (void)state;
-    struct fake_process *process = begin_with(3, FAKE_SLEEPS);
+    struct fake_process *process = fake_process(PID), *other = fake_process(PID + 10);
+    for (pid_t i = 0; i < 3; i++)
+        fake_thread(process, PID + i, FAKE_SLEEPS);
+    fake_thread(other, PID + 10, FAKE_SLEEPS);
+    fake->options.capture = CAPTURE_AUTO;
+    fake->options.has_children = true;
+    fake_begin();
     fake_ticks(1);
     fake->look_ns = 2000;
-    for (unsigned tick = 0; tick < 10; tick++) {
+    for (unsigned tick = 0; tick < 20; tick++) {
+        uint64_t began_ns = fake->now_ns;
+        fake->rings_read_ns = 0;
         fake_ticks(1);
-        assert_true(process->counted_ns > fake_find(PID + 2)->looked_ns);
+        uint64_t looked_ns = last_look_ns();
+        assert_true(process->counted_ns > looked_ns && other->counted_ns > looked_ns);
+        assert_true(fake->sought_ns > looked_ns && fake->rings_read_ns > looked_ns);
+        names += process->named_ns > began_ns;
+        assert_true(process->named_ns <= began_ns || process->named_ns > looked_ns);
     }
+    assert_in_range(names, 3, 20);
+}
+
+static bool samples_come_first_now(void)
+{
+    fake->rings_read_ns = 0;
+    fake_ticks(1);
+    return fake->rings_read_ns < last_look_ns();
+}
+
+/* Else looks that are left over at each tick would take all snapshots. */
+static void test_samples_come_first_if_looks_were_left_over(void **state)
+{
+    (void)state;
+    fake->options.capture = CAPTURE_AUTO;
+    begin_with(MANY, FAKE_SLEEPS);
+    fake_ticks(1);
+    fake->look_ns = LOOK_NS;
+    assert_false(samples_come_first_now());
+    assert_true(samples_come_first_now());
+}
+
+/* Which is compared with that of the look before. */
+static void test_samples_come_first_if_they_have_a_context(void **state)
+{
+    (void)state;
+    fake->options.capture = CAPTURE_AUTO;
+    begin_with(2, FAKE_SLEEPS);
+    fake_ticks(1);
+    fake->look_ns = 2000;
+    assert_false(samples_come_first_now());
+    fake->sampler.processes[0]->context.kind = CONTEXT_STATIC;
+    assert_true(samples_come_first_now());
 }
 
 static void test_threads_that_move_are_looked_at_first(void **state)
@@ -404,6 +460,8 @@ int main(void)
         IN_WORLD(test_each_tick_looks_at_each_thread),
         IN_WORLD(test_a_tick_goes_on_where_the_one_before_stopped),
         IN_WORLD(test_looks_come_before_all_else),
+        IN_WORLD(test_samples_come_first_if_looks_were_left_over),
+        IN_WORLD(test_samples_come_first_if_they_have_a_context),
         IN_WORLD(test_threads_that_move_are_looked_at_first),
         IN_WORLD(test_a_thread_that_executes_a_program_is_looked_at_in_that_tick),
         IN_WORLD(test_ticks_without_a_look_are_counted_with_the_next),

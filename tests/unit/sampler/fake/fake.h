@@ -81,6 +81,7 @@ struct fake_process {
     size_t thread_count;
     uint64_t cpu_ns;     /* of threads that are gone */
     uint64_t counted_ns; /* when its threads were last counted */
+    uint64_t named_ns;   /* when a name of theirs was last read */
     unsigned programs;   /* how many it has executed */
     uint64_t exec_ns;    /* when, as the kernel's events tell */
     bool is_hidden;      /* its program can't be opened */
@@ -125,12 +126,14 @@ struct fake {
     size_t thread_count;
     struct relative born[8]; /* descendants that are found next */
     size_t born_count;
+    uint64_t sought_ns; /* when they were last looked for */
 
     /* The kernel's samples. */
     int kernel_error, follow_error, arm_error; /* 0: permitted */
     enum perf_scope scope;
     struct fake_sample samples[FAKE_QUEUE_MAX];
     size_t sample_count;
+    uint64_t rings_read_ns; /* when they were first asked for since this was set to 0 */
     uint64_t samples_lost;
     int filter_refusal; /* a negative errno */
     size_t adjusted_stack_limit;

@@ -171,6 +171,7 @@ bool __wrap_procfs_thread_name(int proc_fd, pid_t tid, char ret_name[THREAD_NAME
     (void)proc_fd;
     if (!is_there(thread))
         return false;
+    thread->process->named_ns = fake->now_ns;
     memcpy(ret_name, thread->name, sizeof thread->name);
     return true;
 }
@@ -278,6 +279,7 @@ int __wrap_descendants_add(struct descendants *descendants, pid_t pid)
 
 int __wrap_descendants_look(struct descendants *descendants, uint64_t now_ns)
 {
+    fake->sought_ns = now_ns;
     descendants->looked_before_ns = descendants->looked_ns;
     descendants->looked_ns = now_ns;
     descendants->found.items = fake->born;

@@ -256,6 +256,8 @@ static bool collect_samples(struct source *source, struct observation *ret_obser
     const struct fake_sample sample = fake->samples[0];
     const struct fake_thread *thread = fake_find(sample.tid);
     (void)source;
+    if (!fake->rings_read_ns)
+        fake->rings_read_ns = fake->now_ns;
     if (!fake->sample_count)
         return false;
     struct snapshot *snapshot = snapshots_take(fake->snapshots, STACK_LIMIT_FIRST, &no_place);
