@@ -20,9 +20,9 @@ SCENE_KEYS = ["turns", "turns-asleep", "waits", "lock", "crowd", "in-step"]
 RECORD, NO_RECORD, PTRACE = "with the record", "perf events, no record", "stops alone"
 # What is watched in each case: {case: (what it lacks, arguments, corrections that it has)}.
 CASES = {
-    RECORD: ([], [], ["varied_periods"]),
-    NO_RECORD: (["record"], [], ["switch_events", "missed_sleeps", "varied_periods"]),
-    PTRACE: (["record"], ["--capture=ptrace"], ["woken"]),
+    RECORD: ([], [], ["varied_periods", "yield"]),
+    NO_RECORD: (["record"], [], ["switch_events", "missed_sleeps", "varied_periods", "yield"]),
+    PTRACE: (["record"], ["--capture=ptrace"], ["woken", "yield"]),
 }
 
 TEXT = """The scenes are those of `scripts/bench truth`: programs that keep account of their own time.

@@ -1,9 +1,10 @@
 /* When the sampling thread yields to threads that were woken on its CPU.
  *
  * A round takes some tenths of a millisecond, and a thread whose timer fires on the sampler's CPU
- * meanwhile waits for its end. That costs the thread time, and an observation that finds it awake
- * counts it awake at the tick, when it slept: threads that sleep for a few tenths of a millisecond
- * were found awake three to four times as often as they are. */
+ * meanwhile waits for its end. That costs the thread time, and yielding saves it that. It serves
+ * the target's latency, not the truth of the profile: with fewer threads than are looked at between
+ * two readings of the clock (rounds.c) there is no yield at all, and with more no gain in shares
+ * stood out from chance (scripts/bench corrections --only turns-asleep). */
 #ifndef FGPROF_SAMPLER_YIELD_H
 #define FGPROF_SAMPLER_YIELD_H
 
