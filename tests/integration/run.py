@@ -1,5 +1,5 @@
-"""Runs the integration tests: run.py [--all-tools] BUILD_DIRECTORY [NAME...], each the name of a test
-or of a module, without test_. Closes with a count.
+"""Runs the integration tests: run.py [--all-tools] [--list] BUILD_DIRECTORY [NAME...], each the name of a test
+or of a module, without test_, or MODULE:TEST. Closes with a count. --list names them instead.
 
 A test that this machine can't run is skipped. With --all-tools one fails instead if it lacks something
 that scripts/setup installs.
@@ -10,8 +10,12 @@ that are marked with @alone measure what other load would change: they run one a
 The tests hold what is shown of real threads on real CPUs against what they did, and a machine may have
 other work in just that second. So if a few tests fail, each is run once more, with nothing beside it,
 and is named at the end if it passes then: what is broken fails twice.
+
+FGPROF_TEST_SECONDS is the limit of each test (1800), FGPROF_TEST_REPEATS how many that failed are run
+once more (8): if there are more, something is broken, and no second run would tell more.
 """
 
+import contextlib
 import faulthandler
 import importlib
 import os
@@ -37,15 +41,16 @@ MODULES = [
     "test_heap", "test_growth", "test_page", "test_page_answers", "test_page_choices", "test_page_difference", "test_page_time", "test_report", "test_dump",
     "test_waits", "test_wakers", "test_cpu_users", "test_cpu_limits", "test_critical", "test_peers", "test_truth", "test_privileges", "test_reader", "test_record", "test_serve", "test_stays", "test_access", "test_push", "test_self",
     "test_elapsed", "test_labels", "test_custom", "test_agent", "test_makers", "test_top",
-    "test_completions", "test_first_minute", "test_help", "test_scripts", "test_faults", "test_hostile",
+    "test_completions", "test_first_minute", "test_help", "test_scripts", "test_machines", "test_faults", "test_hostile",
 ]
 SOURCE = os.path.realpath(os.path.join(os.path.dirname(__file__), "../.."))
 AT_ONCE = 3
-# More than a busy machine spoils: something is broken, and no second run would tell more.
-REPEATED_AT_MOST = 8
+# More than a busy machine spoils.
+REPEATED_AT_MOST = int(os.environ.get("FGPROF_TEST_REPEATS", 8))
 # Far more than any test takes: the place where it hangs is then printed.
-HANGS_AFTER_S = 1800
-PASSED, FAILED, SKIPPED = 0, 1, 77
+HANGS_AFTER_S = int(os.environ.get("FGPROF_TEST_SECONDS", 1800))
+# faulthandler ends what hangs with 1.
+PASSED, FAILED, SKIPPED = 0, 99, 77
 
 
 def run(label, test, build, all_tools):
@@ -73,7 +78,7 @@ def run(label, test, build, all_tools):
 
 
 def start(label, test, build, all_tools):
-    """Starts a process for the test. Returns its id and the file of what it says."""
+    """Starts a process for the test, in a group of its own. Returns its id and the file of what it says."""
     said = tempfile.TemporaryFile()
     sys.stdout.flush()
     pid = os.fork()
@@ -81,6 +86,10 @@ def start(label, test, build, all_tools):
         return pid, said
     status = FAILED
     try:
+        os.setpgid(0, 0)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        # A group in the background is stopped if it reads from the terminal.
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(said.fileno(), 1)
         os.dup2(said.fileno(), 2)
         status = run(label, test, build, all_tools)
@@ -92,7 +101,22 @@ def start(label, test, build, all_tools):
 def run_all(tests, build, all_tools, at_once):
     """Runs [(label, test)], so many at once; prints what each said when it ends. Returns how many
     passed, those that failed, and how many were skipped."""
-    waiting, running = list(reversed(tests)), {}
+    running = {}
+    try:
+        return run_waiting(list(reversed(tests)), running, build, all_tools, at_once)
+    except BaseException:
+        for pid in running:  # which the terminal's signal does not reach
+            signal_group(pid, signal.SIGINT)
+        raise
+
+
+def signal_group(pid, number):
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(pid, number)
+
+
+def run_waiting(waiting, running, build, all_tools, at_once):
+    """`running` holds {process: (label, test, file of what it says)}."""
     passed, failed, skipped = 0, [], 0
     while waiting or running:
         while waiting and len(running) < at_once:
@@ -103,6 +127,7 @@ def run_all(tests, build, all_tools, at_once):
         if pid not in running:
             continue  # a child of the shell that executed this program in its place
         label, test, said = running.pop(pid)
+        signal_group(pid, signal.SIGKILL)  # what a test that hung has left
         with said:
             said.seek(0)
             sys.stdout.write(said.read().decode(errors="replace"))
@@ -135,31 +160,45 @@ def run_and_repeat(tests, build, all_tools):
     return passed + passed_then, len(failed), skipped + skipped_then
 
 
+def choose(chosen):
+    """[(label, test)] of these names of tests and modules, or of all, and the names that there are not."""
+    tests, unknown = [], set(chosen)
+    for module_name in MODULES:
+        module = importlib.import_module(module_name)
+        for name in sorted(dir(module)):
+            names = {name, module_name, f"{module_name}:{name[5:]}"}
+            if name.startswith("test_") and (not chosen or chosen & names):
+                tests.append((f"{module_name[5:]}: {name[5:]}", getattr(module, name)))
+                unknown -= names
+    return tests, sorted(unknown)
+
+
 def main():
     arguments = sys.argv[1:]
     all_tools = arguments[:1] == ["--all-tools"]
     if all_tools:
         arguments.pop(0)
+    only_list = arguments[:1] == ["--list"]
+    if only_list:
+        arguments.pop(0)
     if not arguments:
-        print("usage: run.py [--all-tools] BUILD_DIRECTORY [NAME...]", file=sys.stderr)
+        print("usage: run.py [--all-tools] [--list] BUILD_DIRECTORY [NAME...]", file=sys.stderr)
         return 2
     build = arguments.pop(0)
     # A shell's background job has the one ignored, after nohup(1) the other, and so would all that
     # is started here.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     chosen = {f"test_{name.removeprefix('test_')}" for name in arguments}
     # Go's own library takes longest to compile: once for all tests.
     os.environ.setdefault("GOCACHE", os.path.join(SOURCE, ".cache/go"))
-    tests = []
-    for module_name in MODULES:
-        module = importlib.import_module(module_name)
-        tests += [(f"{module_name[5:]}: {name[5:]}", getattr(module, name))
-                  for name in sorted(dir(module))
-                  if name.startswith("test_") and (not chosen or chosen & {name, module_name})]
-    unknown = chosen - {test.__name__ for _, test in tests} - set(MODULES)
-    for name in sorted(unknown):
+    tests, unknown = choose(chosen)
+    for name in unknown:
         print(f"FAIL no such test: {name}")
+    if only_list:
+        print(*(label for label, _ in tests), sep="\n")
+        return 1 if unknown else 0
     with harness.World(build) as world:
         is_sanitized = world.is_sanitized
     if is_sanitized:

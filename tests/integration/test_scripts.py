@@ -249,31 +249,6 @@ def test_setup_says_how_it_is_called(world):
 
 
 @users_build
-def test_machines_are_listed(world):
-    """Without anything in the cache, and without fetching."""
-    cache = world.path("cache")
-    done = subprocess.run([world.source + "/scripts/machines", "--cache", cache], stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, text=True, timeout=HANGS_S)
-    assert done.returncode == 0 and not done.stderr, done
-    rows = [line.split() for line in done.stdout.splitlines()]
-    assert ["amd64-6.1", "-", "-", "-", "-"] in rows and ["arm64-6.1", "-", "-", "-", "-"] in rows, done.stdout
-    assert os.listdir(cache) == [], os.listdir(cache)
-
-
-@users_build
-def test_machines_that_cannot_run(world):
-    def refusal(*arguments, path=os.environ["PATH"]):
-        done = subprocess.run([sys.executable, world.source + "/scripts/machines", "--cache", world.path("cache"),
-                               *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                              timeout=HANGS_S, env={**os.environ, "PATH": path})
-        assert done.returncode == 1, done
-        return done.stderr
-    assert re.match("machines: there is no machine amd64-1.0: there are amd64-5.10, ", refusal("amd64-1.0"))
-    assert refusal("amd64-6.1", path="/nonexistent") == (
-        "machines: there is no apt-get: run scripts/setup machines, on a Debian\n")
-
-
-@users_build
 def test_setup_does_nothing_if_all_is_there(world):
     machine = Machine(world, "complete")
     machine.stand_in("dpkg-query", installed(world))
