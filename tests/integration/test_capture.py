@@ -115,7 +115,7 @@ def test_the_frame_pointer_of_a_sleeper(world):
     """It is in the record of the thread's last switch, by BPF or by an event: no stop is safe in
     epoll_wait."""
     need_kernel_samples(world)
-    with world.running("epoll_loop", 60) as target:
+    with world.running("epoll_loop", 600) as target:
         stopped = folded(world.attach(target, "--state", "--capture=ptrace").stdout)
         by_event = folded(world.attach(target, "--state", "--capture=kernel", duration="4s",
                                        preexec_fn=refuse_record).stdout)
@@ -135,7 +135,7 @@ def test_the_frame_pointer_of_a_sleeper(world):
 
 def test_the_summary_says_what_captured(world):
     need_record(world)
-    with world.running("epoll_loop", 60) as target:
+    with world.running("epoll_loop", 600) as target:
         for options, captured in (((), "switch record and kernel samples"),
                                   (("--capture=kernel",), "switch record and kernel samples"),
                                   (("--capture=record",), "switch record and kernel samples"),

@@ -9,8 +9,8 @@ import signal
 import subprocess
 import time
 
-from harness import (by_root, children_of, folded, limit_on_an_old_kernel, ticks_planned, wait_for_ticks,
-                     wait_until_sampled)
+from harness import (HANGS_S, by_root, children_of, folded, limit_on_an_old_kernel, ticks_planned,
+                     wait_for_ticks, wait_until_sampled)
 from test_capture import refuse_record
 
 
@@ -90,7 +90,7 @@ def test_a_forwarded_signal_ends_the_command_and_the_profile_is_written(world):
         assert sampler.stdout.readline() == "ready\n"
         wait_until_sampled(children_of(sampler.pid)[0], "spinning")
         sampler.send_signal(number)
-        _, stderr = sampler.communicate(timeout=30)
+        _, stderr = sampler.communicate(timeout=HANGS_S)
         assert sampler.returncode == status, stderr
         assert any("in_spin" in stack for stack in folded(open(out).read()))
         os.unlink(out)

@@ -7,7 +7,7 @@ import re
 import signal
 
 from harness import (Skip, alone, children_of, end, folded, has, is_asleep, status_field,
-                     thread_named, threads_of, tool, users_build, wait_for, wait_for_ticks,
+                     thread_named, tool, users_build, wait_for, wait_for_ticks,
                      wait_until_asleep, wait_until_sampled)
 
 CALLS = {"sleeping": "[clock_nanosleep]", "locked": "[mutex mutex]", "piped": "[read]",
@@ -95,26 +95,35 @@ def test_calls_that_a_stop_would_disturb(world):
         leaves)
 
 
-def test_uninterruptible(world):
-    with world.running("vfork", 30) as target:
+@contextlib.contextmanager
+def running_vfork(world):
+    with world.running("vfork", 300) as target:
         wait_for(lambda: status_field(target.pid, "State").startswith("D"), "the vfork")
-        beside = next(thread for thread in threads_of(target.pid)
-                      if not thread.endswith(f"/{target.pid}"))
-        wait_for(lambda: is_asleep(beside), "sleep")
+        wait_for(lambda: is_asleep(thread_named(target.pid, "beside")), "sleep")
+        (child,) = children_of(target.pid)
+        try:
+            yield target
+        finally:
+            # It holds the fixture's memory, and must not outlive the fixture.
+            os.kill(child, signal.SIGKILL)
+
+
+def test_uninterruptible(world):
+    with running_vfork(world) as target:
         done = world.attach(target, "-t", "--state", duration="1s")
         # Not read earlier: /proc tells none for a thread that has just gone to sleep.
         channel = open(f"/proc/{target.pid}/wchan").read()
-        raw_path = world.path("vfork.pb.gz")
-        world.attach(target, "-o", raw_path, duration="300ms")
-        # It holds the fixture's memory, and must not outlive the fixture.
-        (child,) = children_of(target.pid)
-        os.kill(child, signal.SIGKILL)
     leaf = "[uninterruptible: " + (channel if channel != "0" else "vfork") + "]"
     leaves = leaves_by_root(done.stdout)
     assert set(leaves["fixture-vfork"]) == {leaf}, leaves
     assert set(leaves["beside"]) == {"[clock_nanosleep]"}, leaves
-    raw = tool("go", "tool", "pprof", "-raw", raw_path)
-    assert re.search(r"state:\[uninterruptible\] syscall:\[vfork\]", raw), raw
+
+
+def test_uninterruptible_in_pprof(world):
+    path = world.path("vfork.pb.gz")
+    with running_vfork(world) as target:
+        world.attach(target, "-o", path, duration="300ms")
+    assert re.search(r"state:\[uninterruptible\] syscall:\[vfork\]", tool("go", "tool", "pprof", "-raw", path))
 
 
 def test_stopped(world):
