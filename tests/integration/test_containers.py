@@ -114,7 +114,7 @@ def test_thread_ids_are_the_profilers_own(world):
     """Outside they are the outer ids, and inside the inner ones."""
     with tree(world) as root:
         for how in INSIDE, ROOTLESS:
-            with container(root, ["/workers", "30", "1", "2"], how) as pid:
+            with container(root, ["/workers", "300", "1", "2"], how) as pid:
                 tids = set(map(int, os.listdir(f"/proc/{pid}/task")))
                 wait_for(lambda: {open(f"/proc/{pid}/task/{tid}/comm").read() for tid in tids} ==
                          {"workers\n", "spinning\n", "sleeping\n"}, "names")
