@@ -132,7 +132,7 @@ class Emulated:
         before, os.environ["PATH"] = os.environ["PATH"], self.path
         try:
             with contextlib.redirect_stdout(self.said):
-                return self.machines.run_part(self.cache, "amd64-6.1", part, arguments)
+                return self.machines.run_part(self.cache, "amd64-6.1", part, self.machines.commit(), arguments)
         finally:
             os.environ["PATH"] = before
 
