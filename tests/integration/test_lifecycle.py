@@ -138,7 +138,10 @@ def test_sleepers_are_never_woken(world):
         wait_until_asleep(*pids)
         before = [context_switches(pid) for pid in pids]
         # Well before any of them wakes, however long it took to get here.
-        duration = min(seconds, seconds + 3 - (time.monotonic() - begin))
+        spent = time.monotonic() - begin
+        duration = min(seconds, seconds + 3 - spent)
+        if spent > 2:
+            duration /= 2  # the profiler is slow to start, too
         assert duration > 2, "the machine is too slow"
         done = world.fgprof("attach", "-p", ",".join(map(str, pids)), "-d", f"{duration:.1f}s",
                             "--threads=tid")
