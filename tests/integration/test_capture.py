@@ -84,7 +84,7 @@ def refuse_process_vm():
 
 def need_kernel_samples(world):
     """Skips the test where the kernel does not permit samples of other processes."""
-    done = world.fgprof("run", "--capture=kernel", "-o", "/dev/null", "--", "true")
+    done = world.fgprof("run", "--capture=kernel", "-f", "folded", "-o", "/dev/null", "--", "true")
     if "does not permit" in done.stderr or "can't start sampling" in done.stderr:
         raise Skip("the kernel does not permit perf events")
 
@@ -106,7 +106,7 @@ def check_pauses(stderr, threads):
 def need_record(world):
     """Skips the test where the kernel does not permit a record of switches."""
     need_kernel_samples(world)
-    done = world.fgprof("run", "-o", "/dev/null", "--", "true")
+    done = world.fgprof("run", "-f", "folded", "-o", "/dev/null", "--", "true")
     if "may not record switches" in done.stderr:
         raise Skip("the kernel does not permit BPF programs that trace")
 
