@@ -396,16 +396,17 @@ static void summarize_sources(const struct cli_options *options,
     say_count(summary->recorded_lost, "wait came too fast to be counted where it was",
               "waits came too fast to be counted where they were", "");
     if (summary->record_refusal)
-        say_more("the kernel may not record switches (%s), so threads were observed after the "
-                 "tick: %s%s%s",
-                 strerror(summary->record_refusal),
-                 summary->has_kernel_samples
-                     ? "shares of waits below about 300 us may be up to 20 percentage points too "
-                       "small"
-                     : "shares of waits and work below about 300 us may be off by 5 to 10 "
-                       "percentage points",
-                 refusal_record_remedy(summary->record_refusal),
-                 log_advice(options, summary->record_refusal));
+        say_more(
+            "the kernel may not record switches (%s), so threads were observed after the "
+            "tick: %s%s%s",
+            strerror(summary->record_refusal),
+            summary->has_kernel_samples
+                ? "shares of waits below about 300 us may be up to 20 percentage points too "
+                  "small"
+                : "shares of waits below about 300 us may be off by 5 percentage points, those "
+                  "of work by 20",
+            refusal_record_remedy(summary->record_refusal),
+            log_advice(options, summary->record_refusal));
     summarize_filter(summary);
 }
 
