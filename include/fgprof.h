@@ -480,7 +480,7 @@ struct fgprof_summary {
     uint64_t samples;              /* all that were counted */
     uint64_t samples_cut;          /* whose stack does not reach the first frame of its thread */
     uint64_t samples_unnamed;      /* with a frame that has no function name */
-    uint64_t samples_not_captured; /* without a stack: the thread did not stop in time */
+    uint64_t samples_not_captured; /* without a stack: the thread was not observed in time */
     uint64_t samples_assumed; /* between two looks at a thread that moved in between, or before the
                                  first one */
     uint64_t samples_thinned; /* ticks at which a running thread was not stopped, to spare it */

@@ -185,7 +185,8 @@ static void summarize_critical(const struct fgprof_summary *summary)
 }
 
 /* What threads said of their work, if they said anything. */
-static void summarize_labels(const struct fgprof_summary *summary)
+static void summarize_labels(const struct cli_options *options,
+                             const struct fgprof_summary *summary)
 {
     char later[128] = "";
     if (summary->labels_later)
@@ -196,6 +197,8 @@ static void summarize_labels(const struct fgprof_summary *summary)
     if (summary->labels_read)
         say_more("labels were read %" PRIu64 " %s%s", summary->labels_read,
                  summary->labels_read == 1 ? "time" : "times", later);
+    else if (options->label_count && !summary->goroutine_ns) /* which have labels of their own */
+        say_more("no labels were found: the program sets none, or they could not be read in time");
     if (summary->spans_kept || summary->spans_dropped)
         say_more("%" PRIu64 " slow %s kept, %" PRIu64
                  " shorter %s left out (%.1f s of thread time)",
@@ -283,7 +286,7 @@ static void summarize_exceptions(const fgprof_profile *profile,
     summarize_go(summary);
     summarize_unreadable(profile, summary->modules_unreadable);
     if (summary->samples_not_captured)
-        say_more("%.2f %% of samples have no stack: their threads did not stop in time",
+        say_more("%.2f %% of samples have no stack: their threads could not be observed in time",
                  percent(summary->samples_not_captured, summary->samples));
     if (summary->samples_assumed)
         say_more("%.2f %% of samples are assumed: the thread woke between two observations after a "
@@ -586,7 +589,7 @@ static void summarize(const struct cli_options *options, const fgprof_profile *p
     summarize_exceptions(profile, summary);
     summarize_sources(options, summary);
     summarize_capture(options, summary);
-    summarize_labels(summary);
+    summarize_labels(options, summary);
 }
 
 /* What did not fit. */

@@ -40,7 +40,7 @@ static const char *const notes[STACK_CUT_COUNT] = {
     [STACK_CUT_NO_UNWIND_INFO] = "[truncated: no unwind info]",
     [STACK_CUT_NO_REGISTER] = "[truncated: frame pointer not known]",
     [STACK_CUT_UNREADABLE] = "[truncated: stack unreadable]",
-    [STACK_CUT_NOT_CAPTURED] = "[truncated: thread not stopped in time]",
+    [STACK_CUT_NOT_CAPTURED] = "[truncated: thread not observed in time]",
     [STACK_CUT_NOT_KEPT] = "[truncated: stack not kept]",
     [STACK_CUT_UNREAD] = "[truncated: unwind info not read]",
 };

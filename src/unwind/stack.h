@@ -12,7 +12,7 @@ enum stack_cut {
     STACK_CUT_NO_UNWIND_INFO, /* nothing says where the last frame's caller is */
     STACK_CUT_NO_REGISTER,    /* a register is needed that a thread read asleep does not show */
     STACK_CUT_UNREADABLE,     /* no more of the stack's memory could be read */
-    STACK_CUT_NOT_CAPTURED,   /* the thread could not be stopped in time */
+    STACK_CUT_NOT_CAPTURED,   /* the thread could not be observed in time */
     STACK_CUT_NOT_KEPT,       /* nobody has the stack that made an object */
     STACK_CUT_UNREAD,         /* what says where the last frame's caller is could not be read */
     STACK_CUT_COUNT

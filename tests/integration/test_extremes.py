@@ -106,7 +106,7 @@ def test_more_running_threads_than_cpus(world):
     assert running * len(counts) < 110 * os.cpu_count(), done.stderr
     # After a thread's last turn it is not known where it was until the end, if it has no turn soon.
     without_s = PERIOD * sum(
-        count for stack, count in stacks.items() if "not stopped in time" in stack[1])
+        count for stack, count in stacks.items() if "not observed in time" in stack[1])
     each_s = 2 * turn_s + late_share(done.stderr) * planned * PERIOD
     assert without_s < spinning * min(each_s, 1), (without_s, turn_s, done.stderr)
 
@@ -228,7 +228,7 @@ def test_threads_that_are_gone_when_they_are_looked_at(world):
     stacks = folded(open(out).read())
     counts = by_root(stacks)
     found_s = (sum(counts.values()) - max(counts.values())) * PERIOD
-    gone_s = PERIOD * sum(n for stack, n in stacks.items() if "not stopped in time" in stack[1])
+    gone_s = PERIOD * sum(n for stack, n in stacks.items() if "not observed in time" in stack[1])
     unseen = late_share(done.stderr)
     assert 0.5 - unseen < found_s / lived_s < 1.6 + unseen, (found_s, done)
     assert gone_s < 0.9 * found_s, (gone_s, found_s, done)

@@ -380,7 +380,9 @@ def test_musl_is_said_not_to_show_where_labels_are(world):
 def test_a_program_without_labels_has_none(world):
     with world.running("sleepers-O2-omit", 60) as target:
         done = world.attach(target, "--label", "route", duration="500ms")
-    assert "label" not in done.stderr, done.stderr
+        unasked = world.attach(target, duration="500ms")
+    assert "\n  no labels were found: " in done.stderr, done.stderr
+    assert "label" not in unasked.stderr, unasked.stderr
 
 
 def check_slow(world, path, *arguments):

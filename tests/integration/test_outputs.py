@@ -166,7 +166,7 @@ def test_folded_is_sorted_and_root_first(world):
     assert lines == sorted(lines)
     for line in lines:
         # What a thread ran while it could not be stopped has no root.
-        is_of_none = re.fullmatch(rb"\[truncated: thread not stopped in time\] \d+", line)
+        is_of_none = re.fullmatch(rb"\[truncated: thread not observed in time\] \d+", line)
         assert is_of_none or line.startswith((b"_start;", b"__clone3;", b"clone;", b"__clone")), line
     assert len(lines) >= 5, lines
 

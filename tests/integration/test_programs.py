@@ -19,7 +19,7 @@ def test_redis_under_load(world):
         if name == "redis-server" or name.startswith("bio_"):
             assert abs(counts[name] - planned) <= 3, (counts, planned)
     main = {stack: count for stack, count in stacks.items()
-            if stack[0] == "redis-server" and "not stopped in time" not in stack[1]}
+            if stack[0] == "redis-server" and "not observed in time" not in stack[1]}
     assert all(stack[1] == "_start" and "main" in stack for stack in main), main
     # At the end it may have no CPU for a while, or the machine may stall.
     missed = counts["redis-server"] - sum(main.values())

@@ -35,7 +35,7 @@ ROUNDS_MAX = 15
 ROUND_MS_MAX = 1600
 # What a thread that could not be stopped in time shows: nothing, or what a stop before it found that
 # was to be repeated with more of its stacks.
-TOO_LATE = {"[truncated: thread not stopped in time]", "[truncated: stack unreadable]"}
+TOO_LATE = {"[truncated: thread not observed in time]", "[truncated: stack unreadable]"}
 NOT_KNOWN = "[truncated: frame pointer not known"
 
 # A row of the table. threads: {name: compare.Result}.

@@ -211,7 +211,7 @@ static void test_cut_stacks_end_in_a_note(void **state)
     const struct profile_function *function =
         &profile->functions[profile->lines[note->first_line].function];
     assert_string_equal(strings_get(&profile->strings, function->name),
-                        "[truncated: thread not stopped in time]");
+                        "[truncated: thread not observed in time]");
     fgprof_profile_free(profile);
 }
 
@@ -246,9 +246,9 @@ static void test_the_kernels_functions_are_above(void **state)
     }
     struct fgprof_profile *profile = named(counted);
     assert_int_equal(profile->sample_count, 3);
-    assert_stack(profile, 0, "futex_wait_k entry_k [truncated: thread not stopped in time]");
-    assert_stack(profile, 1, "[truncated: thread not stopped in time]");
-    assert_stack(profile, 2, "schedule_k entry_k [truncated: thread not stopped in time]");
+    assert_stack(profile, 0, "futex_wait_k entry_k [truncated: thread not observed in time]");
+    assert_stack(profile, 1, "[truncated: thread not observed in time]");
+    assert_stack(profile, 2, "schedule_k entry_k [truncated: thread not observed in time]");
     /* One mapping for all, and one location for a function. */
     assert_int_equal(profile->mapping_count, 1);
     assert_string_equal(strings_get(&profile->strings, profile->mappings[0].path),
