@@ -398,6 +398,9 @@ static void summarize_sources(const struct cli_options *options,
              summary->has_kernel_samples ? "kernel samples" : "stops");
     say_count(summary->recorded_lost, "wait came too fast to be counted where it was",
               "waits came too fast to be counted where they were", "");
+    say_count(summary->hidden_returns, "return of a thread to a CPU was",
+              "returns of threads to a CPU were",
+              " hidden by the kernel: until the CPU was left, the thread was taken for asleep");
     if (summary->record_refusal)
         say_more(
             "the kernel may not record switches (%s), so threads were observed after the "

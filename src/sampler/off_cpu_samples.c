@@ -566,8 +566,9 @@ int off_cpu_samples_take(struct sampler *sampler)
     if (!samples->record)
         return 0;
     int err = switch_record_drain(samples->record, take, sampler);
-    sampler->counts.recorded_lost =
-        samples->without_stack + switch_record_counters(samples->record).lost_messages;
+    const struct switch_counters counters = switch_record_counters(samples->record);
+    sampler->counts.recorded_lost = samples->without_stack + counters.lost_messages;
+    sampler->counts.hidden_returns = counters.hidden_returns;
     return err < 0 ? err : 0;
 }
 

@@ -195,6 +195,7 @@ struct switch_failures {
     __u64 storage; /* departures for which there was no memory */
     __u64 ring;    /* messages of departures for which there was no room, */
     __u64 wakes;   /* and of wakes */
+    __u64 returns; /* to a CPU, that no switch told of */
 };
 
 #endif

@@ -585,6 +585,7 @@ static __always_inline void come_back_unseen(struct task_struct *task, struct th
                                              struct switch_slot *slot, __u64 now_ns)
 {
     __u64 ran_ns = task->se.sum_exec_runtime - thread->ran_ns;
+    count(&failures.returns);
     come_back(thread, slot, switch_unseen_return_ns(&slot->departure, ran_ns, now_ns));
 }
 

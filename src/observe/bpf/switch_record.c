@@ -587,6 +587,7 @@ struct switch_counters switch_record_counters(const struct switch_record *record
         .without_memory = __atomic_load_n(&shared->failures.storage, __ATOMIC_RELAXED),
         .lost_messages = __atomic_load_n(&shared->failures.ring, __ATOMIC_RELAXED),
         .bad_messages = record->bad_messages,
+        .hidden_returns = __atomic_load_n(&shared->failures.returns, __ATOMIC_RELAXED),
         .slots_used = __atomic_load_n(&shared->slots_used, __ATOMIC_RELAXED),
     };
     for (unsigned i = 0; i < SWITCH_CPUS; i++)

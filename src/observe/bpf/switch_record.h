@@ -136,6 +136,7 @@ struct switch_counters {
                                 allocated when threads are woken, and the thread never was */
     uint64_t lost_messages;  /* nobody has taken older ones out in time */
     uint64_t bad_messages;   /* were not as they should be */
+    uint64_t hidden_returns; /* of threads to a CPU: no switch told of them */
     uint32_t slots_used;     /* how many slots were ever needed at a time */
 };
 struct switch_counters switch_record_counters(const struct switch_record *record);

@@ -304,7 +304,7 @@ switch_record_bpf__assert(struct switch_record_bpf *s __attribute__((unused)))
 	_Static_assert(sizeof(s->rodata->stack_window_ns) == 8, "unexpected size of 'stack_window_ns'");
 	_Static_assert(sizeof(s->rodata->stack_pause_ns) == 8, "unexpected size of 'stack_pause_ns'");
 	_Static_assert(sizeof(s->bss->watched_since_ns) == 8, "unexpected size of 'watched_since_ns'");
-	_Static_assert(sizeof(s->bss->failures) == 32, "unexpected size of 'failures'");
+	_Static_assert(sizeof(s->bss->failures) == 40, "unexpected size of 'failures'");
 	_Static_assert(sizeof(s->bss->cpus) == 278528, "unexpected size of 'cpus'");
 	_Static_assert(sizeof(s->bss->wanted_cpu) == 4, "unexpected size of 'wanted_cpu'");
 	_Static_assert(sizeof(s->bss->current_stay) == 64, "unexpected size of 'current_stay'");

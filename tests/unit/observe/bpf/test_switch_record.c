@@ -967,12 +967,16 @@ static bool return_unseen(const struct world *world, unsigned turn)
     await_count(&shared->ready, turn + 1);
     await_time(monotonic_ns() + COMPUTING_NS);
     assert_int_equal(switch_record_follow(world->record, world->pid), 0);
-    assert_int_equal(switch_record_read(world->record, world->pid, &after), 0);
-    bool is_unseen = !after.departure.in_ns && after.departure.number == view.departure.number;
+    /* It has no slot any more if it lost its CPU before it was followed. */
+    bool has_slot = switch_record_read(world->record, world->pid, &after) == 0;
+    bool is_unseen =
+        has_slot && !after.departure.in_ns && after.departure.number == view.departure.number;
     atomic_fetch_add(&shared->ended, 1);
     do {
         await_sleep(world, world->pid, SYS_read, 1, &after);
-    } while (after.departure.number == view.departure.number);
+    } while (has_slot && after.departure.number == view.departure.number);
+    if (!has_slot)
+        return false;
     assert_true(switch_record_drain(world->record, take_if_of, &view.departure) > 0);
     assert_true(view.departure.in_ns >= woken_ns && view.departure.in_ns < after.departure.out_ns);
     return is_unseen && view.departure.in_ns < woken_ns + COMPUTING_NS / 2;
@@ -989,6 +993,7 @@ static void test_a_return_that_no_switch_told_of(void **state)
     sched_setscheduler(world.pid, SCHED_FIFO, &(struct sched_param){.sched_priority = 1});
     while (!return_unseen(&world, turn))
         assert_true(++turn < UNSEEN_TURNS);
+    assert_true(switch_record_counters(world.record).hidden_returns > turn);
     teardown(&world);
 }
 
@@ -1203,7 +1208,7 @@ static void test_which_thread_has_a_cpu_at_a_tick(void **state)
     const unsigned cpu = last_cpu();
     const struct ticks ticks = {monotonic_ns(), 3 * MS, 17};
     struct cpu_user user;
-    unsigned own = 0, others = 0;
+    unsigned own = 0, others = 0, unknown = 0;
     pin(world.pid, cpu);
     pin(other, cpu);
     switch_record_set_ticks(world.record, &ticks);
@@ -1221,7 +1226,11 @@ static void test_which_thread_has_a_cpu_at_a_tick(void **state)
         struct slot_view view;
         assert_true(at_ns < ticks.start_ns + HANGS_NS);
         await_time(at_ns);
-        assert_true(switch_record_find_cpu_user(world.record, cpu, at_ns, &user));
+        /* Some kernels hide who got an idle CPU. */
+        if (!switch_record_find_cpu_user(world.record, cpu, at_ns, &user)) {
+            unknown++;
+            continue;
+        }
         const struct departure *departure = &view.departure;
         if (switch_record_read(world.record, world.pid, &view) || departure->out_ns > at_ns)
             continue;
@@ -1235,6 +1244,7 @@ static void test_which_thread_has_a_cpu_at_a_tick(void **state)
         assert_int_equal(user.kind, WAKE_BY_THREAD);
         assert_int_equal(departure->runnable_cpu, cpu);
     }
+    assert_true(unknown < own + others);
     switch_record_watch_cpus(world.record, false);
     assert_false(switch_record_find_cpu_user(world.record, cpu, monotonic_ns(), &user));
     end_child(other, to_other);

@@ -271,5 +271,6 @@ int __wrap_switch_record_sample_program(const struct switch_record *record)
 struct switch_counters __wrap_switch_record_counters(const struct switch_record *record)
 {
     (void)record;
-    return (struct switch_counters){.lost_messages = fake->messages_lost};
+    return (struct switch_counters){.lost_messages = fake->messages_lost,
+                                    .hidden_returns = fake->hidden_returns};
 }
