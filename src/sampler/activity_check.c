@@ -33,14 +33,13 @@ void activity_check_need_not_read(struct sampled_process *process)
 void activity_check_note_look(struct sampled_process *process, struct thread *thread,
                               const struct reading *now, uint64_t last_look_tick)
 {
-    struct thread_schedule *schedule = &thread->schedule;
     if (!now->has_activity || now->activity.counts_ends)
         return;
     uint64_t ran_ns = now->activity.running_ns;
     /* What it ran before the account was settled is in that already. */
-    if (last_look_tick >= process->activity_check.settled_tick && ran_ns > schedule->ran_ns)
-        process->activity_check.seen_ns += ran_ns - schedule->ran_ns;
-    schedule->ran_ns = ran_ns;
+    if (last_look_tick >= process->activity_check.settled_tick && ran_ns > thread->ran_ns)
+        process->activity_check.seen_ns += ran_ns - thread->ran_ns;
+    thread->ran_ns = ran_ns;
 }
 
 static void begin_sweep(struct activity_check *check, uint64_t tick, uint64_t sweep_tick)

@@ -198,11 +198,9 @@ static int take_off_cpu(struct sampler *sampler, struct sampled_process *process
     if (outcome == OUTCOME_UNMOVED)
         return take_unmoved(sampler, process, thread, observation);
     if (outcome == OUTCOME_WOKEN) {
-        schedule->proven = observation->now;
-        schedule->proven.at_ns = observation->record.woken_ns;
-        schedule->proven_ticks += ticks.asleep;
-        schedule->proven_tick = tick - ticks.runnable;
-        schedule->look_ticks = ticks.runnable;
+        struct reading until = observation->now;
+        until.at_ns = observation->record.woken_ns;
+        schedule_slept_until(schedule, &until, ticks.asleep, ticks.runnable);
     }
     thread_note(thread, EVENT_MOVED);
     schedule->next_look_tick = 0;

@@ -1,6 +1,7 @@
 #include "sampler/naming.h"
 #include "base/array.h"
 #include "proc/procfs.h"
+#include "sampler/schedule.h"
 #include "sampler/tell.h"
 
 #include <string.h>
@@ -126,10 +127,8 @@ int naming_again(struct sampler *sampler, struct sampled_process *process, struc
         else
             err = array_append(&due->tids, &due->count, &due->capacity, thread->tid);
     }
-    if (thread->phase == PHASE_UNWANTED) {
-        thread->schedule.looked_tick = tick;
-        thread->schedule.next_look_tick = has_choice ? naming->next_tick : UINT64_MAX;
-    }
+    if (thread->phase == PHASE_UNWANTED)
+        schedule_leave_out(&thread->schedule, tick, has_choice ? naming->next_tick : UINT64_MAX);
     return err;
 }
 

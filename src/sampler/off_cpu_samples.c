@@ -9,6 +9,7 @@
 #include "sampler/movement.h"
 #include "sampler/place.h"
 #include "sampler/python.h"
+#include "sampler/schedule.h"
 #include "sampler/subject.h"
 #include "sampler/tell.h"
 #include "sampler/waiting.h"
@@ -297,14 +298,11 @@ static int tell_same(struct sampler *sampler, struct sampled_process *process,
                      struct thread *thread, struct observation *observation,
                      const struct watch *watch, struct off_cpu_ticks ticks)
 {
-    struct thread_schedule *schedule = &thread->schedule;
     uint64_t until_ns = observation->record.woken_ns ? observation->record.woken_ns
                                                      : observation->record.returned_ns;
-    schedule->proven = (struct reading){
+    const struct reading until = {
         .at_ns = until_ns, .has_activity = watch->has_activity, .activity = watch->activity};
-    schedule->proven_ticks += ticks.asleep;
-    schedule->proven_tick = schedule->looked_tick - ticks.runnable;
-    schedule->look_ticks = ticks.runnable;
+    schedule_slept_until(&thread->schedule, &until, ticks.asleep, ticks.runnable);
     sampler->counts.recorded_samples += ticks.asleep + ticks.runnable;
     observation->evidence = ticks.runnable ? EVIDENCE_WOKEN : EVIDENCE_UNMOVED;
     observation->state = ticks.runnable ? THREAD_RUNNABLE : THREAD_SLEEPING;
@@ -396,8 +394,7 @@ static int tell_new(struct sampler *sampler, struct sampled_process *process, st
         observation->snapshot = take_snapshot(sampler, past, &subject);
     if (!observation->snapshot) {
         sampler->off_cpu.without_stack += ticks.asleep + ticks.runnable;
-        thread->schedule.unseen_ticks = ticks.asleep + ticks.runnable;
-        thread->schedule.unseen_tick = thread->schedule.looked_tick;
+        schedule_unseen(&thread->schedule, ticks.asleep + ticks.runnable);
         return 0;
     }
     record_source_read_past(past, &subject, observation);
@@ -490,7 +487,7 @@ static int take_end_of_old_wait(struct sampler *sampler, struct sampled_process 
         return 0;
     const struct off_cpu_ticks ticks = {.asleep = woken_tick - schedule->looked_tick};
     listing_read_begin(sampler, process, thread);
-    schedule->looked_tick = schedule->asleep_since_tick = woken_tick;
+    schedule_was_asleep(schedule, woken_tick);
     int err = tell_same(sampler, process, thread, &observation, watch, ticks);
     threads_forget_sleep(&process->threads, thread);
     return err;
@@ -549,7 +546,7 @@ static int take(void *argument, const struct past_departure *past)
                    !channel_is_behind(sampler->channel);
     off_cpu_samples_find_cpu_user(sampler, &observation, past->last_tick, ticks.runnable);
     listing_read_begin(sampler, process, thread);
-    schedule->looked_tick = schedule->asleep_since_tick = past->last_tick;
+    schedule_was_asleep(schedule, past->last_tick);
     movement_note_departure(&thread->movement, departure);
     thread->is_awake = ticks.runnable > 0;
     int err = is_same ? tell_same(sampler, process, thread, &observation, watch, ticks)

@@ -63,3 +63,34 @@ uint64_t schedule_moved(struct thread *thread, uint64_t last_look_tick, const st
     schedule->next_look_tick = 0;
     return assumed;
 }
+
+void schedule_slept_until(struct thread_schedule *schedule, const struct reading *until,
+                          uint64_t asleep_ticks, uint64_t runnable_ticks)
+{
+    schedule->proven = *until;
+    schedule->proven_ticks += asleep_ticks;
+    schedule->proven_tick = schedule->looked_tick - runnable_ticks;
+    schedule->look_ticks = runnable_ticks;
+}
+
+void schedule_was_asleep(struct thread_schedule *schedule, uint64_t tick)
+{
+    schedule->looked_tick = schedule->asleep_since_tick = tick;
+}
+
+void schedule_unseen(struct thread_schedule *schedule, uint64_t ticks)
+{
+    schedule->unseen_ticks = ticks;
+    schedule->unseen_tick = schedule->looked_tick;
+}
+
+void schedule_told(struct thread_schedule *schedule)
+{
+    schedule->proven_ticks = schedule->unseen_ticks = 0;
+}
+
+void schedule_leave_out(struct thread_schedule *schedule, uint64_t tick, uint64_t next_tick)
+{
+    schedule->looked_tick = tick;
+    schedule->next_look_tick = next_tick;
+}

@@ -19,4 +19,21 @@ void schedule_unmoved(struct thread *thread, const struct reading *proven, size_
  * of later ticks whose state is only assumed. */
 uint64_t schedule_moved(struct thread *thread, uint64_t last_look_tick, const struct moment *rest);
 
+/* It has slept on until `until`, at so many ticks; then the look stands for those, after them, at
+ * which it waits for a CPU. */
+void schedule_slept_until(struct thread_schedule *schedule, const struct reading *until,
+                          uint64_t asleep_ticks, uint64_t runnable_ticks);
+
+/* A look was made at this tick, after the fact, and found it asleep. */
+void schedule_was_asleep(struct thread_schedule *schedule, uint64_t tick);
+
+/* It was off its CPU at so many ticks up to this look, and it is not known where. */
+void schedule_unseen(struct thread_schedule *schedule, uint64_t ticks);
+
+/* The worker was told of all ticks so far. */
+void schedule_told(struct thread_schedule *schedule);
+
+/* It is not looked at before that tick, nor missed. */
+void schedule_leave_out(struct thread_schedule *schedule, uint64_t tick, uint64_t next_tick);
+
 #endif

@@ -1,6 +1,7 @@
 #include "sampler/tell.h"
 #include "proc/procfs.h"
 #include "sampler/goroutines.h"
+#include "sampler/schedule.h"
 
 #include <string.h>
 
@@ -116,7 +117,7 @@ static int send(struct sampler *sampler, struct sampled_process *process, struct
     if (is_in_a_hurry(process, thread, observation))
         channel_hurry(sampler->channel);
     life->is_told = true;
-    thread->schedule.proven_ticks = thread->schedule.unseen_ticks = 0;
+    schedule_told(&thread->schedule);
     if (observation->now.at_ns > life->told_ns)
         life->told_ns = observation->now.at_ns;
     return 0;

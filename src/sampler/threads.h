@@ -40,7 +40,6 @@ struct thread_schedule {
     uint64_t looked_tick, next_look_tick;
     uint64_t look_ticks; /* for how many ticks the last look stands: those since the one before */
     uint64_t asleep_since_tick;
-    uint64_t ran_ns;       /* activity_check.c: how long it had run in all at its last look */
     struct reading proven; /* the last time that it is known to have slept on */
     uint64_t proven_ticks; /* at how many ticks it did, that are not told yet */
     uint64_t proven_tick;  /* the last of these */
@@ -138,8 +137,9 @@ struct thread {
     struct thread_kernel kernel;
     struct thread_waiting waiting;
     struct thread_running_look running;
-    bool is_awake;  /* look.c: its last look found it running or waiting for a CPU */
-    unsigned facts; /* enum thread_fact: those for which it has been counted */
+    bool is_awake;   /* look.c: its last look found it running or waiting for a CPU */
+    uint64_t ran_ns; /* activity_check.c: how long it had run in all at its last look */
+    unsigned facts;  /* enum thread_fact: those for which it has been counted */
 };
 
 struct threads {
