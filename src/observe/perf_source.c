@@ -96,8 +96,11 @@ static int try_thread_scope(struct perf_source *kernel)
     return err;
 }
 
-static void set_filter(struct perf_source *kernel, bool has_filter)
+/* `refusal`: a negative errno; 0: there is a filter. */
+static void set_filter(struct perf_source *kernel, int refusal)
 {
+    bool has_filter = !refusal;
+    kernel->filter_refusal = refusal;
     if (kernel->has_filter && !has_filter)
         filter_close(&kernel->filter);
     kernel->has_filter = has_filter;
@@ -108,13 +111,11 @@ static void set_filter(struct perf_source *kernel, bool has_filter)
 static int try_cpu_scope(struct perf_source *kernel)
 {
     struct events *events = &kernel->events;
-    kernel->filter_refusal = filter_open(&kernel->filter);
-    set_filter(kernel, !kernel->filter_refusal);
+    set_filter(kernel, filter_open(&kernel->filter));
     int err = events_update_cpus(events);
     if (err && kernel->has_filter) {
         events_drop_all(events);
-        set_filter(kernel, false);
-        kernel->filter_refusal = err;
+        set_filter(kernel, err);
         err = events_update_cpus(events);
     }
     if (!err && events->count)
@@ -324,8 +325,7 @@ int perf_source_follow(struct source *source, pid_t process_id)
     struct perf_source *kernel = perf_source_of(source);
     int err = events_follow(&kernel->events, process_id);
     if (err && kernel->has_filter) {
-        set_filter(kernel, false);
-        kernel->filter_refusal = err;
+        set_filter(kernel, err);
         events_reopen(&kernel->events);
         err = events_follow(&kernel->events, process_id);
     }
@@ -412,7 +412,7 @@ static void free_kernel(struct source *source)
         return;
     struct perf_source *kernel = perf_source_of(source);
     events_free(&kernel->events);
-    set_filter(kernel, false);
+    set_filter(kernel, -ENODEV);
     free(kernel);
 }
 
