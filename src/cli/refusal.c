@@ -65,3 +65,12 @@ const char *refusal_record_remedy(int error)
     return error == ENOTSUP ? "; Linux 5.15 or later with BTF would help"
                             : refusal_bpf_remedy(error);
 }
+
+const char *refusal_log_advice(const struct cli_options *options, int record_refusal)
+{
+    bool can_be_verbose = options->command == COMMAND_ATTACH || options->command == COMMAND_RUN;
+    bool is_clear = record_refusal == EPERM || record_refusal == ENOTSUP;
+    return can_be_verbose && !options->is_verbose && !is_clear
+               ? "; --verbose writes the kernel's log to a file"
+               : "";
+}

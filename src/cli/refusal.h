@@ -3,6 +3,8 @@
 #ifndef FGPROF_CLI_REFUSAL_H
 #define FGPROF_CLI_REFUSAL_H
 
+#include "cli/options/options.h"
+
 /* After perf_event_open(2) has failed with this errno: "; ..." or "". Valid until the next call. */
 const char *refusal_remedy(int error);
 
@@ -11,5 +13,9 @@ const char *refusal_bpf_remedy(int error);
 
 /* The same for those that record switches. */
 const char *refusal_record_remedy(int error);
+
+/* How to learn why the kernel refused the record of switches; "": there is nothing more to learn.
+ */
+const char *refusal_log_advice(const struct cli_options *options, int record_refusal);
 
 #endif

@@ -186,15 +186,6 @@ void interrupt_forward_early(fgprof_recorder *recorder)
         kill(child, early_signal);
 }
 
-const char *log_advice(const struct cli_options *options, int record_refusal)
-{
-    bool can_be_verbose = options->command == COMMAND_ATTACH || options->command == COMMAND_RUN;
-    bool is_clear = record_refusal == EPERM || record_refusal == ENOTSUP;
-    return can_be_verbose && !options->is_verbose && !is_clear
-               ? "; --verbose writes the kernel's log to a file"
-               : "";
-}
-
 fgprof_recorder *new_recorder(const struct cli_options *options, const fgprof_options *library)
 {
     fgprof_recorder *recorder;
@@ -212,7 +203,7 @@ fgprof_recorder *new_recorder(const struct cli_options *options, const fgprof_op
             strerror(-err), refusal_remedy(-err));
     else if (options->capture == FGPROF_CAPTURE_RECORD)
         say("the kernel may not record switches (%s)%s%s; or run without %s", strerror(-err),
-            refusal_record_remedy(-err), log_advice(options, -err),
+            refusal_record_remedy(-err), refusal_log_advice(options, -err),
             options->critical ? "--critical" : "--capture=record");
     else
         say("can't start sampling: %s", strerror(-err));

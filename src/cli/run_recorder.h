@@ -37,10 +37,6 @@ void interrupt_forwards(fgprof_recorder *recorder);
 /* The same for signals that came before there was a command. */
 void interrupt_forward_early(fgprof_recorder *recorder);
 
-/* How to learn why the kernel refused the record of switches; "": there is nothing more to learn.
- */
-const char *log_advice(const struct cli_options *options, int record_refusal);
-
 /* Makes a recorder with these options. On failure, prints the reason on stderr and returns NULL. */
 fgprof_recorder *new_recorder(const struct cli_options *options, const fgprof_options *library);
 

@@ -4,7 +4,6 @@
 #include "cli/output_file.h"
 #include "cli/progress.h"
 #include "cli/refusal.h"
-#include "cli/run_recorder.h"
 #include "base/buffer.h"
 
 #include <errno.h>
@@ -412,7 +411,7 @@ static void summarize_sources(const struct cli_options *options,
                 : "shares of waits below about 300 us may be off by 5 percentage points, those "
                   "of work by 20",
             refusal_record_remedy(summary->record_refusal),
-            log_advice(options, summary->record_refusal));
+            refusal_log_advice(options, summary->record_refusal));
     summarize_filter(summary);
 }
 
