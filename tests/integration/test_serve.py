@@ -302,7 +302,7 @@ def test_memory_does_not_grow_with_processes_that_have_ended(world):
 def test_memory_without_keep_is_bounded(world):
     """Of programs that come and go, in a minute that is kept apart: more than fits in 1 MiB. Those that have
     ended are shown by name then, and as little of that minute as need be. Profiles since the start stay whole."""
-    with world.running("soak", "programs", 300, stdin=subprocess.PIPE) as target, \
+    with soaking(world, "programs") as target, \
             serving(world, "-p", target.pid, "--children", "--keep-memory", 1) as server:
         begin = time.monotonic()
 
@@ -325,7 +325,7 @@ def test_memory_without_keep_is_bounded(world):
 @users_build
 def test_stacks_without_keep_are_bounded(world):
     """Beyond half of the memory, further ones are not kept, and that is said; their time stays counted."""
-    with world.running("soak", "libraries", 300, stdin=subprocess.PIPE) as target, \
+    with soaking(world, "libraries") as target, \
             serving(world, "-p", target.pid, "-F", 999, "--keep-memory", 1) as server:
         soak_until(target, 5000, "libraries")
         wait_for(lambda: server.metric("fgprof_samples_not_kept_total") > 100, "samples without a stack", seconds=60)
