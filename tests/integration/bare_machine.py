@@ -70,18 +70,15 @@ def copy_file(path, root):
         shutil.copy2(path, place)
 
 
-def copy_alternatives(root):
-    """The links of update-alternatives(1), which belong to no package, to what is in the tree."""
+def choose_alternatives(root):
+    """Sets the links of update-alternatives(1), which belong to no package, to what is in the tree: this machine
+    may have chosen a program that is not."""
     os.makedirs(root + "/etc/alternatives", exist_ok=True)
-    for name in os.listdir("/etc/alternatives"):
-        link = "/etc/alternatives/" + name
-        if os.path.exists(root + os.path.realpath(link)):
-            copy_file(link, root)
-    for directory in "/usr/bin", "/usr/sbin":
-        for name in os.listdir(directory):
-            path = f"{directory}/{name}"
-            if os.path.islink(path) and os.path.lexists(root + os.readlink(path)):
-                copy_file(path, root)
+    shutil.copytree("/var/lib/dpkg/alternatives", root + "/var/lib/dpkg/alternatives", dirs_exist_ok=True)
+    for name in os.listdir("/var/lib/dpkg/alternatives"):
+        # Fails where none of them is in the tree.
+        subprocess.run(["chroot", root, "update-alternatives", "--quiet", "--auto", name],
+                       stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 class BareMachine:
@@ -98,7 +95,7 @@ class BareMachine:
             # dpkg-divert(1) is told of in lines of words.
             if path.startswith("/") and path != "/." and os.path.lexists(path) and not path.startswith(LEFT_OUT):
                 copy_file(path, self.root)
-        copy_alternatives(self.root)
+        choose_alternatives(self.root)
         for name in "/etc/passwd", "/etc/group":
             copy_file(name, self.root)
         for name in "/dev", "/proc", "/tmp", "/results":
