@@ -590,8 +590,8 @@ struct fgprof_summary {
     /* An errno: why other processes' samples are not dropped in the kernel, which costs more; of
      * growth: why pages are not chosen there, so that sizes are rougher. 0: they are. */
     uint64_t filter_refusal;
-    /* How often a thread got a CPU and the kernel did not tell: until it left that CPU, it was
-     * taken for asleep, so that shares of short waits may be off. */
+    /* How often a thread got a CPU and the kernel did not tell: when that was is computed from how
+     * long the thread ran, so that shares of short waits may be off. */
     uint64_t hidden_returns;
 };
 

@@ -399,7 +399,7 @@ static void summarize_sources(const struct cli_options *options,
               "waits came too fast to be counted where they were", "");
     say_count(summary->hidden_returns, "return of a thread to a CPU was",
               "returns of threads to a CPU were",
-              " hidden by the kernel: until the CPU was left, the thread was taken for asleep");
+              " hidden by the kernel: when that was is computed from how long the thread ran");
     if (summary->record_refusal)
         say_more(
             "the kernel may not record switches (%s), so threads were observed after the "

@@ -11,6 +11,7 @@ struct record_source {
     struct source source;
     struct switch_record *record;
     struct watches *watches;
+    bool hides_returns; /* the kernel does not tell the record of each return to a CPU */
 };
 
 void record_source_want_stack(struct switch_record *record, uint32_t slot, uint32_t generation,
@@ -34,12 +35,29 @@ static bool read_activity(const struct subject *subject, const struct watches *w
     return err != -ESRCH;
 }
 
-/* It has not moved since the snapshot before. */
-static enum outcome stay(const struct record_source *own, const struct subject *subject,
-                         const struct watch *watch, const struct slot_view *view,
+/* Whether the thread has got a CPU since its departure, though the record does not say so. */
+static bool has_returned_unseen(struct record_source *own, const struct departure *departure,
+                                const struct observation *observation)
+{
+    const struct activity *activity = &observation->now.activity;
+    bool has_returned = observation->now.has_activity && !activity->counts_ends &&
+                        departure->switches && departure->switches != activity->switches;
+    own->hides_returns |= has_returned;
+    return has_returned;
+}
+
+/* It has not moved since the snapshot before, as far as the record knows. */
+static enum outcome stay(struct record_source *own, const struct subject *subject,
+                         struct watch *watch, const struct slot_view *view,
                          struct observation *observation)
 {
     const struct departure *departure = &view->departure;
+    if (own->hides_returns || switch_record_has_hidden_returns(own->record)) {
+        if (!read_activity(subject, own->watches, watch, observation))
+            return OUTCOME_GONE;
+        if (has_returned_unseen(own, departure, observation))
+            return OUTCOME_PENDING;
+    }
     bool is_woken = departure->runnable_ns && departure->runnable_ns <= subject->tick_ns;
     observation->now.at_ns = monotonic_ns();
     observation->now.has_activity = watch->has_activity;
@@ -104,19 +122,20 @@ static int read_details(const struct record_source *own, const struct subject *s
 }
 
 /* Copies a thread that is still off its CPU. */
-static enum outcome copy(const struct record_source *own, const struct subject *subject,
+static enum outcome copy(struct record_source *own, const struct subject *subject,
                          struct watch *watch, const struct slot_view *view,
                          struct observation *observation)
 {
     const struct departure *departure = &view->departure;
     struct snapshot *snapshot = observation->snapshot;
     snapshot->registers = departure->registers;
-    if (!read_activity(subject, own->watches, watch, observation))
-        return OUTCOME_GONE;
     snapshot_copy_stacks(snapshot, subject->tid, subject->stack_areas, subject->stack_limit,
                          &subject->other_stack);
     snapshot_copy_python(snapshot, &subject->python, subject->tid, subject->stack_areas);
-    if (!switch_record_is_unmoved(own->record, view))
+    if (!read_activity(subject, own->watches, watch, observation))
+        return OUTCOME_GONE;
+    if (!switch_record_is_unmoved(own->record, view) ||
+        has_returned_unseen(own, departure, observation))
         return OUTCOME_PENDING;
     observation->state = departure->state;
     observation->evidence =
@@ -141,7 +160,7 @@ static bool is_known_at(const struct departure *departure, uint64_t at_ns)
 static enum outcome observe(struct source *source, const struct subject *subject,
                             struct observation *observation)
 {
-    const struct record_source *own = (const struct record_source *)source;
+    struct record_source *own = (struct record_source *)source;
     struct watch *watch = watches_get(own->watches, subject->thread);
     struct slot_view view;
     const struct departure *departure = &view.departure;

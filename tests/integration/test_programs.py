@@ -21,9 +21,7 @@ def test_redis_under_load(world):
     main = {stack: count for stack, count in stacks.items()
             if stack[0] == "redis-server" and "not observed in time" not in stack[1]}
     torn = {stack: count for stack, count in main.items() if not (stack[1] == "_start" and "main" in stack)}
-    # Where the kernel hides that a thread runs, its stack may change while it is read as that of a sleeper.
-    hides = "hidden by the kernel" in done.stderr
-    assert sum(torn.values()) <= (0.002 * planned if hides else 0), (torn, done.stderr)
+    assert not torn, (torn, done.stderr)
     # At the end it may have no CPU for a while, or the machine may stall.
     missed = counts["redis-server"] - sum(main.values())
     assert missed <= (0.1 + late_share(done.stderr)) * planned, (missed, done.stderr)

@@ -45,6 +45,7 @@ void departure_translate(const struct switch_departure *raw, const struct clock_
         .runnable_ns = raw->runnable_ns ? raw->runnable_ns + ahead_ns : 0,
         .moved_ns = raw->moved_ns ? raw->moved_ns + ahead_ns : 0,
         .in_ns = raw->in_ns ? raw->in_ns + ahead_ns : 0,
+        .switches = raw->switches,
         .runnable_cpu = raw->runnable_cpu,
         .state = state_of(raw->state),
     };

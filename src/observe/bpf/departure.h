@@ -10,14 +10,15 @@
 /* Times are of CLOCK_MONOTONIC. */
 struct departure {
     pid_t tid, process_id;
-    uint64_t start_ns;     /* when the thread was made: CLOCK_BOOTTIME, as in /proc/PID/stat */
-    uint64_t number;       /* of the thread's departures since its first one was recorded, from 1 */
-    uint64_t out_ns;       /* when it left its CPU */
-    uint64_t runnable_ns;  /* since when it waits for a CPU: it was woken, or never slept; 0: it
-                              still sleeps */
-    uint64_t moved_ns;     /* when another CPU's queue got it since then; 0: none did */
-    uint64_t in_ns;        /* when it was back on a CPU; 0: it is not */
-    unsigned runnable_cpu; /* for which it waits from runnable_ns to moved_ns */
+    uint64_t start_ns;    /* when the thread was made: CLOCK_BOOTTIME, as in /proc/PID/stat */
+    uint64_t number;      /* of the thread's departures since its first one was recorded, from 1 */
+    uint64_t out_ns;      /* when it left its CPU */
+    uint64_t runnable_ns; /* since when it waits for a CPU: it was woken, or never slept; 0: it
+                             still sleeps */
+    uint64_t moved_ns;    /* when another CPU's queue got it since then; 0: none did */
+    uint64_t in_ns;       /* when it was back on a CPU; 0: it is not */
+    uint64_t switches;    /* how often it had got a CPU then, as in struct activity; 0: not known */
+    unsigned runnable_cpu;   /* for which it waits from runnable_ns to moved_ns */
     enum thread_state state; /* from out_ns to runnable_ns; THREAD_RUNNABLE: it did not sleep */
     long syscall_number;     /* that it is in; -1: none */
     /* As they were when it entered the kernel. In a call, the register for the result is not known.

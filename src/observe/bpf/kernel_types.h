@@ -28,6 +28,10 @@ struct sched_entity {
     __u64 sum_exec_runtime; /* for how long it ran, in ns */
 } RELOCATED;
 
+struct sched_info {
+    unsigned long pcount; /* how often it got a CPU; only with CONFIG_SCHED_INFO */
+} RELOCATED;
+
 struct task_struct {
     struct thread_info thread_info;
     unsigned int cpu; /* before */
@@ -36,6 +40,7 @@ struct task_struct {
     int pid, tgid; /* in the first PID namespace */
     __u64 start_boottime;
     struct sched_entity se;
+    struct sched_info sched_info;
     char comm[16];
     struct mm_struct *mm;
     struct task_struct *group_leader;

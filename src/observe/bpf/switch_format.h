@@ -13,7 +13,7 @@
 #endif
 
 /* With what is stored beside it, a thread's copy takes two pages. */
-#define SWITCH_STACK_BYTES_MAX 7240u
+#define SWITCH_STACK_BYTES_MAX 7232u
 /* If a thread went from one stack to another, so much of the stack that it left is kept, at this
  * offset among the bytes. Less is kept of its present one then. */
 #define SWITCH_OTHER_BYTES 4096u
@@ -63,6 +63,7 @@ struct switch_departure {
     __u64 runnable_ns; /* since when it waits for a CPU; 0: it is not runnable yet */
     __u64 moved_ns;    /* when it was moved to another CPU's queue since then; 0: it was not */
     __u64 start_ns;    /* when the thread was made: since boot */
+    __u64 switches;    /* how often it had got a CPU, as in /proc/PID/schedstat; 0: not known */
     __u32 tid, process_id;
     __u32 state;        /* of the task; 0: it stayed runnable */
     __u32 runnable_cpu; /* for which it waits from runnable_ns to moved_ns */

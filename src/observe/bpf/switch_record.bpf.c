@@ -591,6 +591,11 @@ static __always_inline void come_back_unseen(struct task_struct *task, struct th
 
 /* ---- Leaving a CPU ---- */
 
+static __always_inline __u64 switches_of(const struct task_struct *task)
+{
+    return bpf_core_field_exists(task->sched_info.pcount) ? task->sched_info.pcount : 0;
+}
+
 static __always_inline void depart(void *ctx, struct task_struct *task, __u32 process_id,
                                    __u32 state, __u64 now_ns)
 {
@@ -616,6 +621,7 @@ static __always_inline void depart(void *ctx, struct task_struct *task, __u32 pr
     departure->in_ns = 0;
     departure->runnable_ns = state ? 0 : now_ns;
     departure->moved_ns = 0;
+    departure->switches = switches_of(task);
     departure->runnable_cpu = cpu;
     departure->process_id = process_id;
     departure->state = state;
@@ -724,6 +730,7 @@ static __always_inline void fill_wake(const struct wake_context *context,
     departure->number = 0;
     departure->out_ns = departure->runnable_ns = departure->in_ns = now_ns;
     departure->moved_ns = 0;
+    departure->switches = 0;
     departure->start_ns = waker->start_boottime;
     departure->tid = tid_of(waker);
     departure->process_id = process_id_of(waker);

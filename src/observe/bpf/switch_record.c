@@ -428,6 +428,11 @@ bool switch_record_is_unmoved(const struct switch_record *record, const struct s
            __atomic_load_n(&slot->generation, __ATOMIC_ACQUIRE) == view->generation;
 }
 
+bool switch_record_has_hidden_returns(const struct switch_record *record)
+{
+    return __atomic_load_n(&record->programs->bss->failures.returns, __ATOMIC_RELAXED) > 0;
+}
+
 bool switch_record_read_futex(const struct switch_record *record, const struct slot_view *view,
                               unsigned char ret_futex[SWITCH_FUTEX_BYTES], bool *ret_has_before)
 {

@@ -33,7 +33,7 @@
 
 struct switch_options {
     uint32_t threads_max; /* that have a slot at a time, at most SWITCH_SLOTS_MAX; 0: the default.
-                             Each takes 464 bytes (aarch64: 592) from the beginning */
+                             Each takes 472 bytes (aarch64: 600) from the beginning */
     uint32_t stack_bytes; /* to copy at each departure, at most SWITCH_STACK_BYTES_MAX, unless
                              switch_record_want_stack says otherwise; 0: none. A thread that has
                              moved takes two pages then */
@@ -86,6 +86,9 @@ int switch_record_read(struct switch_record *record, pid_t tid, struct slot_view
 /* Whether the thread has neither left a CPU nor got one since it was read: if it was off its CPU,
  * its memory did not change meanwhile. */
 bool switch_record_is_unmoved(const struct switch_record *record, const struct slot_view *view);
+
+/* Whether a thread has returned to a CPU without a switch that told of it. */
+bool switch_record_has_hidden_returns(const struct switch_record *record);
 
 /* Reads the memory of the futex that the thread waits for as it was when it left, from
  * SWITCH_FUTEX_BYTES_BEFORE before it on. *ret_has_before: what is before the futex is known, too.

@@ -5,6 +5,7 @@
 #include "observe/record_source.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
 
@@ -22,6 +23,7 @@ static struct {
     int read_error;
     struct departure departure;
     int proofs_left; /* so often it says that the thread has not moved */
+    bool has_hidden_returns;
     uint64_t acknowledged_tick;
     unsigned acknowledged;
     size_t wanted_bytes;
@@ -30,6 +32,7 @@ static struct {
 
 int __wrap_switch_record_read(struct switch_record *own, pid_t tid, struct slot_view *ret_view);
 bool __wrap_switch_record_is_unmoved(const struct switch_record *own, const struct slot_view *view);
+bool __wrap_switch_record_has_hidden_returns(const struct switch_record *own);
 void __wrap_switch_record_acknowledge(struct switch_record *own, const struct slot_view *view,
                                       uint64_t tick);
 void __wrap_switch_record_want_python(const struct switch_record *own, uint32_t slot,
@@ -67,6 +70,12 @@ bool __wrap_switch_record_is_unmoved(const struct switch_record *own, const stru
     (void)own;
     assert_int_equal(view->departure.out_ns, record.departure.out_ns);
     return record.proofs_left-- > 0;
+}
+
+bool __wrap_switch_record_has_hidden_returns(const struct switch_record *own)
+{
+    (void)own;
+    return record.has_hidden_returns;
 }
 
 void __wrap_switch_record_acknowledge(struct switch_record *own, const struct slot_view *view,
@@ -421,6 +430,81 @@ static void test_moved_while_details_are_read(void **state)
     assert_int_equal(record.acknowledged_tick, TICK);
 }
 
+/* ---- Returns that the record is not told of ---- */
+
+/* The kernel's account says that the thread has got a CPU so often. */
+static void set_switches(struct world *world, unsigned switches)
+{
+    struct watch *watch = watches_get(&world->watches, THREAD);
+    char line[32];
+    snprintf(line, sizeof line, "7000 300 %u\n", switches);
+    thread_file_close(&watch->schedstat);
+    watch->schedstat.fd_plus_1 = file_of_text(line) + 1;
+    world->watches.keep_fds_below = INT_MAX;
+}
+
+/* It may run while its stack is copied. */
+static void test_a_return_that_is_hidden_before_the_copy(void **state)
+{
+    struct world *world = *state;
+    record.departure.switches = 12;
+    set_switches(world, 13);
+    assert_int_equal(observe(world), OUTCOME_PENDING);
+    assert_int_equal(record.acknowledged, 0);
+    set_switches(world, 12);
+    assert_int_equal(observe(world), OUTCOME_OBSERVED);
+    assert_int_equal(record.acknowledged, 1);
+}
+
+static void test_a_record_that_does_not_count(void **state)
+{
+    struct world *world = *state;
+    set_switches(world, 13);
+    assert_int_equal(observe(world), OUTCOME_OBSERVED);
+}
+
+/* A kernel that counts in `status` alone counts something else there. */
+static void test_an_account_of_how_often_it_left(void **state)
+{
+    struct world *world = *state;
+    record.departure.switches = 12;
+    thread_file_close(&watches_get(&world->watches, THREAD)->schedstat);
+    watches_get(&world->watches, THREAD)->schedstat.fd_plus_1 = file_of_text("0 0 0\n") + 1;
+    world->watches.keep_fds_below = INT_MAX;
+    assert_int_equal(observe(world), OUTCOME_OBSERVED);
+    assert_true(world->seen.now.activity.counts_ends);
+}
+
+/* Only a kernel that is known to hide some is asked again, as that has its cost. */
+static void test_a_return_that_is_hidden_after_the_copy(void **state)
+{
+    struct world *world = *state;
+    record.departure.switches = 12;
+    set_switches(world, 12);
+    assert_int_equal(observe(world), OUTCOME_OBSERVED);
+    next_tick(world);
+    set_switches(world, 13);
+    assert_int_equal(observe(world), OUTCOME_UNMOVED);
+    record.has_hidden_returns = true;
+    assert_int_equal(observe(world), OUTCOME_PENDING);
+    assert_int_equal(record.acknowledged, 0);
+    set_switches(world, 12);
+    assert_int_equal(observe(world), OUTCOME_UNMOVED);
+}
+
+static void test_a_hidden_return_is_remembered(void **state)
+{
+    struct world *world = *state;
+    record.departure.switches = 12;
+    set_switches(world, 13);
+    assert_int_equal(observe(world), OUTCOME_PENDING);
+    record.departure.switches = 13;
+    record.departure.out_ns++;
+    assert_int_equal(observe(world), OUTCOME_OBSERVED);
+    set_switches(world, 14);
+    assert_int_equal(observe(world), OUTCOME_PENDING);
+}
+
 static void test_gone(void **state)
 {
     struct world *world = *state;
@@ -660,6 +744,13 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_one_that_was_preempted_waits, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_moved_before_the_copy_is_proven, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_moved_while_details_are_read, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_return_that_is_hidden_before_the_copy, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_a_record_that_does_not_count, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_an_account_of_how_often_it_left, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_return_that_is_hidden_after_the_copy, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_a_hidden_return_is_remembered, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_gone, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_departure_that_is_over, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_the_kernels_functions_of_a_departure, set_up,

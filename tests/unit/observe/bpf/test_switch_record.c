@@ -6,6 +6,7 @@
 #include "observe/bpf/process_set.h"
 #include "observe/bpf/switch_record.h"
 #include "observe/events.h"
+#include "proc/activity.h"
 
 #include <alloca.h>
 #include <errno.h>
@@ -433,6 +434,20 @@ static void check_by_ptrace(pid_t tid, const struct registers *found)
         assert_int_equal(found->values[i], registers.values[i]);
 }
 
+/* How often the kernel says that the thread has got a CPU. */
+static uint64_t switches_of(pid_t pid)
+{
+    char path[64];
+    struct activity activity;
+    snprintf(path, sizeof path, "/proc/%d/schedstat", pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    char line[128] = "";
+    assert_true(read(fd, line, sizeof line - 1) > 0 && activity_parse(line, &activity));
+    close(fd);
+    return activity.switches;
+}
+
 static void test_registers_are_those_of_ptrace(void **state)
 {
     (void)state;
@@ -449,6 +464,7 @@ static void test_registers_are_those_of_ptrace(void **state)
         assert_true(view.departure.out_ns < monotonic_ns());
         assert_int_equal(view.departure.runnable_ns, 0);
         assert_true(switch_record_is_unmoved(world.record, &view));
+        assert_int_equal(view.departure.switches, switches_of(world.pid));
         check_by_ptrace(world.pid, &view.departure.registers);
         let_child(&world, i);
     }

@@ -17,6 +17,7 @@ void __wrap_switch_record_set_ticks(struct switch_record *record, const struct t
 int __wrap_switch_record_read(struct switch_record *record, pid_t tid, struct slot_view *ret_view);
 bool __wrap_switch_record_is_unmoved(const struct switch_record *record,
                                      const struct slot_view *view);
+bool __wrap_switch_record_has_hidden_returns(const struct switch_record *record);
 void __wrap_switch_record_acknowledge(struct switch_record *record, const struct slot_view *view,
                                       uint64_t tick);
 void __wrap_switch_record_want_python(const struct switch_record *record, uint32_t slot,
@@ -266,6 +267,12 @@ int __wrap_switch_record_sample_program(const struct switch_record *record)
 {
     (void)record;
     return -1;
+}
+
+bool __wrap_switch_record_has_hidden_returns(const struct switch_record *record)
+{
+    (void)record;
+    return fake->hidden_returns > 0;
 }
 
 struct switch_counters __wrap_switch_record_counters(const struct switch_record *record)
