@@ -1,6 +1,6 @@
 #include "observe/bpf/perf_filter.h"
 
-#include "observe/bpf/libbpf_log.h"
+#include "observe/bpf/libbpf_setup.h"
 #include "observe/bpf/process_set.h"
 
 #include <bpf/bpf.h>
@@ -102,9 +102,9 @@ static int open_filter(struct filter *ret_filter, bool is_for_pages, uint64_t se
 {
     static const struct libbpf_log no_log = {0};
     struct filter filter = {.is_exact = true};
-    libbpf_log_begin(&no_log);
+    libbpf_setup_begin(&no_log);
     int err = open_programs(&filter, is_for_pages, seed);
-    libbpf_log_end();
+    libbpf_setup_end();
     if (err)
         filter_close(&filter);
     *ret_filter = filter;

@@ -2,7 +2,7 @@
 
 #include "base/array.h"
 #include "base/clock.h"
-#include "observe/bpf/libbpf_log.h"
+#include "observe/bpf/libbpf_setup.h"
 #include "observe/bpf/process_set.h"
 #include "proc/procfs.h"
 
@@ -230,11 +230,11 @@ int switch_record_open(const struct switch_options *options, struct switch_recor
     int err = make_index(&record->index, record->slots_max);
     if (!err) {
         const struct libbpf_log log = {options->log, options->log_argument, options->has_full_log};
-        libbpf_log_begin(&log);
+        libbpf_setup_begin(&log);
         err = load(record, options);
         if (!err)
             err = map_memory(record);
-        libbpf_log_end();
+        libbpf_setup_end();
     }
     if (err) {
         switch_record_free(record);

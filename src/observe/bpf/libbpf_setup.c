@@ -1,4 +1,4 @@
-#include "observe/bpf/libbpf_log.h"
+#include "observe/bpf/libbpf_setup.h"
 
 #include "base/memlock.h"
 
@@ -27,7 +27,7 @@ static int print(enum libbpf_print_level level, const char *format, va_list argu
     return 0;
 }
 
-void libbpf_log_begin(const struct libbpf_log *log)
+void libbpf_setup_begin(const struct libbpf_log *log)
 {
     pthread_mutex_lock(&mutex);
     current = *log;
@@ -35,7 +35,7 @@ void libbpf_log_begin(const struct libbpf_log *log)
     keeps_limit = !memlock_raise() && !getrlimit(RLIMIT_MEMLOCK, &limit);
 }
 
-void libbpf_log_end(void)
+void libbpf_setup_end(void)
 {
     libbpf_set_print(before);
     if (keeps_limit)

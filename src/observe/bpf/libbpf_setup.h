@@ -1,7 +1,7 @@
 /* What libbpf has one of in the whole process: where its messages go, which is stderr if nobody
  * says, and the limit of locked memory. */
-#ifndef FGPROF_OBSERVE_BPF_LIBBPF_LOG_H
-#define FGPROF_OBSERVE_BPF_LIBBPF_LOG_H
+#ifndef FGPROF_OBSERVE_BPF_LIBBPF_SETUP_H
+#define FGPROF_OBSERVE_BPF_LIBBPF_SETUP_H
 
 #include <stdbool.h>
 
@@ -11,10 +11,10 @@ struct libbpf_log {
     bool is_full; /* debug messages too */
 };
 
-/* Between these calls all messages go to this log. Another thread that calls libbpf_log_begin waits
- * until then. The limit of locked memory is raised if the kernel needs that (base/memlock.h).
+/* Between these calls all messages go to this log. Another thread that calls libbpf_setup_begin
+ * waits until then. The limit of locked memory is raised if the kernel needs that (base/memlock.h).
  * libbpf lifts it also if bpf(2) is refused; that is undone. */
-void libbpf_log_begin(const struct libbpf_log *log);
-void libbpf_log_end(void);
+void libbpf_setup_begin(const struct libbpf_log *log);
+void libbpf_setup_end(void);
 
 #endif
