@@ -35,6 +35,13 @@ static bool read_activity(const struct subject *subject, const struct watches *w
     return err != -ESRCH;
 }
 
+/* Another source is asked, which shall not have what the record says. */
+static enum outcome refuse(struct observation *observation)
+{
+    observation->record = (struct record_seen){0};
+    return OUTCOME_REFUSED;
+}
+
 /* Whether the thread has got a CPU since its departure, though the record does not say so. */
 static bool has_returned_unseen(struct record_source *own, const struct departure *departure,
                                 const struct observation *observation)
@@ -56,7 +63,7 @@ static enum outcome stay(struct record_source *own, const struct subject *subjec
         if (!read_activity(subject, own->watches, watch, observation))
             return OUTCOME_GONE;
         if (has_returned_unseen(own, departure, observation))
-            return OUTCOME_PENDING;
+            return refuse(observation);
     }
     bool is_woken = departure->runnable_ns && departure->runnable_ns <= subject->tick_ns;
     observation->now.at_ns = monotonic_ns();
@@ -134,9 +141,10 @@ static enum outcome copy(struct record_source *own, const struct subject *subjec
     snapshot_copy_python(snapshot, &subject->python, subject->tid, subject->stack_areas);
     if (!read_activity(subject, own->watches, watch, observation))
         return OUTCOME_GONE;
-    if (!switch_record_is_unmoved(own->record, view) ||
-        has_returned_unseen(own, departure, observation))
+    if (!switch_record_is_unmoved(own->record, view))
         return OUTCOME_PENDING;
+    if (has_returned_unseen(own, departure, observation))
+        return refuse(observation);
     observation->state = departure->state;
     observation->evidence =
         departure->state == THREAD_RUNNABLE ? EVIDENCE_WAITING : EVIDENCE_ASLEEP;
@@ -145,7 +153,7 @@ static enum outcome copy(struct record_source *own, const struct subject *subjec
     watch->has_activity = observation->now.has_activity;
     watch->activity = observation->now.activity;
     if (read_details(own, subject, watch, view, observation))
-        return OUTCOME_REFUSED;
+        return refuse(observation);
     watch->was_read = true;
     switch_record_acknowledge(own->record, view, subject->tick);
     return OUTCOME_OBSERVED;

@@ -13,10 +13,11 @@
 #include "observe/watch.h"
 
 /* The source's `observe` returns OUTCOME_REFUSED for a thread of which the record does not know
- * where it was, such as one that has not moved since it began; else OUTCOME_OBSERVED,
- * OUTCOME_UNMOVED or OUTCOME_WOKEN; OUTCOME_RUNNING for one that was on a CPU at the tick; or
- * OUTCOME_PENDING for one that has moved since: if it was off its CPU at the tick, the record has a
- * message. Both arguments must outlive the source. Returns 0 or -ENOMEM. */
+ * where it was, such as one that has not moved since it began, or whose return to a CPU no switch
+ * told of; else OUTCOME_OBSERVED, OUTCOME_UNMOVED or OUTCOME_WOKEN; OUTCOME_RUNNING for one that
+ * was on a CPU at the tick; or OUTCOME_PENDING for one that has moved since: if it was off its CPU
+ * at the tick, the record has a message. Both arguments must outlive the source. Returns 0 or
+ * -ENOMEM. */
 int record_source_new(struct switch_record *record, struct watches *watches,
                       struct source **ret_source);
 
