@@ -546,7 +546,7 @@ struct fgprof_summary {
     bool has_switch_record; /* the kernel recorded it; false: they were looked at after the tick */
     int record_refusal;     /* an errno: why it did not; 0: it was not tried */
     uint64_t recorded_samples; /* of waits that were over when their thread was looked at */
-    uint64_t recorded_lost;    /* of such waits, that could not be counted where they were */
+    uint64_t recorded_lost;    /* such waits that could not be counted where they were */
     /* An errno: why the kernel's samples of running threads lack kernel functions, as EACCES if
      * /proc/kallsyms hides where these are; 0: they have them, or none were wanted. */
     uint64_t kernel_names_refusal;

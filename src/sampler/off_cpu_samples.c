@@ -393,7 +393,7 @@ static int tell_new(struct sampler *sampler, struct sampled_process *process, st
     if (is_current && past->stack_bytes && past->departure.registers.known)
         observation->snapshot = take_snapshot(sampler, past, &subject);
     if (!observation->snapshot) {
-        sampler->off_cpu.without_stack += ticks.asleep + ticks.runnable;
+        sampler->off_cpu.without_stack++;
         schedule_unseen(&thread->schedule, ticks.asleep + ticks.runnable);
         return 0;
     }

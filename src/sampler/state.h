@@ -56,7 +56,7 @@ struct off_cpu_samples {
     struct switch_record *record;   /* NULL: there is none */
     struct source *source;
     bool was_begun;         /* the record was opened, or refused */
-    uint64_t without_stack; /* ticks that were recorded without a usable stack */
+    uint64_t without_stack; /* waits that were recorded without a usable stack */
     unsigned waker_stacks;  /* of threads that ended waits, since the last tick */
     uint64_t wait_ns; /* when a wait for a CPU was last found; 0: so long ago that CPUs are not
                          watched */
