@@ -593,6 +593,7 @@ struct fgprof_summary {
     /* How often a thread got a CPU and the kernel did not tell: when that was is computed from how
      * long the thread ran, so that shares of short waits may be off. */
     uint64_t hidden_returns;
+    uint64_t sees_user_only; /* of growth, 1: pages that system calls touch first are missing */
 };
 
 /* Fills the caller's struct. `bytes` is its size, sizeof *ret_summary: see "Compatibility". */

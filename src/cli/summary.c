@@ -522,6 +522,9 @@ static void summarize_pages(const struct fgprof_summary *summary)
                  "may count for their first toucher%s",
                  strerror(error),
                  error == EACCES ? refusal_remedy(error) : refusal_bpf_remedy(error));
+    if (summary->sees_user_only)
+        say_more("pages that system calls touched first, such as read(2), are missing%s",
+                 refusal_remedy(EACCES));
 }
 
 /* The summary of memory that grew, or of threads that were made. */

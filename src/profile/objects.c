@@ -138,9 +138,14 @@ void objects_summarize(const struct fgprof_profile *profile, struct fgprof_summa
 bool objects_note(const struct fgprof_profile *profile, char ret_note[OBJECTS_NOTE_BYTES])
 {
     const struct profile_objects *objects = &profile->objects;
-    bool is_own = profile->summary.allocator_is_own, is_lost;
-    is_lost = objects->made_lost || objects->gone_lost;
-    if (!profile_is_of_objects(profile) || (!is_lost && !is_own))
+    bool is_lost = objects->made_lost || objects->gone_lost;
+    const char *unseen = profile->summary.allocator_is_own
+                             ? "the program has an allocator of its own, whose allocations are not "
+                               "seen"
+                         : profile->summary.sees_user_only
+                             ? "pages that system calls touched first are not seen"
+                             : NULL;
+    if (!profile_is_of_objects(profile) || (!is_lost && !unseen))
         return false;
     ret_note[0] = '\0';
     if (is_lost && profile->kind == FGPROF_KIND_CUSTOM)
@@ -152,9 +157,7 @@ bool objects_note(const struct fgprof_profile *profile, char ret_note[OBJECTS_NO
                  " that are gone still count as in use",
                  objects->made_lost, objects->gone_lost);
     size_t used = strlen(ret_note);
-    if (is_own)
-        snprintf(ret_note + used, OBJECTS_NOTE_BYTES - used,
-                 "%sthe program has an allocator of its own, whose allocations are not seen",
-                 used ? "; " : "");
+    if (unseen)
+        snprintf(ret_note + used, OBJECTS_NOTE_BYTES - used, "%s%s", used ? "; " : "", unseen);
     return true;
 }

@@ -284,6 +284,7 @@ static int set_facts(const struct fgprof_profile *after, const struct fgprof_pro
     difference->summary.elapsed_ns = more(end_ns(after), end_ns(before));
     difference->summary.error = after->summary.error;
     difference->summary.allocator_is_own = after->summary.allocator_is_own;
+    difference->summary.sees_user_only = after->summary.sees_user_only;
     difference->command = after->command ? strdup(after->command) : NULL;
     difference->recorded_by = after->recorded_by ? strdup(after->recorded_by) : NULL;
     difference->host = after->host ? strdup(after->host) : NULL;

@@ -515,6 +515,7 @@ static void summarize_objects(const struct results *results, const struct object
     summary->stacks = profile->stack_count;
     summary->allocator_is_own = counts->allocator_is_own;
     summary->filter_refusal = (uint64_t)counts->filter_refusal;
+    summary->sees_user_only = counts->sees_user_only;
 }
 
 static int set_objects(struct fgprof_profile *profile, const struct object_counts *counts,

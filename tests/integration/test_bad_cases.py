@@ -458,6 +458,11 @@ def test_each_level_of_perf_event_paranoid(world):
     with set_back(PARANOID, before), ready(fixture, 100, 2, 1, **NOBODY) as target:
         for level in -1, 0, 1, 2, 3, 4:
             switch(PARANOID, str(level))
+            if level in (1, 2):
+                grown = attach_as_nobody(program, target, "--kind", "growth")
+                assert grown[0] == 0, grown
+                assert ("pages that system calls touched first, such as read(2), are missing; "
+                        in grown[2]) == (level == 2), (level, grown)
             demanded = attach_as_nobody(program, target, "--capture=kernel")
             if level < 2:
                 status_of, stdout, stderr = demanded

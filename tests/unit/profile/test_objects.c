@@ -144,6 +144,10 @@ static void test_losses_are_said(void **state)
     assert_true(objects_note(profile, note));
     assert_string_equal(note, "the program has an allocator of its own, whose allocations are not "
                               "seen");
+    profile->summary.allocator_is_own = false;
+    profile->summary.sees_user_only = 1;
+    assert_true(objects_note(profile, note));
+    assert_string_equal(note, "pages that system calls touched first are not seen");
     fgprof_profile_free(profile);
     profile = make_custom("sockets");
     profile->objects.made_lost = 2;
