@@ -674,10 +674,34 @@ static void test_the_next_command(void **state)
     }
 }
 
+static void test_how_profiles_of_a_difference_were_recorded(void **state)
+{
+    struct fgprof_profile *before = *state, *after = make_profile();
+    make_all(before);
+    before->read_from = strdup("before.fgprof");
+    make_all(after);
+    after->read_from = strdup("after.fgprof");
+    after->summary.elapsed_ns = 5000000000u;
+    assert_int_equal(fgprof_profile_set_command(after, ""), 0);
+    int fd = file_of_text("");
+    assert_int_equal(fgprof_profile_write_difference(before, after, FGPROF_REPORT, false, fd), 0);
+    char *text = contents_of(fd, NULL);
+    assert_non_null(strstr(text,
+                           "fgprof-c diff\n"
+                           "  before: 10.00 s, before.fgprof, recorded by: fgprof-c attach -p 10 "
+                           "-f report\n"
+                           "  after:  5.00 s, after.fgprof, recorded by: not known\n"));
+    free(text);
+    close(fd);
+    fgprof_profile_free(after);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_golden_text, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_how_profiles_of_a_difference_were_recorded, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(test_who_holds_it_up, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_the_end_of_a_thread_is_no_lock, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_paths_are_of_the_program, set_up, tear_down),
