@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -71,9 +72,11 @@ static void test_functions_of_several_units(void **state)
         const char *name, *file;
         uint64_t address;
     } functions[] = {
-        {"own_address", "test_symbols.c", own_address((const void *)(uintptr_t)own_address)},
-        {"in_one_unit", "one_unit.c", own_address((const void *)(uintptr_t)in_one_unit)},
-        {"in_other_unit", "other_unit.c", own_address((const void *)(uintptr_t)in_other_unit)},
+        {"own_address", "/symbol/test_symbols.c",
+         own_address((const void *)(uintptr_t)own_address)},
+        {"in_one_unit", "/symbol/one_unit.c", own_address((const void *)(uintptr_t)in_one_unit)},
+        {"in_other_unit", "/symbol/other_unit.c",
+         own_address((const void *)(uintptr_t)in_other_unit)},
     };
     /* Twice, and in no order: an address may be asked for at any time. */
     for (size_t i = 0; i < 6; i++) {
@@ -88,6 +91,46 @@ static void test_functions_of_several_units(void **state)
     symbols_find(symbols, 8, &symbol); /* in the file's header */
     assert_int_equal(symbol.line_count, 0);
     symbols_close(symbols);
+}
+
+/* In made_units.c. */
+extern const char nested[], packaged[];
+
+static void assert_only_line(struct symbols *symbols, const char *code, const char *name,
+                             bool has_debug_info)
+{
+    struct symbol symbol;
+    symbols_find(symbols, own_address(code), &symbol);
+    assert_int_equal(symbol.line_count, 1);
+    assert_string_equal(symbol.lines[0].name, name);
+    assert_int_equal(symbol.has_debug_info, has_debug_info);
+}
+
+static void test_functions_that_begin_alike(void **state)
+{
+    struct copy *copy = *state;
+    struct symbols *symbols;
+    const char *why;
+    assert_int_equal(symbols_open(&copy->module, &copy->own.files, &symbols, &why), 0);
+    assert_only_line(symbols, nested, "inner", true);
+    assert_only_line(symbols, nested + 4, "outer", true);
+    symbols_close(symbols);
+}
+
+static void test_a_unit_in_a_package(void **state)
+{
+    struct copy *copy = *state;
+    struct symbols *symbols;
+    const char *why;
+    char package[sizeof copy->path + 4];
+    snprintf(package, sizeof package, "%s.dwp", copy->path);
+    for (int has_package = 0; has_package <= 1; has_package++) {
+        assert_int_equal(has_package ? link(copy->path, package) : 0, 0);
+        assert_int_equal(symbols_open(&copy->module, &copy->own.files, &symbols, &why), 0);
+        assert_only_line(symbols, packaged, has_package ? "in_package" : "packaged", has_package);
+        symbols_close(symbols);
+    }
+    unlink(package);
 }
 
 /* By a mapping of the file, this would end in SIGBUS. */
@@ -253,6 +296,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         WITH_COPY(test_functions_of_several_units),
+        WITH_COPY(test_functions_that_begin_alike),
+        WITH_COPY(test_a_unit_in_a_package),
         WITH_COPY(test_a_file_that_is_cut_short_meanwhile),
         WITH_COPY(test_a_file_without_its_end),
         WITH_COPY(test_no_file_descriptor_is_left),
