@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/epoll.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -172,6 +173,27 @@ static void test_a_pipe(void **state)
     assert_wait(world, &wait, RESOURCE_PIPE, "pipe", WAIT_NO_OWNER);
     assert_false(peer_waits_is_single(&world->waits, OTHER));
     close(fds[0]);
+}
+
+/* The holder during an earlier wait is not known to be the holder now. */
+static void test_a_file_lock(void **state)
+{
+    struct world *world = *state;
+    char path[] = "/tmp/unit-peer-waits-XXXXXX";
+    int held_fd = mkstemp(path), fd = open(path, O_RDWR | O_CLOEXEC);
+    assert_true(held_fd >= 0 && fd >= 0);
+    assert_int_equal(flock(held_fd, LOCK_EX), 0);
+    start_other(world, held_fd);
+    close(held_fd);
+    struct peer_wait wait = wait_on(world, fd, FILE_USE_FLOCK);
+    assert_int_equal(wait.wait.kind, RESOURCE_FILE_LOCK);
+    assert_int_equal(wait.wait.owner_process, OTHER);
+    world->waits.locks.cost_ns = 1000000000u; /* they are not read again so soon */
+    wait = wait_on(world, fd, FILE_USE_FLOCK);
+    assert_int_equal(wait.wait.kind, RESOURCE_FILE_LOCK);
+    assert_int_equal(wait.wait.owner_process, WAIT_NO_OWNER);
+    unlink(path);
+    close(fd);
 }
 
 /* The list is not made anew for each question: until it is, a newer socket has no owner. */
@@ -394,6 +416,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_a_pipe, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_file_lock, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_programs_end, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_what_is_newer_than_the_list, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_number_that_is_used_again, set_up, tear_down),
