@@ -113,6 +113,25 @@ static void test_another_inode_by_the_same_path(void **state)
     assert_is_file(fd, &mapped->entries[0]);
 }
 
+/* As on btrfs and overlayfs: maps has another device than stat(2), and the bytes are compared. */
+static void test_another_device(void **state)
+{
+    struct mapped *mapped = *state;
+    struct maps_entry entry = mapped->entries[0];
+    int fd = open(mapped->paths[0], O_RDONLY | O_CLOEXEC);
+    char *memory = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+    close(fd);
+    assert_true(memory != MAP_FAILED);
+    entry.dev_minor++;
+    entry.start = (uintptr_t)memory;
+    entry.end = entry.start + 4096;
+    memory[4096] ^= 1; /* behind the mapping, but not behind the file */
+    assert_is_file(mapped_file_open(mapped->proc_fd, getpid(), &entry), &mapped->entries[0]);
+    memory[4095] ^= 1;
+    assert_int_equal(mapped_file_open(mapped->proc_fd, getpid(), &entry), -ESTALE);
+    munmap(memory, 8192);
+}
+
 #define WITH_FILES(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -121,6 +140,7 @@ int main(void)
         WITH_FILES(test_the_file_is_mapped),
         WITH_FILES(test_another_is_mapped_by_now),
         WITH_FILES(test_another_inode_by_the_same_path),
+        WITH_FILES(test_another_device),
     };
     return cmocka_run_group_tests_name("mapped_file", tests, NULL, NULL);
 }

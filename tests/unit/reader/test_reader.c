@@ -7,6 +7,7 @@
 #include "reader/reader.h"
 #include "symbol/symbols.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -247,6 +248,24 @@ static pid_t child_of(pid_t pid)
     return child;
 }
 
+/* Standard streams, the socket of its questions, and "." and ".." of the listing. */
+static void test_it_has_no_other_files(void **state)
+{
+    struct world *world = *state;
+    char path[64];
+    size_t count = 0;
+    world->modules[0].is_readable = false; /* so no file comes with the question */
+    world->modules[0].error = -ENOENT;
+    assert_int_equal(ask(world, 0, &world->address, 1), -ENOEXEC);
+    snprintf(path, sizeof path, "/proc/%d/fd", child_of(child_of(getpid())));
+    DIR *directory = opendir(path);
+    assert_non_null(directory);
+    while (readdir(directory))
+        count++;
+    closedir(directory);
+    assert_int_equal(count, 4 + 2);
+}
+
 /* It is not the module's fault if something else ends the reader. */
 static void test_a_reader_that_was_killed(void **state)
 {
@@ -389,6 +408,7 @@ int main(void)
         WITH_READER(test_it_shows_names),
         WITH_READER(test_a_visit_can_end_it),
 #ifndef __SANITIZE_ADDRESS__
+        WITH_READER(test_it_has_no_other_files),
         WITH_READER(test_a_reader_that_was_killed),
         WITH_READER(test_a_crash),
         WITH_READER(test_an_end),
