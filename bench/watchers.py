@@ -7,6 +7,8 @@ import collections
 import os
 import re
 
+import programs
+
 # How many of a thread's samples have this stack. Functions are leaf first, without those of the
 # kernel and inlined ones. The state is "running", "runnable" or "asleep".
 Sample = collections.namedtuple("Sample", "thread functions state count")
@@ -63,17 +65,26 @@ class Perf:
     kinds = {"running"}
     samples = True
 
-    def watch(self, world, pid, seconds, rate_hz):
+    def __init__(self, call_graph=f"dwarf,{PERF_STACK_BYTES}"):
+        self.call_graph = call_graph  # "fp": only the innermost function is right everywhere
+
+    def start(self, world, seconds, rate_hz):
+        return programs.Measured(world, "perf", "record", "-B", "-e", "cpu-clock", "-F", rate_hz,
+                                 "--call-graph", self.call_graph, "-o", world.path("perf.data"), "-a",
+                                 "--", "sleep", seconds)
+
+    def samples_of(self, world, recording, pids):
+        """Waits until the recording is over."""
         data = world.path("perf.data")
-        usage = world.run("perf", "record", "-B", "-e", "cpu-clock", "-F", rate_hz, "--call-graph",
-                          f"dwarf,{PERF_STACK_BYTES}", "-o", data, "-a", "--", "sleep",
-                          seconds, timeout_s=seconds + TIMEOUT_S)
-        require(usage)
-        usage = world.run("perf", "script", "-f", "--no-inline", "--pid", pid, "-F", "comm,tid,ip,sym",
-                          "-i", data, keeps_stdout=True, timeout_s=TIMEOUT_S)
+        require(recording.wait(TIMEOUT_S))
+        usage = world.run("perf", "script", "-f", "--no-inline", "--pid", ",".join(map(str, pids)), "-F",
+                          "comm,tid,ip,sym", "-i", data, keeps_stdout=True, timeout_s=TIMEOUT_S)
         os.unlink(data)
         require(usage)
         return [self._sample(text) for text in usage.stdout.split("\n\n") if text.strip()]
+
+    def watch(self, world, pid, seconds, rate_hz):
+        return self.samples_of(world, self.start(world, seconds, rate_hz), [pid])
 
     @staticmethod
     def _sample(text):
@@ -110,12 +121,9 @@ class Offcputime:
 
 def own(world):
     """fgprof-c in each of its ways to capture, and another build if one was given."""
-    usage = world.run(world.fgprof, "attach", "--help", keeps_stdout=True)
-    has_capture = "--capture" in usage.stdout + usage.stderr
-    ways = [Fgprof("fgprof-c", world.fgprof)]
-    if has_capture:
-        ways += [Fgprof(f"--capture={capture}", world.fgprof, f"--capture={capture}")
-                 for capture in ("kernel", "ptrace")]
+    ways = [Fgprof("fgprof-c", world.fgprof),
+            *(Fgprof(f"--capture={capture}", world.fgprof, f"--capture={capture}")
+              for capture in ("kernel", "ptrace"))]
     if world.options.other:
         name = f"without {world.options.without}" if world.options.without else "the other"
         ways.append(Fgprof(name, world.options.other))

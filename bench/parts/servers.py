@@ -213,6 +213,21 @@ class Postgres(Server):
 SERVERS = [Redis, RedisPipelined, Nginx, Postgres]
 
 
+@contextlib.contextmanager
+def under_load(world, make, seconds):
+    """The ids of a server's processes while it is under load, for at most so long."""
+    server = make(world)
+    load = None
+    try:
+        load = server.load(seconds)
+        time.sleep(1)
+        yield server.pids()
+    finally:
+        if load:
+            load.end()
+        server.stop()
+
+
 def kernel_account(pids):
     """The seconds that the threads were on a CPU, that they waited for one, and of the clock."""
     threads = [thread for pid in pids for thread in programs.schedstats(pid)]

@@ -2,7 +2,6 @@
 needs no target that keeps account of its time: so servers are judged, too."""
 
 import collections
-import contextlib
 import operator
 import os
 import time
@@ -16,7 +15,7 @@ from parts import servers
 from parts.pause import two_cpus
 from parts.truth import runs
 from parts.truth.account import NOTHING, spent_in
-from parts.truth.redis import files_of
+from parts.truth.servers import files_of
 from parts.truth.scenes import DEFAULT_RATE_HZ, SCENES
 from switch_log import ASLEEP
 
@@ -181,23 +180,9 @@ def watch_scene(world, key, load):
     return {**found, "account": account, "each_s": wall_ns / max(1, calls) / 1e9}
 
 
-@contextlib.contextmanager
-def under_load(world, make):
-    """The ids of a server's processes while it is under load."""
-    server = make(world)
-    load = None
-    try:
-        load = server.load(world.pick(SECONDS, 2) + 10)
-        time.sleep(1)
-        yield server.pids()
-    finally:
-        if load:
-            load.end()
-        server.stop()
-
-
 def watch_server(world, key, load):
-    with runs.load(world, load), under_load(world, SERVERS[key]) as pids:
+    seconds = world.pick(SECONDS, 2) + 10
+    with runs.load(world, load), servers.under_load(world, SERVERS[key], seconds) as pids:
         threads, files = threads_of(pids), files_of(pids[0])
         log, looks, ticks, samples = watch(world, pids, list(threads), world.pick(SECONDS, 2))
     # What a thread did before it first left its CPU is not in the record.

@@ -6,12 +6,12 @@ judge."""
 import tables
 import watchers
 from parts.pause import two_cpus
-from parts.truth import account, locks, redis, runs
+from parts.truth import account, locks, runs, servers
 from parts.truth.account import badness, deviation_of, error_of, verdict_of
 from parts.truth.scenes import KINDS, SCENES
 
 TITLE = "Whether a profile tells the truth, at the scale of 50 us"
-TOOLS = ("perf", "offcputime", "redis-server", "redis-benchmark")
+TOOLS = ("perf", "offcputime", "redis-server", "redis-benchmark", "postgres", "pgbench")
 LOCKS = "locks"
 
 TEXT = """Programs that keep account of their own time to the nanosecond, cut where their functions
@@ -30,10 +30,10 @@ disturbs what it sees, as it would elsewhere. Durations that are drawn come from
 Of locks, *each wait* is the mean of all, also of those that find the lock free, and the *truth* is how long their waiters slept for them, by the waiters' own clocks; *shown* is
 what the mutex profile says of the owner. Both are seconds in a second.
 
-redis-server has no such account, so perf is the judge. Shown are the functions with the largest share
-of running time by perf, each without those that it calls, in %; in brackets the difference from perf
-in points. Time in the kernel is of the function that called it. All watch by turns; *perf again*
-shows by how much two looks at the same load differ by chance.
+Servers have no such account, so perf is the judge (`perf record -a` at 997 Hz, for the same minute).
+Shown are the functions with the largest share of running time by perf, each without those that it
+calls. Time in the kernel is of the function that called it. What perf has no name for, such as the
+linker's stubs and static functions of stripped programs, is not shown.
 """
 
 
@@ -87,8 +87,9 @@ def report(world):
             texts.append(scene_text(SCENES[key], found[key], failures))
         if world.chosen([LOCKS]):
             texts.append(locks.text(world))
-        if world.has("perf", "redis-server", "redis-benchmark"):
-            texts += [world.resumed(key, lambda: redis.text(world, key, ways))
-                      for key in world.chosen(redis.LOADS)]
+        for key in world.chosen(servers.SERVERS):
+            if world.has("perf", *servers.SERVERS[key].tools):
+                rows, failures = servers.watch_server(world, key, ways)
+                texts.append(scene_text(servers.scene_of(key), rows, failures))
     summary = summary_text(found) + "\n" if found else ""
     return TEXT.format(seed=world.seed) + "\n" + summary + "\n".join(texts)

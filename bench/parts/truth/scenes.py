@@ -37,7 +37,7 @@ SCENES = {
     "drawn": Scene(
         "Waits of 20 us to 1 ms for another process that computes, one function for each way to end",
         ("partner", "all", "computes", "process", 1, SEED), ["waiter"], ["wall"],
-        {LOW_RATE_HZ: 40, DEFAULT_RATE_HZ: 45, RATE_HZ: 8}, 20, DEFAULT_RATE_HZ),
+        {LOW_RATE_HZ: 40, DEFAULT_RATE_HZ: 100, RATE_HZ: 8}, 20, DEFAULT_RATE_HZ),
     "drawn-asleep": Scene(
         "Waits of 20 us to 1 ms for other processes that sleep, one function for each way, 4 pairs",
         ("partner", "all", "sleeps", "process", 4, SEED), ["waiter"], ["wall"],
@@ -45,7 +45,7 @@ SCENES = {
     "requests": Scene(
         "A client of a server that computes for 50 to 300 us, over loopback TCP",
         ("requests", SEED), ["client"], ["wall"],
-        {LOW_RATE_HZ: 40, DEFAULT_RATE_HZ: 45, RATE_HZ: 8}, 20, DEFAULT_RATE_HZ),
+        {LOW_RATE_HZ: 40, DEFAULT_RATE_HZ: 100, RATE_HZ: 8}, 20, DEFAULT_RATE_HZ),
     "alike": Scene(
         "4 threads alike, in pairs that compute and wait for each other by turns",
         ("alike", 2), ["alike"], ["wall", "running"],
