@@ -84,7 +84,7 @@ def test_machines_that_cannot_run(world):
 def test_lists_name_tests_that_there_are(world):
     machines = script(world)
     run = [sys.executable, world.source + "/tests/integration/run.py", "--list", world.build]
-    core, skips = machines.named("core"), machines.named("skips")
+    core, skips = machines.named("core"), {**machines.named("skips"), **machines.named("skips-arm64-user")}
     units = {name for name in skips if name.startswith("unit_")}
     names = [*core, *(set(skips) - units)]
     done = subprocess.run([*run, *names], stdout=subprocess.PIPE, text=True, timeout=HANGS_S)
@@ -146,7 +146,7 @@ def test_a_part_that_is_cut_off_counts(world):
                         "exec sleep 300")
     emulated.machines.BOOT_S = 1
     lists = {"core": ["states:stopped", "states:leaf_frames", "states:pprof"], "skips": {"states:pprof": "too slow"}}
-    emulated.machines.named = lists.get
+    emulated.machines.named = lambda path: lists.get(path, {})
     begin = time.monotonic()
     assert emulated.run("root", minutes=0) == (1, True, 1)
     assert time.monotonic() - begin < 60
@@ -294,6 +294,44 @@ def test_a_suite_that_the_mirror_lacks_is_skipped(world):
     assert done.stdout.endswith("\n0 passed, 0 failed, 2 skipped\n"), done.stdout
 
 
+# ---- Processes that are emulated ----
+
+
+def make_programs(directory, **texts):
+    os.makedirs(directory, exist_ok=True)
+    for name, text in texts.items():
+        with open(f"{directory}/{name}", "w") as file:
+            file.write(f"#!/bin/bash\n{text}\n")
+        os.chmod(f"{directory}/{name}", 0o755)
+
+
+@users_build
+def test_unit_tests_of_another_architecture(world):
+    """Each is run by the emulator, with the libraries that it was built against; those that cannot be judged there
+    are skipped by name."""
+    machines, said = script(world), io.StringIO()
+    cache = machines.Cache(world.path("cache"))
+    make_programs(cache.path("build-arm64-user/tests/unit"), unit_good="echo ok 1 - good", unit_bad="exit 1",
+                  unit_skipped="exit 1")
+    make_programs(world.path("bin"), qemu="""
+        [ "$1" != --version ] || { echo qemu-aarch64 version 1.2.3 '(Debian)'; exit; }
+        [ "$1 $2" = "-L """ + cache.path("root-arm64-user") + """" ] || exit 1
+        exec "$3"
+    """)
+    machines.ARCHITECTURES["arm64"].emulator = world.path("bin/qemu")
+    machines.make_libraries = lambda *_: None
+    machines.build = lambda cache, name: cache.path("build-" + name)
+    machines.named = lambda path: {"unit_skipped": "it waits"} if path == "skips-arm64-user" else {}
+    with contextlib.redirect_stdout(said):
+        counts = machines.test(cache, "arm64-user", argparse.Namespace(tests=None, minutes=1), {})
+    assert counts == (1, 1, 1), (counts, said.getvalue())
+    assert "\nskip (it waits) arm64-user: unit_skipped\n" in "\n" + said.getvalue(), said.getvalue()
+    assert "FAIL arm64-user: unit: 1 of 2 passed, 1 skipped\n       unit_bad\n" in said.getvalue(), said.getvalue()
+    kept = cache.results()["arm64-user"]["unit"]
+    assert kept["kernel"] == "(qemu-user 1.2.3)" and kept["tests"] == {
+        "unit_good": "passed", "unit_bad": "failed", "unit_skipped": "skipped"}, kept
+
+
 # ---- What bounds the tests in a machine ----
 
 HANGING = """
@@ -333,12 +371,9 @@ def test_what_hangs_is_ended_with_its_processes(world):
 @users_build
 def test_unit_tests_are_bounded(world):
     """One that ignores SIGTERM, and one that leaves a process behind that holds its output."""
-    os.makedirs(world.path("tests/unit"))
-    for name, text in (("orphan", "setsid sleep 100 & echo $! >$0.pid; echo 'ok 1 - leaves'"),
-                       ("stubborn", "trap '' TERM; sleep 100"), ("other", "echo 'ok 1 - other'")):
-        with open(world.path(f"tests/unit/unit_{name}"), "w") as file:
-            file.write(f"#!/bin/bash\n{text}\n")
-        os.chmod(world.path(f"tests/unit/unit_{name}"), 0o755)
+    make_programs(world.path("tests/unit"),
+                  unit_orphan="setsid sleep 100 & echo $! >$0.pid; echo 'ok 1 - leaves'",
+                  unit_stubborn="trap '' TERM; sleep 100", unit_other="echo 'ok 1 - other'")
     begin = time.monotonic()
     done = subprocess.run([world.source + "/scripts/run-unit-tests", world.directory, "unit_orphan", "unit_stubborn",
                            "unit_none"], stdout=subprocess.PIPE, text=True, timeout=HANGS_S,
