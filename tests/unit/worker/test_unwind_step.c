@@ -651,7 +651,7 @@ int main(void)
 
 int main(void)
 {
-    return 0;
+    return 77; /* skipped: no tests for this architecture */
 }
 
 #endif
