@@ -409,7 +409,7 @@ static void summarize_sources(const struct cli_options *options,
                 ? "shares of waits below about 300 us may be up to 20 percentage points too "
                   "small"
                 : "shares of waits below about 300 us may be off by 5 percentage points, those "
-                  "of work by 20",
+                  "of work by 20, in servers by 50",
             refusal_record_remedy(summary->record_refusal),
             refusal_log_advice(options, summary->record_refusal));
     summarize_filter(summary);
