@@ -35,7 +35,7 @@ static bool read_activity(const struct subject *subject, const struct watches *w
     return err != -ESRCH;
 }
 
-/* Another source is asked, which shall not have what the record says. */
+/* Leaves the thread to the next source, without what the record said of it. */
 static enum outcome refuse(struct observation *observation)
 {
     observation->record = (struct record_seen){0};
