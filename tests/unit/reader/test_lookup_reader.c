@@ -3,6 +3,7 @@
  * jit_source_read, which only that process calls: an address that no module has stands for each, or
  * a number of bytes, or a path. */
 #include "unit.h"
+#include "planted.h"
 #include "base/clock.h"
 #include "elf/elf_file.h"
 #include "reader/lookup_packet.h"
@@ -36,18 +37,6 @@ enum fault {
     FAULTS,
 };
 #define FAULT_AT(fault) (UINT64_MAX - 1 - FAULTS + (fault))
-
-static volatile int crash_at; /* not a constant: the compiler sees nothing wrong */
-
-static void eat_memory(void)
-{
-    for (;;) {
-        volatile char *memory = malloc(1 << 20);
-        if (!memory)
-            abort();
-        memory[0] = 1;
-    }
-}
 
 static void be_slow(void)
 {

@@ -6,6 +6,7 @@
 #include "make_jitdump.h"
 #include "make_pclntab.h"
 #include "unit.h"
+#include "planted.h"
 #include "../symbol/units.h"
 #include "elf/bounded_elf.h"
 #include "elf/compressed.h"
@@ -57,18 +58,6 @@ struct plan {
 static struct plan *plan;
 
 static bool is_marked; /* what is being read is */
-
-static volatile int crash_at; /* not a constant: the compiler sees nothing wrong */
-
-static void eat_memory(void)
-{
-    for (;;) {
-        volatile char *memory = malloc(1 << 20);
-        if (!memory)
-            abort();
-        memory[0] = 1;
-    }
-}
 
 /* Overwrites its callers' frames, and returns into them. */
 __attribute__((noinline)) static void write_wild(void)

@@ -2,6 +2,7 @@
  * planted in symbols_find, which only that process calls: an address that no module has stands for
  * each. */
 #include "unit.h"
+#include "planted.h"
 #include "elf/elf_file.h"
 #include "reader/naming.h"
 #include "reader/reader.h"
@@ -36,18 +37,6 @@ enum fault {
     FAULTS,
 };
 #define FAULT_AT(fault) (UINT64_MAX - FAULTS + (fault))
-
-static void eat_memory(void)
-{
-    for (;;) {
-        volatile char *memory = malloc(1 << 20);
-        if (!memory)
-            abort();
-        memory[0] = 1;
-    }
-}
-
-static volatile int crash_at; /* not a constant: the compiler sees nothing wrong */
 
 /* Returns only if what it tries can be done. */
 static void plant(enum fault fault)
