@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 
 /* A look that is no older than this is believed: a thread that it found running is stopped without
  * another look. */
@@ -127,8 +128,10 @@ static void run_first(struct stopped_source *stopped)
 static void run_as_others(struct stopped_source *stopped)
 {
     struct sched_param none = {0};
-    if (stopped->runs_first)
+    if (stopped->runs_first) {
         sched_setscheduler(0, SCHED_OTHER | SCHED_RESET_ON_FORK, &none);
+        prctl(PR_SET_TIMERSLACK, 1); /* which that has reset (__setscheduler_params, since 6.12) */
+    }
     stopped->runs_first = false;
 }
 
