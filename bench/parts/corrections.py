@@ -22,7 +22,7 @@ RECORD, NO_RECORD, PTRACE = "with the record", "perf events, no record", "stops 
 CASES = {
     RECORD: ([], [], ["varied_periods", "yield"]),
     NO_RECORD: (["record"], [], ["switch_events", "missed_sleeps", "varied_periods", "yield"]),
-    PTRACE: (["record"], ["--capture=ptrace"], ["woken", "yield"]),
+    PTRACE: (["record"], ["--capture=ptrace"], ["visits", "yield"]),
 }
 
 TEXT = """The scenes are those of `scripts/bench truth`: programs that keep account of their own time.

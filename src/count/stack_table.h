@@ -30,7 +30,6 @@ struct counted_process {
 struct counted_stack {
     uint32_t space;
     uint32_t cut;         /* enum stack_cut */
-    bool is_slept_in;     /* by its owner: a thread was seen asleep with this stack */
     size_t first_address; /* in stack_table.addresses */
     size_t depth;
 };

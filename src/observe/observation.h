@@ -87,8 +87,7 @@ struct sleep_seen {
 /* EVIDENCE_STOPPED. */
 struct stop_seen {
     uint64_t pause_ns; /* how long it was stopped, at most */
-    bool was_woken;    /* after its tick, at the end of the call, unless it had lost its CPU
-                          there: see observe/woken.h */
+    uint64_t visit_ns; /* CLOCK_MONOTONIC: when it was visited; 0: it was looked at for its tick */
     struct sleep_place
         asked; /* where it slept when it was stopped all the same; pc 0: it was not */
 };

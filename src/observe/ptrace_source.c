@@ -3,10 +3,10 @@
 #include "base/clock.h"
 #include "observe/reaper.h"
 #include "observe/stop.h"
-#include "observe/woken.h"
 #include "proc/procfs.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -14,6 +14,9 @@
 /* A look that is no older than this is believed: a thread that it found running is stopped without
  * another look. */
 #define LOOK_FRESH_NS 100000
+
+/* The kernel's figures for a thread's sleep are exact, but it may have counted an interrupt. */
+#define SLEEP_MIN_NS 1000
 
 /* One stop under way. */
 struct pending {
@@ -23,6 +26,11 @@ struct pending {
     bool is_interrupted;
     bool is_over; /* to be collected, with `outcome` */
     enum outcome outcome;
+    /* What the kernel knew before it was asked to stop, and when it had stopped. */
+    bool knows_last_run;
+    struct last_run last_run[2];
+    bool has_activity;
+    struct activity activity;
 };
 
 struct seen_exit {
@@ -52,6 +60,12 @@ static struct watch_place place_of(const struct stopped_source *stopped,
                                    const struct subject *subject)
 {
     return (struct watch_place){subject->proc_fd, subject->tid, stopped->watches->keep_fds_below};
+}
+
+/* When it was to be seen: at its tick or at a visit; 0: at no moment in particular. */
+static uint64_t moment_ns(const struct subject *subject)
+{
+    return subject->visit_ns ? subject->visit_ns : subject->tick_ns;
 }
 
 /* Whether a thread that was looked at some time ago is still to be stopped: it still runs or, if it
@@ -97,6 +111,9 @@ static enum outcome begin_stop(struct source *source, const struct subject *subj
     if (subject->python.layout)
         snapshot_python(observation->snapshot); /* as above */
     *item = (struct pending){.subject = *subject, .observation = *observation};
+    const struct watch_place place = place_of(stopped, subject);
+    item->knows_last_run =
+        moment_ns(subject) && watch_read_last_run(&place, watch, &item->last_run[0]);
     reaper_watch(stopped->reaper);
     if (!is_leader && reaper_hold(stopped->reaper, subject->tid))
         return OUTCOME_REFUSED;
@@ -205,6 +222,16 @@ static void copy_stacks(const struct subject *subject, struct snapshot *snapshot
     snapshot_copy_python(snapshot, &subject->python, subject->tid, subject->stack_areas);
 }
 
+/* Before it runs on, which it then would have done since it was copied. */
+static void read_account(const struct stopped_source *stopped, struct pending *item)
+{
+    const struct watch_place place = place_of(stopped, &item->subject);
+    struct watch *watch = watches_get(stopped->watches, item->subject.thread);
+    item->has_activity = watch && watch_read_activity(&place, watch, &item->activity) == 0;
+    item->knows_last_run = item->knows_last_run && item->has_activity &&
+                           watch_read_last_run(&place, watch, &item->last_run[1]);
+}
+
 /* Copies a thread and lets it go, if it has stopped. */
 static void try_to_copy(struct stopped_source *stopped, struct pending *item)
 {
@@ -224,6 +251,7 @@ static void try_to_copy(struct stopped_source *stopped, struct pending *item)
         read_context(stopped, subject, snapshot);
     if (!err && !stop->is_group_stop)
         registers_hide_stop(stop->tid, &snapshot->registers);
+    read_account(stopped, item);
     stop_release(stop);
     item->observation.stop.pause_ns = stop->released_ns - stop->running_ns;
     end_stop(stopped, item,
@@ -251,6 +279,32 @@ size_t ptrace_source_let_go(struct source *source, uint64_t heard_ns)
     return over;
 }
 
+/* What the thread did when it was to be seen, if it was not asleep. One that lost its CPU to us
+ * left it when we came; without that knowledge, it has waited for as long as we have run. */
+static enum thread_state awake_state(const struct pending *item, uint64_t waited_ns)
+{
+    const struct subject *subject = &item->subject;
+    if (subject->came_ns && item->knows_last_run)
+        return item->last_run[0].at_ns + SLEEP_MIN_NS < subject->came_ns ? THREAD_RUNNABLE
+                                                                         : THREAD_RUNNING;
+    return thread_state_by_wait(waited_ns, item->stop.released_ns - subject->awake_ns);
+}
+
+/* Sets *ret_state to what the thread did when it was to be seen. Returns false if that was
+ * elsewhere: it has slept since. */
+static bool find_state(const struct pending *item, enum thread_state *ret_state)
+{
+    uint64_t waited_ns = item->activity.waiting_ns - item->subject.look.activity.waiting_ns;
+    uint64_t slept_ns = item->knows_last_run
+                            ? last_run_slept_ns(&item->last_run[0], &item->last_run[1], waited_ns)
+                            : 0;
+    uint64_t woken_ns = item->stop.polled_ns - waited_ns, at_ns = moment_ns(&item->subject);
+    *ret_state = slept_ns < SLEEP_MIN_NS ? awake_state(item, waited_ns)
+                 : woken_ns > at_ns      ? THREAD_SLEEPING
+                                         : THREAD_RUNNABLE;
+    return slept_ns < SLEEP_MIN_NS || woken_ns - slept_ns <= at_ns;
+}
+
 /* Finds out what a thread was doing when it was copied; it runs again by now. */
 static void conclude(struct stopped_source *stopped, struct pending *item)
 {
@@ -271,6 +325,7 @@ static void conclude(struct stopped_source *stopped, struct pending *item)
     observation->stop.asked = subject->asleep;
     if (observation->snapshot->kernel_stack)
         observation->snapshot->kernel_stack[0] = '\0';
+    observation->stop.visit_ns = subject->visit_ns;
     if (item->stop.is_group_stop) {
         observation->state = THREAD_STOPPED;
     } else if (registers->interrupted_call >= 0 && !subject->asleep.pc) {
@@ -280,16 +335,16 @@ static void conclude(struct stopped_source *stopped, struct pending *item)
     } else if (sleep_place_has(&subject->asleep, registers)) {
         observation->state = subject->asleep.state;
         observation->wait.syscall_number = subject->asleep.syscall_number;
-    } else if (look->has_activity && now->has_activity &&
-               now->activity.waiting_ns > look->activity.waiting_ns) {
-        observation->state = thread_state_by_wait(
-            now->activity.waiting_ns - look->activity.waiting_ns, now->at_ns - subject->awake_ns);
-        observation->stop.was_woken =
-            registers->finished_call >= 0 &&
-            woken_after(subject->tick_ns, look, now, item->stop.running_ns);
-        if (observation->stop.was_woken)
+    } else if (look->has_activity && item->has_activity) {
+        if (!find_state(item, &observation->state))
+            item->outcome = OUTCOME_ASLEEP;
+        if (observation->state == THREAD_SLEEPING)
             observation->wait.syscall_number = registers->finished_call;
     }
+    /* Visits show where it runs, and ticks where else it was, if there are visits. */
+    bool runs = observation->state == THREAD_RUNNING;
+    if (subject->visit_ns ? !runs : subject->came_ns && runs)
+        item->outcome = OUTCOME_ASLEEP;
 }
 
 static bool collect(struct source *source, struct observation *ret_observation,

@@ -37,9 +37,13 @@ struct subject {
                                               whether it has been woken */
     struct python_thread python;           /* layout NULL: its Python frames are not read */
     const struct context_place *context;   /* where its context is to be read; NULL: nowhere */
-    struct call_target call;   /* if it has not moved, what it waits for is read of this call;
-                                  CALL_OTHER: it is not */
-    uint64_t awake_ns;         /* CLOCK_MONOTONIC: the calling thread has not slept since */
+    struct call_target call; /* if it has not moved, what it waits for is read of this call;
+                                CALL_OTHER: it is not */
+    uint64_t awake_ns;       /* CLOCK_MONOTONIC: the calling thread has not slept since */
+    uint64_t came_ns;  /* when the calling thread got the CPU that the thread was on, by that CPU's
+                          clock (struct last_run); 0: not known, or it was on another one */
+    uint64_t visit_ns; /* CLOCK_MONOTONIC: only if it ran at that moment, at which a visit was due;
+                          0: it was looked at for its tick */
     struct reading look;       /* the look that found it running; at_ns 0: none did */
     struct sleep_place asleep; /* stop it even though it sleeps there; pc 0: do not */
 };

@@ -19,7 +19,7 @@ int stop_request(pid_t process_id, pid_t tid, struct stop *ret_stop)
 
 void stop_interrupt(struct stop *stop)
 {
-    stop->running_ns = monotonic_ns();
+    stop->polled_ns = stop->running_ns = monotonic_ns();
     /* Fails only for a thread that has just died; stop_poll then sees its end. */
     ptrace(PTRACE_INTERRUPT, stop->tid, NULL, NULL);
 }
@@ -58,7 +58,7 @@ int stop_poll(struct stop *stop)
         if (got == stop->tid)
             return note_status(stop, status);
         if (got == 0) {
-            stop->running_ns = now_ns;
+            stop->running_ns = stop->polled_ns = now_ns;
             return stop->tid != stop->process_id || is_traced_by_us(stop->tid) ? -EAGAIN : -ESRCH;
         }
         if (errno == EINTR)

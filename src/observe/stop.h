@@ -15,6 +15,7 @@ struct stop {
     pid_t process_id;       /* replaces tid if that thread executes a program */
     int pass_signal;        /* a signal that it was about to get when it stopped: passed on at
                                release */
+    uint64_t polled_ns;     /* CLOCK_MONOTONIC: when it was last found not to have stopped yet */
     uint64_t running_ns;    /* CLOCK_MONOTONIC: when it was last known not to have stopped yet */
     uint64_t released_ns;   /* CLOCK_MONOTONIC */
     bool may_become_leader; /* set by the caller: no other stop has the process's id */

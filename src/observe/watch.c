@@ -35,6 +35,14 @@ int watch_read_activity(const struct watch_place *place, struct watch *watch,
     return activity_parse_status(status, ret_activity) ? 0 : -EIO;
 }
 
+bool watch_read_last_run(const struct watch_place *place, struct watch *watch,
+                         struct last_run *ret_last_run)
+{
+    char text[LAST_RUN_BYTES];
+    return watch_read(place, &watch->sched, "sched", text, sizeof text) > 0 &&
+           activity_parse_last_run(text, ret_last_run);
+}
+
 bool watch_read_preemptions(const struct watch_place *place, struct watch *watch,
                             uint64_t *ret_preemptions)
 {
@@ -90,6 +98,7 @@ void watch_close(struct watch *watch)
     thread_file_close(&watch->schedstat);
     thread_file_close(&watch->syscall);
     thread_file_close(&watch->stat);
+    thread_file_close(&watch->sched);
     thread_file_close(&watch->status);
     *watch = (struct watch){0};
 }

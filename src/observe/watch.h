@@ -17,6 +17,7 @@ struct watch {
     struct thread_file schedstat;
     struct thread_file syscall, stat; /* kept open from its second snapshot on: a thread that never
                                          moves is read once, which is not worth a descriptor */
+    struct thread_file sched;         /* of a thread that is stopped */
     struct thread_file status;        /* kept open only if schedstat does not count */
     uint64_t preemptions_read_ns;     /* CLOCK_MONOTONIC; 0: they were not read */
     bool is_asleep;                   /* the last snapshot found it asleep, with this count: */
@@ -61,6 +62,10 @@ ssize_t watch_read(const struct watch_place *place, struct thread_file *file, co
  * is gone, or another negative errno: then nothing is known of it. */
 int watch_read_activity(const struct watch_place *place, struct watch *watch,
                         struct activity *ret_activity);
+
+/* Reads when the thread last ran, from sched. Returns whether that is known. */
+bool watch_read_last_run(const struct watch_place *place, struct watch *watch,
+                         struct last_run *ret_last_run);
 
 /* Reads how often the thread was preempted, from status, which costs about five times as much as
  * schedstat. Returns whether that is known. */

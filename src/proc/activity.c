@@ -1,7 +1,10 @@
 #include "proc/activity.h"
 #include "proc/procfs.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* By hand, because sscanf is a tenth of the cost of looking at a sleeping thread. */
 static bool parse_number(const char **at, uint64_t *ret_number)
@@ -43,4 +46,34 @@ bool activity_parse_status(const char *status, struct activity *ret_activity)
         .counts_ends = true,
     };
     return true;
+}
+
+/* Reads a number of milliseconds with six decimals, or a whole one. */
+static bool find_value(const char *sched, const char *key, uint64_t *ret_value)
+{
+    const char *line = strstr(sched, key);
+    uint64_t ms = 0, ns;
+    int fields = line ? sscanf(line + strlen(key), " : %" SCNu64 ".%" SCNu64, &ms, &ns) : 0;
+    *ret_value = fields == 2 ? ms * 1000000 + ns : ms;
+    return fields > 0;
+}
+
+bool activity_parse_last_run(const char *sched, struct last_run *ret_last_run)
+{
+    struct last_run last_run;
+    if (!find_value(sched, "\nse.exec_start", &last_run.at_ns) ||
+        !find_value(sched, "\nse.sum_exec_runtime", &last_run.running_ns) ||
+        !find_value(sched, "\nse.nr_migrations", &last_run.migrations))
+        return false;
+    *ret_last_run = last_run;
+    return true;
+}
+
+uint64_t last_run_slept_ns(const struct last_run *before, const struct last_run *after,
+                           uint64_t waited_ns)
+{
+    uint64_t passed_ns = after->at_ns - before->at_ns;
+    uint64_t awake_ns = after->running_ns - before->running_ns + waited_ns;
+    return after->migrations == before->migrations && passed_ns > awake_ns ? passed_ns - awake_ns
+                                                                           : 0;
 }

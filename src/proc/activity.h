@@ -28,6 +28,27 @@ bool activity_parse(const char *line, struct activity *ret_activity);
  * The times are 0. Returns false if either line is missing. */
 bool activity_parse_status(const char *status, struct activity *ret_activity);
 
+/* When a thread was last accounted for on a CPU, by the clock of that CPU, which is like no other:
+ * where it sleeps or waits, when it left its CPU. */
+struct last_run {
+    uint64_t at_ns;
+    uint64_t running_ns; /* as in struct activity, up to then */
+    uint64_t migrations; /* from one CPU to another */
+};
+
+#define LAST_RUN_BYTES 512 /* of that file at most, from its beginning */
+
+/* Parses /proc/PID/task/TID/sched (proc_sched_show_task in the kernel's kernel/sched/debug.c; there
+ * with CONFIG_SCHED_DEBUG, and always since 6.15), with lines such as
+ *   se.exec_start                                :      28598546.724947
+ * in ms. Returns false if a line is missing. */
+bool activity_parse_last_run(const char *sched, struct last_run *ret_last_run);
+
+/* How long a thread was neither on a CPU nor waited for one between two such readings, if it waited
+ * for `waited_ns`; 0 if that can't be told, because it was on two CPUs. */
+uint64_t last_run_slept_ns(const struct last_run *before, const struct last_run *after,
+                           uint64_t waited_ns);
+
 /* The second of these lines: how often the thread had to leave its CPU to another, which is no
  * wait. Returns false if it is missing. */
 bool activity_parse_preemptions(const char *status, uint64_t *ret_preemptions);

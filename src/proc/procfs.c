@@ -32,9 +32,10 @@ bool procfs_parse_stat(const char *line, struct proc_stat *ret_stat)
     unsigned long long start;
     int fields = sscanf(end_of_name + 1,
                         " %c %d %*s %*s %*s %*s %u %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
-                        "%*s %llu",
-                        &stat.state, &stat.parent, &stat.flags, &start);
-    if (fields != 4)
+                        "%*s %llu %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
+                        "%*s %d",
+                        &stat.state, &stat.parent, &stat.flags, &start, &stat.cpu);
+    if (fields != 5)
         return false;
     stat.start_tick = start;
     *ret_stat = stat;

@@ -18,6 +18,7 @@ struct proc_stat {
     pid_t parent;        /* field 4; 0: none in this PID namespace */
     unsigned flags;      /* field 9: the kernel's PF_* flags */
     uint64_t start_tick; /* field 22: start after boot, in ticks of sysconf(_SC_CLK_TCK) */
+    int cpu;             /* field 39: where it runs or ran last */
 };
 
 /* Whether it is a kernel thread, which has no program. */

@@ -1,4 +1,5 @@
 #include "sampler/look.h"
+#include "sampler/taken_cpu.h"
 #include "sampler/otel_context.h"
 #include "sampler/kernel_samples.h"
 #include "sampler/listing.h"
@@ -121,26 +122,54 @@ static int take_observed(struct sampler *sampler, struct sampled_process *proces
     return tell_observed(sampler, process, thread, observation);
 }
 
-/* Asks to stop a running thread, unless that would cost it too much: then its next sample stands
- * for this look too. */
+static void note_running(struct sampler *sampler, struct sampled_process *process,
+                         struct thread *thread, const struct reading *now, uint64_t visit_ns)
+{
+    thread->running = (struct thread_running_look){.now = *now,
+                                                   .awake_ns = sampler->clock.awake_ns,
+                                                   .tick = thread->schedule.looked_tick,
+                                                   .visit_ns = visit_ns};
+    thread->wants.asleep.pc = 0;
+    otel_context_note_running(sampler, process, thread);
+}
+
+static bool has_times(const struct reading *now)
+{
+    return now->has_activity && !now->activity.counts_ends;
+}
+
+/* Asks to stop a running thread, unless that would cost it too much. */
+static bool ask_for_affordable_stop(struct sampler *sampler, struct sampled_process *process,
+                                    struct thread *thread, const struct reading *now)
+{
+    uint64_t running_ns = has_times(now) ? now->activity.running_ns : now->at_ns;
+    bool is_affordable =
+        pause_budget_allows(&thread->pause_budget, running_ns, sampler->options->max_pause_percent);
+    if (is_affordable)
+        look_ask_for_stop(process, thread);
+    else
+        sampler->counts.samples_thinned++;
+    return is_affordable;
+}
+
+void look_at_visit(struct sampler *sampler, struct sampled_process *process, struct thread *thread,
+                   const struct reading *now, uint64_t visit_ns)
+{
+    note_running(sampler, process, thread, now, visit_ns);
+    ask_for_affordable_stop(sampler, process, thread, now);
+}
+
+/* If it is not stopped, its next sample stands for this look too. */
 static void take_running(struct sampler *sampler, struct sampled_process *process,
                          struct thread *thread, const struct reading *now)
 {
-    bool has_times = now->has_activity && !now->activity.counts_ends;
-    uint64_t running_ns = has_times ? now->activity.running_ns : now->at_ns;
-    thread->running = (struct thread_running_look){
-        .now = *now, .awake_ns = sampler->clock.awake_ns, .tick = thread->schedule.looked_tick};
-    thread->wants.asleep.pc = 0;
-    otel_context_note_running(sampler, process, thread);
-    if (kernel_samples_cover(sampler, process, thread, has_times ? running_ns : 0))
+    note_running(sampler, process, thread, now, 0);
+    if (kernel_samples_cover(sampler, process, thread,
+                             has_times(now) ? now->activity.running_ns : 0))
         return;
-    if (pause_budget_allows(&thread->pause_budget, running_ns,
-                            sampler->options->max_pause_percent)) {
-        look_ask_for_stop(process, thread);
-        return;
-    }
-    sampler->counts.samples_thinned++;
-    thread->wants.spared_ticks += thread->schedule.look_ticks;
+    if (!taken_cpu_leave_to_look(sampler, process, thread) ||
+        !ask_for_affordable_stop(sampler, process, thread, now))
+        thread->wants.spared_ticks += thread->schedule.look_ticks;
 }
 
 /* Time after the recording's end does not count. */
@@ -168,6 +197,7 @@ static uint64_t begin_look(struct sampler *sampler, struct sampled_process *proc
         note_files(sampler, thread);
         note_first_look(sampler, process, thread);
     }
+    taken_cpu_note_look(sampler, process, thread, outcome, &observation->now);
     activity_check_note_look(process, thread, &observation->now, last_look_tick);
     movement_note_look(&thread->movement, outcome, observation);
     return last_look_tick;

@@ -10,6 +10,11 @@
 int look_at(struct sampler *sampler, struct sampled_process *process, struct thread *thread,
             uint64_t tick);
 
+/* A visit has found the thread waiting for our CPU: asks to stop it, if that does not cost it too
+ * much. The visit was due at `visit_ns`. */
+void look_at_visit(struct sampler *sampler, struct sampled_process *process, struct thread *thread,
+                   const struct reading *now, uint64_t visit_ns);
+
 /* Marks the thread to be stopped when its turn comes. */
 void look_ask_for_stop(struct sampled_process *process, struct thread *thread);
 

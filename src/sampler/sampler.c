@@ -1,6 +1,7 @@
 #include "sampler/sampler.h"
 #include "base/clock.h"
 #include "observe/proc_source.h"
+#include "sampler/taken_cpu.h"
 #include "sampler/goroutines.h"
 #include "sampler/kernel_samples.h"
 #include "sampler/off_cpu_samples.h"
@@ -8,6 +9,7 @@
 #include "sampler/rounds.h"
 #include "sampler/stops.h"
 #include "sampler/tell.h"
+#include "sampler/visits.h"
 #include "sampler/waiting.h"
 
 #include <errno.h>
@@ -108,6 +110,7 @@ void sampler_free(struct sampler *sampler)
     kernel_samples_end(sampler);
     collector_free(sampler->collector);
     off_cpu_samples_end(sampler);
+    taken_cpu_free(&sampler->visits);
     processes_free(sampler);
     numbers_free(&sampler->numbers);
     if (sampler->asleep)
@@ -199,6 +202,7 @@ static void wait_until(struct sampler *sampler, const struct loop *loop, uint64_
     if (now_ns - begin_ns < WAIT_MIN_NS)
         return;
     sampler->clock.awake_ns = now_ns;
+    taken_cpu_note_awake(sampler);
     /* If the signal came before we waited, the time of the stop is not known. */
     if (has_stopped)
         sampler->stop_heard_ns = now_ns - HEARING_NS;
@@ -283,6 +287,11 @@ static void plan_ticks(struct sampler *sampler, uint64_t now_ns)
         sampler->counts.ticks_planned++;
 }
 
+static uint64_t lesser(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
 /* Waits for the next tick. Meanwhile continues rounds that wait for a thread, and serves the
  * worker's requests. Returns 1 for a tick, 0 if the duration has passed or we were asked to stop,
  * or a negative errno. */
@@ -295,8 +304,8 @@ static int await_tick(struct sampler *sampler, struct loop *loop)
         err = off_cpu_samples_continue(sampler);
         if (err)
             return err;
-        uint64_t tick_ns = next_tick_ns(sampler, loop), end_ns = over_ns(sampler);
-        wait_until(sampler, loop, tick_ns < end_ns ? tick_ns : end_ns);
+        uint64_t until_ns = lesser(next_tick_ns(sampler, loop), over_ns(sampler));
+        wait_until(sampler, loop, lesser(until_ns, visits_plan(sampler, until_ns)));
         if (atomic_load(&sampler->is_to_stop))
             return 0;
         uint64_t now_ns = monotonic_ns();
@@ -306,6 +315,7 @@ static int await_tick(struct sampler *sampler, struct loop *loop)
         }
         if (now_ns >= over_ns(sampler))
             return 0;
+        visits_take(sampler, now_ns);
         err = rounds_continue(sampler);
         if (err)
             return err;
@@ -333,6 +343,7 @@ static int take_tick(struct sampler *sampler, struct loop *loop)
     uint64_t begin_ns = monotonic_ns();
     uint64_t begin_cpu_ns = loop->has_long_rounds ? thread_cpu_ns() : 0;
     sampler->counts.ticks_taken++;
+    visits_end(sampler);
     if (!sampler->looks_at_all &&
         (atomic_load(&sampler->progress.wants_copy) || wants_moment(sampler, loop, begin_ns))) {
         sampler->looks_at_all = true;
@@ -384,11 +395,13 @@ int sampler_run(struct sampler *sampler)
                             sampler->clock.start_ns + sampler->options->moment_every_ns};
     sampler->clock.awake_ns = monotonic_ns();
     off_cpu_samples_start(sampler);
+    taken_cpu_begin(sampler);
     int err = loop.signal_fd < 0 ? loop.signal_fd : sample_until_end(sampler, &loop);
     if (loop.signal_fd >= 0)
         close(loop.signal_fd);
     sampler->clock.end_ns = monotonic_ns();
     sampler->counts.cpu_losses = cpu_limits_read(&sampler->cpu_limits);
+    visits_end(sampler);
     int finish_err = err ? 0 : rounds_finish(sampler);
     kernel_samples_end(sampler);
     off_cpu_samples_end(sampler);

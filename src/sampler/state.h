@@ -16,6 +16,7 @@
 #include "sampler/options.h"
 #include "sampler/process.h"
 
+#include <sched.h>
 #include <stdatomic.h>
 
 /* What other threads may read while it samples. */
@@ -62,6 +63,28 @@ struct off_cpu_samples {
                          watched */
 };
 
+/* taken_cpu.c, visits.c: where running threads are stopped. */
+#define VISITS_WANTED_MAX 64
+struct visits {
+    bool is_possible; /* it is known which CPUs the sampling thread may run on: */
+    cpu_set_t home;
+    int proc_fd_plus_1; /* /proc/PID of this process; 0: not open */
+    struct watch own;   /* of the sampling thread */
+    uint64_t came_ns;   /* when it got the CPU that it runs on, by that CPU's clock; 0: not known */
+    bool is_away;       /* it stays on one CPU: */
+    int cpu;
+    bool has_stops; /* threads can't stop before it leaves them its CPU */
+    struct wanted_visit {
+        uint32_t thread;
+        pid_t tid;
+    } wanted[VISITS_WANTED_MAX]; /* threads that have run, to be visited before the next tick */
+    size_t wanted_count;
+    uint32_t wanted_more;     /* so many had no room */
+    size_t left;              /* so many visits may be made before the next tick */
+    uint64_t at_ns;           /* CLOCK_MONOTONIC: one is due then; 0: none is: */
+    struct wanted_visit next; /* whom it is to */
+};
+
 struct sampler {
     const struct sampler_options *options;
     struct clock clock;
@@ -70,6 +93,7 @@ struct sampler {
     struct source *asleep, *stopped, *switches;
     struct kernel_samples kernel;
     struct off_cpu_samples off_cpu;
+    struct visits visits;
     struct collector *collector; /* of objects; NULL: none are wanted */
     struct numbers numbers;
     struct sampled_process **processes;

@@ -46,6 +46,10 @@ static int begin_stop(struct sampler *sampler, struct sampled_process *process,
     if (!subject.asleep.pc)
         subject.look = thread->running.now;
     subject.awake_ns = thread->running.awake_ns;
+    if (thread->visits.is_here)
+        subject.came_ns = sampler->visits.came_ns;
+    subject.visit_ns = thread->running.visit_ns;
+    sampler->visits.has_stops |= thread->visits.is_here;
     subject.tick = sampler->options->is_dump ? 0 : thread->running.tick;
     if (subject.tick)
         subject.tick_ns = clock_tick_ns(&sampler->clock, subject.tick - 1);
@@ -102,16 +106,22 @@ static int begin_stops(struct sampler *sampler, bool *ret_has_begun)
     return err;
 }
 
+static void note_pause(struct sampler *sampler, struct thread *thread,
+                       const struct observation *observation)
+{
+    if (observation->state == THREAD_STOPPED || observation->stop.asked.pc)
+        return;
+    histogram_add(&sampler->counts.pauses, observation->stop.pause_ns);
+    thread_count_once(thread, FACT_STOPPED, &sampler->counts.threads_stopped);
+    pause_budget_spend(&thread->pause_budget, observation->stop.pause_ns);
+}
+
 static int take_stopped(struct sampler *sampler, struct sampled_process *process,
                         struct thread *thread, struct observation *observation)
 {
     struct snapshots *snapshots = channel_snapshots(sampler->channel);
     movement_note_stop(&thread->movement, observation);
-    if (observation->state != THREAD_STOPPED && !observation->stop.asked.pc) {
-        histogram_add(&sampler->counts.pauses, observation->stop.pause_ns);
-        thread_count_once(thread, FACT_STOPPED, &sampler->counts.threads_stopped);
-        pause_budget_spend(&thread->pause_budget, observation->stop.pause_ns);
-    }
+    note_pause(sampler, thread, observation);
     if (!process->program || !program_is_current(process->program)) {
         process->program_checked_ns = 0;
         snapshots_give(snapshots, observation->snapshot, false);
@@ -134,6 +144,8 @@ static int take_in(struct sampler *sampler, struct observation *observation, enu
         thread_note(thread, EVENT_STOP_OVER);
     if (thread && outcome == OUTCOME_OBSERVED)
         return take_stopped(sampler, process, thread, observation);
+    if (thread && outcome == OUTCOME_ASLEEP)
+        note_pause(sampler, thread, observation); /* it was stopped for nothing */
     snapshots_give(snapshots, observation->snapshot, false);
     if (!thread) {
         /* It has left the list meanwhile: none of its time is left to count. */
@@ -184,7 +196,9 @@ int stops_continue(struct sampler *sampler)
         if (has_come)
             err = take_all(sampler);
         uint64_t now_ns = monotonic_ns();
-        if (has_begun || has_come)
+        if (has_come)
+            sampler->visits.has_stops &= stops_are_pending(sampler);
+        if (has_come || (has_begun && !sampler->visits.has_stops))
             look_until_ns = now_ns + SPIN_NS;
         if (now_ns >= look_until_ns)
             break;

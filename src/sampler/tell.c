@@ -128,8 +128,10 @@ int tell_observed(struct sampler *sampler, struct sampled_process *process, stru
 {
     thread->wants.copy = false;
     thread->wants.is_dumped = true;
-    observation->ticks = thread->schedule.look_ticks;
-    if (observation->evidence == EVIDENCE_STOPPED && !observation->stop.asked.pc) {
+    bool is_stopped = observation->evidence == EVIDENCE_STOPPED;
+    bool is_visit = is_stopped && observation->stop.visit_ns;
+    observation->ticks = is_visit ? 0 : thread->schedule.look_ticks;
+    if (is_stopped && !observation->stop.asked.pc) {
         observation->ticks += thread->wants.spared_ticks;
         thread->wants.spared_ticks = 0;
     }

@@ -107,8 +107,15 @@ struct thread_running_look {
     struct reading now; /* at_ns 0: there was none */
     uint64_t awake_ns;  /* as in struct subject */
     uint64_t tick;
-    bool has_context; /* otel_context.c: the thread's context was read then: */
+    uint64_t visit_ns; /* CLOCK_MONOTONIC: it was a visit's, which was due then; 0: a tick's */
+    bool has_context;  /* otel_context.c: the thread's context was read then: */
     uint64_t context_hash;
+};
+
+/* taken_cpu.c: whether it is stopped at a visit. */
+struct thread_visits {
+    bool is_here;         /* the last look or visit was from its CPU */
+    bool is_out_of_reach; /* the last look found it on a CPU where we can't go */
 };
 
 /* What a thread is counted for once, in struct sampling_counts. */
@@ -137,6 +144,7 @@ struct thread {
     struct thread_kernel kernel;
     struct thread_waiting waiting;
     struct thread_running_look running;
+    struct thread_visits visits;
     bool is_awake;   /* look.c: its last look found it running or waiting for a CPU */
     uint64_t ran_ns; /* activity_check.c: how long it had run in all at its last look */
     unsigned facts;  /* enum thread_fact: those for which it has been counted */

@@ -77,20 +77,29 @@ static void note_unseen_ticks(const struct counter *counter, const struct observ
                       observation->before.unseen_tick, observation->before.unseen_ticks, 0);
 }
 
-/* Notes where a copy of the thread, which was just counted, found it. The kernel's samples have no
- * tick: each is before that of its period. */
+/* When a sample of a running thread was taken that has no tick: by the kernel, or at a visit. 0: it
+ * has one. */
+static uint64_t between_ticks_ns(const struct observation *observation)
+{
+    return observation->evidence == EVIDENCE_SAMPLED   ? observation->sampled.at_ns
+           : observation->evidence == EVIDENCE_STOPPED ? observation->stop.visit_ns
+                                                       : 0;
+}
+
+/* Notes where a copy of the thread, which was just counted, found it. A sample that has no tick is
+ * before that of its period. */
 static void note_copy_ticks(const struct counter *counter, const struct observation *observation,
                             struct counted_thread *thread, uint32_t sample)
 {
     struct timeline *timeline = &counter->results->timeline;
     struct thread_account *account = &thread->account;
-    if (observation->evidence != EVIDENCE_SAMPLED)
+    uint64_t at_ns = between_ticks_ns(observation);
+    if (!at_ns)
         note_ticks(counter, thread, sample, observation->tick, observation->ticks,
                    account->wakers.departed_ns);
-    else if (account->timeline.thread_plus_1 && observation->sampled.at_ns > timeline->start_ns)
-        tick_runs_add_running(
-            &timeline->ticks, account->timeline.thread_plus_1 - 1, sample,
-            (observation->sampled.at_ns - timeline->start_ns) / counter->period_ns + 1);
+    else if (account->timeline.thread_plus_1 && at_ns > timeline->start_ns)
+        tick_runs_add_running(&timeline->ticks, account->timeline.thread_plus_1 - 1, sample,
+                              (at_ns - timeline->start_ns) / counter->period_ns + 1);
 }
 
 /* Counts a sample of a sleeping thread and the sleeps that began. Its wait's elapsed time goes to
@@ -459,21 +468,6 @@ static void note_seen(const struct observation *observation, struct thread_accou
     account->is_in_deadlock = false;
 }
 
-/* The state in which the thread was at the tick. One that was woken in a place where threads sleep
- * slept there; else it was woken from losing its CPU. */
-static int state_at_tick(const struct observation *observation, struct stack_table *stacks,
-                         uint32_t space, const struct stack *stack, enum thread_state *ret_state)
-{
-    uint32_t row;
-    *ret_state = observation->state;
-    if (observation->evidence != EVIDENCE_STOPPED || !observation->stop.was_woken)
-        return 0;
-    int err = stack_table_add_stack(stacks, space, stack, &row);
-    if (!err && stacks->stacks[row].is_slept_in)
-        *ret_state = THREAD_SLEEPING;
-    return err;
-}
-
 /* Counts the sample of a thread that is awake, or whose wait can have no owner. `sample` becomes
  * the one with the wait's waker, if that is known by now. */
 static int count_without_owner(const struct counter *counter, const struct observation *observation,
@@ -502,14 +496,10 @@ int count_stack(const struct counter *counter, const struct observation *observa
     struct stack_table *stacks = &counter->results->stacks;
     struct thread_account *account = &thread->account;
     struct sample_labels labels;
-    enum thread_state state;
     uint32_t sample;
     size_t stacks_before = stacks->stack_count;
-    int err = state_at_tick(observation, stacks, program->maps.space->id, stack, &state);
-    if (err)
-        return err;
-    enum account kind = ledger_account(state);
-    err = label(counter, observation, thread, state, &labels);
+    enum account kind = ledger_account(observation->state);
+    int err = label(counter, observation, thread, observation->state, &labels);
     if (!err)
         err = stack_table_add(stacks, program->maps.space->id, stack, &labels, 0, 0, &sample);
     if (!err && stacks->stack_count > stacks_before)
@@ -523,8 +513,6 @@ int count_stack(const struct counter *counter, const struct observation *observa
         err = note_lock(counter, observation, &sample);
     if (err)
         return err;
-    if (observation->evidence == EVIDENCE_ASLEEP)
-        stacks->stacks[stacks->samples[sample].stack].is_slept_in = true;
     bool may_have_owner = observation->wait.has_call && !counter->waits;
     uint64_t sleeps =
         kind == ACCOUNT_ASLEEP && !counter->waits ? sleeps_take(&account->sleeps, observation) : 0;

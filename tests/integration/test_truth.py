@@ -273,6 +273,19 @@ def test_short_waits_are_not_lost_without_the_record(world):
 
 @alone
 @users_build
+def test_stops_find_a_thread_between_its_calls(world):
+    """A thread that is asked to stop from another CPU goes on until the interrupt reaches it, or a
+    call of its returns: then it was shown in its calls only."""
+    with ready(world.fixture("calls"), 8) as target:
+        done = world.attach(target, "-F", 99, "--capture=ptrace", duration="5s")
+        true = float(target.stdout.readline())
+    stacks = folded(done.stdout)
+    shown = 100 * count(stacks, "in_work") / sum(stacks.values())
+    assert 60 < true < 99 and abs(shown - true) < 15, (true, stacks)
+
+
+@alone
+@users_build
 def test_owners_of_short_waits_get_their_credit(world):
     """Locks that are held for 50 us to 1 ms: most waits for them are over before the look."""
     need_record(world)

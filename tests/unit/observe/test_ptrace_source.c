@@ -133,6 +133,47 @@ static void test_a_running_thread(void **state)
     finish(world);
 }
 
+/* The sampler came to its CPU then, by that CPU's clock. */
+static enum outcome stop_where_we_came(struct world *world, uint64_t came_ns, bool is_visit,
+                                       struct observation *ret_seen)
+{
+    const struct watch_place place = {world->process.proc_fd, world->pid, 1000};
+    struct timespec soon = {0, 10000000};
+    struct reading *look = &world->subject.look;
+    nanosleep(&soon, NULL); /* it runs again after the stop before, which was a sleep */
+    *ret_seen = empty(world);
+    look->has_activity =
+        watch_read_activity(&place, watches_get(&world->watches, 0), &look->activity) == 0;
+    look->at_ns = world->subject.tick_ns = world->subject.awake_ns = monotonic_ns();
+    world->subject.visit_ns = is_visit ? look->at_ns : 0;
+    world->subject.came_ns = came_ns;
+    assert_true(look->has_activity);
+    assert_int_equal(world->source->observe(world->source, &world->subject, ret_seen),
+                     OUTCOME_PENDING);
+    return await(world, ret_seen);
+}
+
+/* It ran until the sampler came, or had left its CPU before: only the first is what visits are for,
+ * and only the second what ticks are. */
+static void test_visits_and_ticks(void **state)
+{
+    (void)state;
+    struct world *world = start(compute);
+    const uint64_t long_ago_ns = 1, later_ns = UINT64_MAX / 2;
+    struct observation seen;
+    wait_for_letter(world, 'R');
+    assert_int_equal(stop_where_we_came(world, long_ago_ns, true, &seen), OUTCOME_OBSERVED);
+    assert_int_equal(seen.state, THREAD_RUNNING);
+    assert_true(seen.stop.visit_ns == world->subject.visit_ns);
+    assert_int_equal(stop_where_we_came(world, later_ns, true, &seen), OUTCOME_ASLEEP);
+    assert_true(seen.stop.pause_ns > 0); /* which is counted all the same */
+    assert_int_equal(stop_where_we_came(world, long_ago_ns, false, &seen), OUTCOME_ASLEEP);
+    assert_int_equal(stop_where_we_came(world, later_ns, false, &seen), OUTCOME_OBSERVED);
+    assert_int_equal(seen.state, THREAD_RUNNABLE);
+    assert_int_equal(seen.stop.visit_ns, 0);
+    finish(world);
+}
+
 static void test_a_sleeping_thread_is_not_stopped(void **state)
 {
     (void)state;
@@ -238,6 +279,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_running_thread),
+        cmocka_unit_test(test_visits_and_ticks),
         cmocka_unit_test(test_a_sleeping_thread_is_not_stopped),
         cmocka_unit_test(test_a_stop_in_its_sleep),
         cmocka_unit_test(test_an_end_that_was_seen),

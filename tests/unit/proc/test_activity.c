@@ -83,6 +83,51 @@ static void test_status_without_both_counts(void **state)
     assert_false(activity.counts_ends);
 }
 
+static const char sched_text[] =
+    "se.exec_start : 1.000000 (4852, #threads: 1)\n" /* a thread's name */
+    "-------------------------------------------------------------------\n"
+    "se.exec_start                                :      28598546.724947\n"
+    "se.vruntime                                  :        664975.524365\n"
+    "se.sum_exec_runtime                          :             1.474126\n"
+    "se.nr_migrations                             :                    2\n";
+
+static void test_last_run(void **state)
+{
+    (void)state;
+    struct last_run last_run;
+    assert_true(activity_parse_last_run(sched_text, &last_run));
+    assert_true(last_run.at_ns == 28598546724947u);
+    assert_int_equal(last_run.running_ns, 1474126);
+    assert_int_equal(last_run.migrations, 2);
+}
+
+/* Cut at any place, as a kernel without one of the lines would have it. */
+static void test_last_run_needs_all_lines(void **state)
+{
+    (void)state;
+    char text[sizeof sched_text];
+    struct last_run last_run = {1, 2, 3};
+    size_t bytes = (size_t)(strstr(sched_text, "se.nr_mig") - sched_text);
+    for (size_t i = 0; i < bytes; i++) {
+        memcpy(text, sched_text, i);
+        text[i] = '\0';
+        assert_false(activity_parse_last_run(text, &last_run));
+    }
+    assert_true(last_run.at_ns == 1 && last_run.running_ns == 2 && last_run.migrations == 3);
+}
+
+static void test_what_was_slept(void **state)
+{
+    (void)state;
+    const struct last_run before = {1000, 500, 3};
+    struct last_run after = {9000, 1500, 3};
+    assert_int_equal(last_run_slept_ns(&before, &after, 2000), 5000);
+    assert_int_equal(last_run_slept_ns(&before, &after, 7000), 0);
+    assert_int_equal(last_run_slept_ns(&before, &after, 7001), 0); /* an interrupt */
+    after.migrations = 4; /* the clocks of two CPUs have nothing to do with each other */
+    assert_int_equal(last_run_slept_ns(&before, &after, 2000), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -92,6 +137,9 @@ int main(void)
         cmocka_unit_test(test_status),
         cmocka_unit_test(test_preemptions),
         cmocka_unit_test(test_status_without_both_counts),
+        cmocka_unit_test(test_last_run),
+        cmocka_unit_test(test_last_run_needs_all_lines),
+        cmocka_unit_test(test_what_was_slept),
     };
     return cmocka_run_group_tests_name("activity", tests, NULL, NULL);
 }

@@ -42,7 +42,7 @@ static void test_stat_keeps_the_whole_start(void **state)
     (void)state;
     struct proc_stat stat;
     assert_true(procfs_parse_stat("7 (k) I 2 0 0 0 -1 69238880 0 0 0 0 0 0 0 0 20 0 1 0 "
-                                  "18446744073709551614 0 0",
+                                  "18446744073709551614 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 3",
                                   &stat));
     assert_int_equal(stat.state, 'I');
     assert_int_equal(stat.flags, 69238880);
@@ -52,13 +52,15 @@ static void test_stat_keeps_the_whole_start(void **state)
 static void test_stat_refuses_short_lines(void **state)
 {
     (void)state;
-    static const char whole[] = "1 (a) S 1 1 1 0 -1 256 0 0 0 0 2 3 0 0 20 0 3 0 9";
-    struct proc_stat stat = {'q', 4, 1, 2};
+    static const char whole[] = "1 (a) S 1 1 1 0 -1 256 0 0 0 0 2 3 0 0 20 0 3 0 9 1 2 3 4 5 6 7 8 "
+                                "9 10 11 12 13 14 15 16 7";
+    struct proc_stat stat = {'q', 4, 1, 2, 3};
     char line[sizeof whole];
     assert_true(procfs_parse_stat(whole, &stat));
     assert_int_equal(stat.parent, 1);
     assert_int_equal(stat.start_tick, 9);
-    stat = (struct proc_stat){'q', 4, 1, 2};
+    assert_int_equal(stat.cpu, 7);
+    stat = (struct proc_stat){'q', 4, 1, 2, 3};
     for (size_t length = 0; length < sizeof whole - 1; length++) {
         memcpy(line, whole, length);
         line[length] = '\0';
@@ -68,6 +70,7 @@ static void test_stat_refuses_short_lines(void **state)
     assert_int_equal(stat.state, 'q');
     assert_int_equal(stat.flags, 1);
     assert_int_equal(stat.start_tick, 2);
+    assert_int_equal(stat.cpu, 3);
     assert_false(procfs_parse_stat("no name at all 1 2 3 4 5 6 7 8 9", &stat));
 }
 

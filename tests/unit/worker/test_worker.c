@@ -732,40 +732,6 @@ static void test_sleeps_are_counted_where_they_are_found(void **state)
     assert_int_equal(sleeps_with_owner(world, false), 5);
 }
 
-static struct observation woken(const struct world *world, uint64_t at_ns)
-{
-    struct observation observation = asleep(world, 0, at(at_ns, 0));
-    observation.evidence = EVIDENCE_STOPPED;
-    observation.state = THREAD_RUNNABLE;
-    observation.stop.was_woken = true;
-    return observation;
-}
-
-/* A thread was woken between a tick and the look, or lost its CPU at the end of a call. */
-static void test_one_that_was_woken_slept_where_threads_sleep(void **state)
-{
-    struct world *world = *state;
-    start(world);
-    struct observation begin = first(world, 0, at(10 * MS, 0));
-    begin.evidence = EVIDENCE_STOPPED;
-    begin.state = THREAD_RUNNABLE;
-    begin.stop.was_woken = true;
-    for (int i = 0; i < 3; i++) { /* all of them with one stack */
-        struct observation observation = i == 0   ? begin
-                                         : i == 1 ? asleep(world, 0, at(20 * MS, 0))
-                                                  : woken(world, 30 * MS);
-        tell_whole(world, observation);
-    }
-    end(world);
-    const struct stack_table *stacks = &world->results.stacks;
-    assert_int_equal(stacks->stack_count, 1);
-    assert_int_equal(stacks->sample_count, 2);
-    /* Before it was seen asleep there, it was not known to have slept. */
-    assert_int_equal(stacks->samples[0].labels.state, THREAD_RUNNABLE);
-    assert_int_equal(stacks->samples[1].labels.state, THREAD_SLEEPING);
-    assert_int_equal(stacks->samples[1].labels.syscall_number, SYS_clock_nanosleep);
-}
-
 /* Without a call, with one whose owner is unknown, and with an owner. */
 static void test_missed_ticks_count_as_well(void **state)
 {
@@ -1277,7 +1243,6 @@ int main(void)
         TEST(test_elapsed_time_of_a_wait_with_an_owner),
         TEST(test_sleeps_are_counted_where_they_are_found),
         TEST(test_missed_ticks_count_as_well),
-        TEST(test_one_that_was_woken_slept_where_threads_sleep),
         TEST(test_a_wait_is_its_first_owners),
         TEST(test_elapsed_time_at_the_end_of_a_chain),
         TEST(test_elapsed_time_of_long_waits),

@@ -55,6 +55,8 @@ struct fake_thread {
     bool is_group_stopped; /* a signal has stopped it, too */
     uint64_t pause_ns;     /* a stop takes so long */
     bool has_no_event;     /* the kernel can't sample it */
+    int cpu;               /* where it is, if it is known which CPUs there are: see cpus */
+    uint64_t left_ns;      /* when it left that CPU, by that CPU's clock */
     uint64_t start;        /* its first function */
     /* What was asked: how often, and last. */
     unsigned looks, stops, reads, forgotten;
@@ -162,6 +164,13 @@ struct fake {
     unsigned interrupts;
     pid_t exited; /* the end of this process was seen */
     int exit_status;
+
+    /* CPUs. */
+    int cpus;         /* the sampler may run on so many, from 0; 0: it is not known on which */
+    int cpu;          /* where it is, */
+    uint64_t came_ns; /* and since when, by that CPU's clock; 0: not known */
+    bool is_pinned;   /* it has asked to stay there */
+    unsigned moves;   /* how often it has asked to go to one CPU */
 
     /* Births, page faults, objects. */
     int births_error, stack_error, faults_error, agent_error;

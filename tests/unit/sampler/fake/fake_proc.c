@@ -92,6 +92,11 @@ int __wrap_process_cpu_ns(const struct process *process, uint64_t *ret_cpu_ns);
 bool __wrap_procfs_thread_name(int proc_fd, pid_t tid, char ret_name[THREAD_NAME_BYTES]);
 pid_t __wrap_procfs_inner_tid(int proc_fd, pid_t tid);
 int __wrap_procfs_thread_stat(int proc_fd, pid_t tid, struct proc_stat *ret_stat);
+int __wrap_sched_getaffinity(pid_t tid, size_t bytes, cpu_set_t *set);
+int __wrap_sched_setaffinity(pid_t tid, size_t bytes, const cpu_set_t *set);
+int __wrap_sched_getcpu(void);
+bool __wrap_watch_read_last_run(const struct watch_place *place, struct watch *watch,
+                                struct last_run *ret_last_run);
 int __wrap_program_open(struct process *process, uint32_t number, uint32_t process_number,
                         struct program **ret_program);
 bool __wrap_program_is_current(const struct program *program);
@@ -184,8 +189,48 @@ pid_t __wrap_procfs_inner_tid(int proc_fd, pid_t tid)
 
 int __wrap_procfs_thread_stat(int proc_fd, pid_t tid, struct proc_stat *ret_stat)
 {
-    (void)proc_fd, (void)tid, (void)ret_stat;
-    return -ESRCH;
+    const struct fake_thread *thread = fake_find(tid);
+    (void)proc_fd;
+    if (!fake->cpus || !is_there(thread) || thread->doing == FAKE_GONE)
+        return -ESRCH;
+    bool is_awake = thread->doing == FAKE_RUNS || thread->doing == FAKE_WAITS;
+    *ret_stat = (struct proc_stat){.state = is_awake ? 'R' : 'S', .cpu = thread->cpu};
+    return 0;
+}
+
+int __wrap_sched_getaffinity(pid_t tid, size_t bytes, cpu_set_t *set)
+{
+    (void)tid;
+    memset(set, 0, bytes);
+    for (int i = 0; i < fake->cpus; i++)
+        CPU_SET(i, set);
+    return fake->cpus ? 0 : -1;
+}
+
+int __wrap_sched_setaffinity(pid_t tid, size_t bytes, const cpu_set_t *set)
+{
+    (void)tid, (void)bytes;
+    fake->is_pinned = CPU_COUNT(set) == 1;
+    fake->moves += fake->is_pinned;
+    for (int i = 0; i < fake->cpus && fake->is_pinned; i++) {
+        if (CPU_ISSET(i, set))
+            fake->cpu = i;
+    }
+    return 0;
+}
+
+int __wrap_sched_getcpu(void)
+{
+    return fake->cpu;
+}
+
+bool __wrap_watch_read_last_run(const struct watch_place *place, struct watch *watch,
+                                struct last_run *ret_last_run)
+{
+    const struct fake_thread *thread = fake_find(place->tid);
+    (void)watch;
+    *ret_last_run = (struct last_run){.at_ns = thread ? thread->left_ns : fake->came_ns};
+    return ret_last_run->at_ns != 0;
 }
 
 /* A program's `tid` says which of its process's programs it is. */

@@ -150,6 +150,7 @@ static bool collect_stopped(struct source *source, struct observation *ret_obser
         stop.observation.state = thread->is_group_stopped ? THREAD_STOPPED : THREAD_RUNNING;
         stop.observation.wait.syscall_number = -1;
         stop.observation.stop.asked = stop.subject.asleep;
+        stop.observation.stop.visit_ns = stop.subject.visit_ns;
         stop.observation.stop.pause_ns = thread->pause_ns;
         stop.observation.now = (struct reading){
             .at_ns = fake->now_ns, .has_activity = true, .activity = thread->activity};

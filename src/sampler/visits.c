@@ -1,0 +1,187 @@
+#include "sampler/visits.h"
+#include "base/clock.h"
+#include "base/random.h"
+#include "sampler/taken_cpu.h"
+#include "sampler/look.h"
+#include "sampler/numbers.h"
+#include "sampler/stops.h"
+#include "sampler/tell.h"
+
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* The sampling thread has come to a CPU and waits before it is to wake up there. */
+#define COMING_NS 60000
+/* No visit so shortly before a tick: the stop would make that late. */
+#define BEFORE_TICK_NS 150000
+/* A visit may take as long: so many are made between two ticks at most. */
+#define VISIT_NS 250000
+#define VISITS_MAX 8
+/* If it is another thread that ran there, so many are tried at most. */
+#define LOOKS_MAX 32
+#define SLICE_NS 100000
+
+/* struct sched_attr of sched_setattr(2), which glibc 2.36 does not declare. */
+struct sched_attributes {
+    uint32_t size, policy;
+    uint64_t flags;
+    int32_t nice;
+    uint32_t priority;
+    uint64_t runtime_ns, deadline_ns, period_ns;
+};
+
+/* Whether a thread that is wanted can be visited, now or never. */
+static bool can_be_visited(const struct sampled_process *process, const struct thread *thread)
+{
+    return process->program && !process->has_exited && thread_is_counted(thread) &&
+           thread->phase == PHASE_AWAKE;
+}
+
+/* A thread with a short slice gets its CPU at once when it wakes up, from 6.12 on (PREEMPT_SHORT in
+ * the kernel's kernel/sched/features.h). 0: an ordinary one. */
+static void set_slice(uint64_t slice_ns)
+{
+    struct sched_attributes attributes = {
+        .size = sizeof attributes, .nice = getpriority(PRIO_PROCESS, 0), .runtime_ns = slice_ns};
+    if ((sched_getscheduler(0) & ~SCHED_RESET_ON_FORK) == SCHED_OTHER)
+        syscall(SYS_sched_setattr, 0, &attributes, 0);
+}
+
+static bool go_to(struct visits *visits, int cpu)
+{
+    cpu_set_t there;
+    CPU_ZERO(&there);
+    CPU_SET(cpu, &there);
+    visits->is_away = sched_setaffinity(0, sizeof there, &there) == 0;
+    if (visits->is_away)
+        set_slice(SLICE_NS);
+    return visits->is_away;
+}
+
+static void go_home(struct visits *visits)
+{
+    if (visits->is_away) {
+        sched_setaffinity(0, sizeof visits->home, &visits->home);
+        set_slice(0);
+    }
+    visits->is_away = false;
+}
+
+static struct thread *find(const struct sampler *sampler, const struct wanted_visit *wanted,
+                           struct sampled_process **ret_process)
+{
+    const struct numbered_thread *numbered =
+        numbers_find(&sampler->numbers, wanted->thread, wanted->tid);
+    *ret_process = numbered ? numbered->process : NULL;
+    return numbered ? threads_find(&numbered->process->threads, wanted->tid) : NULL;
+}
+
+/* Goes to the CPU where the thread ran last. */
+static bool go_to_thread(struct sampler *sampler, const struct wanted_visit *wanted)
+{
+    struct visits *visits = &sampler->visits;
+    struct sampled_process *process;
+    const struct thread *thread = find(sampler, wanted, &process);
+    struct proc_stat stat;
+    if (!thread || !can_be_visited(process, thread) ||
+        procfs_thread_stat(process->process.proc_fd, thread->tid, &stat) ||
+        !taken_cpu_may_go_to(visits, stat.cpu) || !go_to(visits, stat.cpu))
+        return false;
+    visits->cpu = stat.cpu;
+    visits->next = *wanted;
+    return true;
+}
+
+/* Chooses the thread that is visited next, and goes there. */
+static bool go_to_next(struct sampler *sampler)
+{
+    struct visits *visits = &sampler->visits;
+    while (visits->wanted_count) {
+        size_t place =
+            random_below((uint32_t)visits->wanted_count, sampler->clock.seed, monotonic_ns());
+        const struct wanted_visit wanted = visits->wanted[place];
+        visits->wanted[place] = visits->wanted[--visits->wanted_count];
+        if (go_to_thread(sampler, &wanted))
+            return true;
+    }
+    return false;
+}
+
+/* A random moment in this thread's part of the time until the next tick. */
+static uint64_t moment(struct sampler *sampler, uint64_t now_ns, uint64_t time_ns, uint64_t visits)
+{
+    uint64_t part_ns = time_ns / visits;
+    uint32_t free_ns = part_ns > COMING_NS ? (uint32_t)(part_ns - COMING_NS) : 1;
+    return now_ns + COMING_NS + random_below(free_ns, sampler->clock.seed, now_ns);
+}
+
+uint64_t visits_plan(struct sampler *sampler, uint64_t tick_ns)
+{
+    struct visits *visits = &sampler->visits;
+    if (visits->at_ns)
+        return visits->at_ns;
+    uint64_t now_ns = monotonic_ns();
+    uint64_t time_ns = tick_ns > now_ns + BEFORE_TICK_NS ? tick_ns - now_ns - BEFORE_TICK_NS : 0;
+    uint64_t room = time_ns / VISIT_NS;
+    uint64_t left = room < visits->left ? room : visits->left;
+    left = left < visits->wanted_count ? left : visits->wanted_count;
+    if (stops_are_pending(sampler))
+        return UINT64_MAX;
+    if (!left || !go_to_next(sampler)) {
+        go_home(visits);
+        return UINT64_MAX;
+    }
+    visits->left--;
+    visits->at_ns = moment(sampler, monotonic_ns(), time_ns, left);
+    return visits->at_ns;
+}
+
+/* Whether the thread lost the CPU to us that we have come to. */
+static bool is_found(struct sampler *sampler, const struct sampled_process *process,
+                     const struct thread *thread)
+{
+    struct proc_stat stat;
+    return can_be_visited(process, thread) &&
+           !procfs_thread_stat(process->process.proc_fd, thread->tid, &stat) && stat.state == 'R' &&
+           stat.cpu == sampler->visits.cpu && !taken_cpu_had_left(sampler, process, thread);
+}
+
+/* Asks to stop the thread, if it is found. */
+static bool stop_if_found(struct sampler *sampler, const struct wanted_visit *wanted,
+                          uint64_t at_ns)
+{
+    struct sampled_process *process;
+    struct thread *thread = find(sampler, wanted, &process);
+    if (!thread || !is_found(sampler, process, thread))
+        return false;
+    const struct reading now = tell_read(sampler, process, thread);
+    if (!now.has_activity || now.activity.counts_ends)
+        return false;
+    thread->visits.is_here = true;
+    look_at_visit(sampler, process, thread, &now, at_ns);
+    return true;
+}
+
+/* If the thread does not run there, another one may. */
+void visits_take(struct sampler *sampler, uint64_t now_ns)
+{
+    struct visits *visits = &sampler->visits;
+    uint64_t at_ns = visits->at_ns;
+    if (!at_ns || now_ns < at_ns)
+        return;
+    visits->at_ns = 0;
+    bool is_over = stop_if_found(sampler, &visits->next, at_ns);
+    for (size_t i = 0; i < visits->wanted_count && i < LOOKS_MAX && !is_over; i++)
+        is_over = stop_if_found(sampler, &visits->wanted[i], at_ns);
+}
+
+void visits_end(struct sampler *sampler)
+{
+    struct visits *visits = &sampler->visits;
+    go_home(visits);
+    visits->at_ns = 0;
+    visits->wanted_count = visits->wanted_more = 0;
+    visits->left = VISITS_MAX;
+}
