@@ -19,6 +19,8 @@
 #define UNMOVED_TOLD_EACH_NS 1000000000u
 #define UNMOVED_TOLD_PER_S 1000
 
+#define FOR_VISITS_NS 300000
+
 /* The snapshot that the next look may fill. NULL if the worker is behind. */
 static struct snapshot *spare_for(struct sampler *sampler, const struct thread_wants *wants)
 {
@@ -140,11 +142,12 @@ static bool has_times(const struct reading *now)
 
 /* Asks to stop a running thread, unless that would cost it too much. */
 static bool ask_for_affordable_stop(struct sampler *sampler, struct sampled_process *process,
-                                    struct thread *thread, const struct reading *now)
+                                    struct thread *thread, const struct reading *now,
+                                    int64_t reserve_ns)
 {
     uint64_t running_ns = has_times(now) ? now->activity.running_ns : now->at_ns;
-    bool is_affordable =
-        pause_budget_allows(&thread->pause_budget, running_ns, sampler->options->max_pause_percent);
+    bool is_affordable = pause_budget_allows(&thread->pause_budget, running_ns,
+                                             sampler->options->max_pause_percent, reserve_ns);
     if (is_affordable)
         look_ask_for_stop(process, thread);
     else
@@ -156,7 +159,19 @@ void look_at_visit(struct sampler *sampler, struct sampled_process *process, str
                    const struct reading *now, uint64_t visit_ns)
 {
     note_running(sampler, process, thread, now, visit_ns);
-    ask_for_affordable_stop(sampler, process, thread, now);
+    thread->visits.was_found = ask_for_affordable_stop(sampler, process, thread, now, 0);
+}
+
+/* A thread that often waits for our CPU must not spend its pauses there: visits need some, to show
+ * where it runs. */
+static bool stop_for_tick(struct sampler *sampler, struct sampled_process *process,
+                          struct thread *thread, const struct reading *now)
+{
+    struct thread_visits *visits = &thread->visits;
+    int64_t reserve_ns = visits->is_here && !visits->was_found ? FOR_VISITS_NS : 0;
+    bool is_asked = ask_for_affordable_stop(sampler, process, thread, now, reserve_ns);
+    visits->was_found = visits->was_found && !is_asked;
+    return is_asked;
 }
 
 /* If it is not stopped, its next sample stands for this look too. */
@@ -168,7 +183,7 @@ static void take_running(struct sampler *sampler, struct sampled_process *proces
                              has_times(now) ? now->activity.running_ns : 0))
         return;
     if (!taken_cpu_leave_to_look(sampler, process, thread) ||
-        !ask_for_affordable_stop(sampler, process, thread, now))
+        !stop_for_tick(sampler, process, thread, now))
         thread->wants.spared_ticks += thread->schedule.look_ticks;
 }
 

@@ -11,7 +11,8 @@ static int64_t paid_in(int64_t balance_ns, double payment_ns)
     return sum_ns < BALANCE_MAX_NS ? (int64_t)sum_ns : BALANCE_MAX_NS;
 }
 
-bool pause_budget_allows(struct pause_budget *budget, uint64_t running_ns, double max_pause_percent)
+bool pause_budget_allows(struct pause_budget *budget, uint64_t running_ns, double max_pause_percent,
+                         int64_t reserve_ns)
 {
     if (!budget->has_begun) {
         budget->has_begun = true;
@@ -22,7 +23,7 @@ bool pause_budget_allows(struct pause_budget *budget, uint64_t running_ns, doubl
         budget->whole_ns = paid_in(budget->whole_ns, payment_ns);
     }
     budget->running_ns = running_ns;
-    return budget->balance_ns > 0 && budget->whole_ns > -PAUSE_DEBT_MAX_NS;
+    return budget->balance_ns > reserve_ns && budget->whole_ns > -PAUSE_DEBT_MAX_NS;
 }
 
 void pause_budget_spend(struct pause_budget *budget, uint64_t pause_ns)

@@ -20,9 +20,9 @@ struct pause_budget {
 #define PAUSE_DEBT_MAX_NS 500000000
 
 /* Pays in for the time that the thread ran, up to `running_ns` of its own clock, and returns
- * whether it may be paused. */
-bool pause_budget_allows(struct pause_budget *budget, uint64_t running_ns,
-                         double max_pause_percent);
+ * whether it may be paused, if that leaves more than `reserve_ns` for other pauses. */
+bool pause_budget_allows(struct pause_budget *budget, uint64_t running_ns, double max_pause_percent,
+                         int64_t reserve_ns);
 
 void pause_budget_spend(struct pause_budget *budget, uint64_t pause_ns);
 

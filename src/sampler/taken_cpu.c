@@ -81,7 +81,7 @@ void taken_cpu_note_look(struct sampler *sampler, const struct sampled_process *
     bool has_run = outcome == OUTCOME_RUNNING ||
                    (has_times && thread->ran_ns && now->activity.running_ns > thread->ran_ns);
     struct proc_stat stat;
-    *own = (struct thread_visits){0};
+    own->is_here = own->is_out_of_reach = false;
     if (!are_made(sampler, thread) || !has_run || outcome == OUTCOME_GONE)
         return;
     own->is_out_of_reach = !has_times ||

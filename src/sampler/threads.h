@@ -115,6 +115,7 @@ struct thread_running_look {
 /* taken_cpu.c: whether it is stopped at a visit. */
 struct thread_visits {
     bool is_here;         /* the last look or visit was from its CPU */
+    bool was_found;       /* by a visit, since a look last stopped it */
     bool is_out_of_reach; /* the last look found it on a CPU where we can't go */
 };
 

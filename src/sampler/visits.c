@@ -127,8 +127,6 @@ uint64_t visits_plan(struct sampler *sampler, uint64_t tick_ns)
     uint64_t room = time_ns / VISIT_NS;
     uint64_t left = room < visits->left ? room : visits->left;
     left = left < visits->wanted_count ? left : visits->wanted_count;
-    if (stops_are_pending(sampler))
-        return UINT64_MAX;
     if (!left || !go_to_next(sampler)) {
         go_home(visits);
         return UINT64_MAX;
@@ -172,6 +170,9 @@ void visits_take(struct sampler *sampler, uint64_t now_ns)
     if (!at_ns || now_ns < at_ns)
         return;
     visits->at_ns = 0;
+    /* We were awake then, and took no CPU from anybody. */
+    if (sampler->clock.awake_ns < at_ns)
+        return;
     bool is_over = stop_if_found(sampler, &visits->next, at_ns);
     for (size_t i = 0; i < visits->wanted_count && i < LOOKS_MAX && !is_over; i++)
         is_over = stop_if_found(sampler, &visits->wanted[i], at_ns);

@@ -7,7 +7,7 @@ static void test_a_new_thread_may_be_paused(void **state)
 {
     (void)state;
     struct pause_budget budget = {0};
-    assert_true(pause_budget_allows(&budget, 123, 2));
+    assert_true(pause_budget_allows(&budget, 123, 2, 0));
 }
 
 /* Looks once a millisecond for as long as the thread runs; *longest_ns: what it ran between two
@@ -20,7 +20,7 @@ static uint64_t run(struct pause_budget *budget, uint64_t pause_ns, uint64_t unt
     for (uint64_t now_ns = begin_ns; now_ns < until_ns; now_ns += MS_NS) {
         if (now_ns - last_ns > *longest_ns)
             *longest_ns = now_ns - last_ns;
-        if (!pause_budget_allows(budget, now_ns, 2))
+        if (!pause_budget_allows(budget, now_ns, 2, 0))
             continue;
         pause_budget_spend(budget, pause_ns);
         paused_ns += pause_ns;
@@ -70,11 +70,11 @@ static void test_time_asleep_pays_nothing(void **state)
 {
     (void)state;
     struct pause_budget budget = {0};
-    assert_true(pause_budget_allows(&budget, 5 * MS_NS, 2));
+    assert_true(pause_budget_allows(&budget, 5 * MS_NS, 2, 0));
     pause_budget_spend(&budget, 2 * MS_NS);
     for (int i = 0; i < 1000; i++)
-        assert_false(pause_budget_allows(&budget, 5 * MS_NS, 2));
-    assert_true(pause_budget_allows(&budget, 500 * MS_NS, 2));
+        assert_false(pause_budget_allows(&budget, 5 * MS_NS, 2, 0));
+    assert_true(pause_budget_allows(&budget, 500 * MS_NS, 2, 0));
 }
 
 /* A long time without a pause does not allow many in a row. */
@@ -83,8 +83,8 @@ static void test_savings_are_bounded(void **state)
     (void)state;
     struct pause_budget budget = {0};
     uint64_t paused_ns = 0;
-    pause_budget_allows(&budget, 0, 100);
-    while (pause_budget_allows(&budget, 3600000 * MS_NS, 100)) {
+    pause_budget_allows(&budget, 0, 100, 0);
+    while (pause_budget_allows(&budget, 3600000 * MS_NS, 100, 0)) {
         pause_budget_spend(&budget, MS_NS);
         paused_ns += MS_NS;
     }
