@@ -408,8 +408,8 @@ static void summarize_sources(const struct cli_options *options,
             summary->has_kernel_samples
                 ? "shares of waits below about 300 us may be up to 20 percentage points too "
                   "small"
-                : "shares of waits below about 300 us may be off by 5 percentage points, those "
-                  "of work by 20, in servers by 50",
+                : "shares of waits below about 300 us, and of work below 100 us, may be off by 6 "
+                  "percentage points",
             refusal_record_remedy(summary->record_refusal),
             refusal_log_advice(options, summary->record_refusal));
     summarize_filter(summary);
@@ -452,8 +452,7 @@ static void summarize_capture(const struct cli_options *options,
     if (summary->pauses)
         summarize_pauses(options, summary);
     if (summary->kernel_refusal)
-        say_more("the kernel may not sample running threads (%s), so they were stopped: shares of "
-                 "bursts below about 100 us are not exact%s",
+        say_more("the kernel may not sample running threads (%s), so they were stopped%s",
                  strerror(summary->kernel_refusal), refusal_remedy(summary->kernel_refusal));
     if (options->has_kernel_stacks)
         summarize_kernel_frames(summary);

@@ -155,7 +155,7 @@ def test_the_summary_says_what_captured(world):
     assert re.search(r"\n  the kernel may not record switches \(Operation not permitted\), so threads were observed "
                      "after the tick: shares of waits below about 300 us may be up to 20 percentage points too "
                      rf"small{BPF_IS_FILTERED}\n", done.stderr), done.stderr
-    assert ": shares of waits below about 300 us may be off by 5 percentage points, those of work by 20, in servers by 50" \
+    assert ": shares of waits below about 300 us, and of work below 100 us, may be off by 6 percentage points" \
            in stopped.stderr, stopped.stderr
     asleep = sum(count for stack, count in folded(done.stdout).items() if stack[-1] == "[epoll_wait]")
     assert asleep > 0, done.stdout
@@ -246,7 +246,7 @@ def test_a_refusal_is_said_and_threads_are_stopped(world):
                 done = world.attach(target, duration="1s", preexec_fn=lambda: prepare(error, is_lacking))
             remedy = (lacking if is_lacking else able)[error]
             assert re.search(rf"the kernel may not sample running threads \({os.strerror(error)}\), so they were "
-                             rf"stopped: .* not exact{remedy}\n", done.stderr), (remedy, done.stderr)
+                             rf"stopped{remedy}\n", done.stderr), (remedy, done.stderr)
             assert pauses(done.stderr), done.stderr
             assert in_spin(done.stdout) > 0
 

@@ -32,7 +32,7 @@ static void append_capture(struct buffer *buffer, const struct fgprof_summary *s
     if (!summary->kernel_samples && !summary->pauses)
         buffer_puts(buffer, "none was found");
     if (summary->kernel_refusal)
-        buffer_puts(buffer, "; the kernel may not sample them, so short bursts are not exact");
+        buffer_puts(buffer, "; the kernel may not sample them");
     buffer_puts(buffer, "\n");
 }
 
