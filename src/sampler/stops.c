@@ -191,6 +191,8 @@ int stops_continue(struct sampler *sampler)
     int err = 0;
     while (!err) {
         bool has_begun;
+        if (!stops_are_pending(sampler))
+            sampler->visits.has_stops = false;
         err = begin_stops(sampler, &has_begun);
         if (err || !stops_are_pending(sampler))
             break;
@@ -199,8 +201,6 @@ int stops_continue(struct sampler *sampler)
         if (has_come)
             err = take_all(sampler);
         uint64_t now_ns = monotonic_ns();
-        if (has_come)
-            sampler->visits.has_stops &= stops_are_pending(sampler);
         if (has_come || (has_begun && !sampler->visits.has_stops))
             look_until_ns = now_ns + SPIN_NS;
         if (now_ns >= look_until_ns)
