@@ -147,7 +147,7 @@ static void run_as_others(struct stopped_source *stopped)
     struct sched_param none = {0};
     if (stopped->runs_first) {
         sched_setscheduler(0, SCHED_OTHER | SCHED_RESET_ON_FORK, &none);
-        prctl(PR_SET_TIMERSLACK, 1); /* which that has reset (__setscheduler_params, since 6.12) */
+        prctl(PR_SET_TIMERSLACK, 1); /* which that has reset, on 6.18 at least */
     }
     stopped->runs_first = false;
 }
