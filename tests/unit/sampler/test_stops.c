@@ -16,15 +16,6 @@ static struct fake_thread *begin_with(enum fake_doing doing)
     return thread;
 }
 
-/* It has a CPU all the time. */
-static void run(struct fake_thread *thread, unsigned ticks)
-{
-    for (unsigned i = 0; i < ticks; i++) {
-        thread->activity.running_ns += FAKE_PERIOD_NS;
-        fake_ticks(1);
-    }
-}
-
 static uint64_t ticks_told(pid_t tid, enum evidence evidence)
 {
     const struct observation *told;
@@ -38,7 +29,7 @@ static void test_a_runner_is_stopped_at_each_tick(void **state)
 {
     (void)state;
     struct fake_thread *thread = begin_with(FAKE_RUNS);
-    run(thread, 10);
+    fake_run(thread, 10);
     assert_int_equal(thread->stops, 10);
     assert_int_equal(ticks_told(TID, EVIDENCE_STOPPED), 10);
     assert_int_equal(fake->sampler.counts.threads_stopped, 1);
@@ -53,13 +44,13 @@ static void test_one_that_stops_late_holds_up_no_other(void **state)
     slow->is_slow = true;
     for (unsigned i = 0; i < 10; i++) {
         other->activity.running_ns += FAKE_PERIOD_NS;
-        run(slow, 1);
+        fake_run(slow, 1);
     }
     assert_int_equal(slow->stops, 1); /* and it is not asked again */
     assert_int_equal(fake_count(TID, EVIDENCE_STOPPED), 0);
     assert_int_equal(fake_count(TID + 1, EVIDENCE_STOPPED), 10);
     slow->is_slow = false;
-    run(slow, 2);
+    fake_run(slow, 2);
     const struct observation *first = fake_next_of(TID);
     assert_int_equal(first->evidence, EVIDENCE_STOPPED);
     assert_int_equal(first->ticks, 1);
@@ -73,7 +64,7 @@ static void test_one_that_ends_instead(void **state)
     (void)state;
     struct fake_thread *thread = begin_with(FAKE_RUNS);
     thread->is_slow = true;
-    run(thread, 1);
+    fake_run(thread, 1);
     fake_forget_told();
     thread->is_slow = false;
     thread->doing = FAKE_GONE;
@@ -91,7 +82,7 @@ static void test_one_that_may_not_be_stopped_is_assumed(void **state)
     (void)state;
     struct fake_thread *thread = begin_with(FAKE_RUNS);
     thread->is_refused_stop = true;
-    run(thread, 10);
+    fake_run(thread, 10);
     assert_int_equal(fake_count(TID, EVIDENCE_STOPPED), 0);
     assert_int_equal(fake->sampler.counts.threads_stopped, 0);
     fake_end();
@@ -119,7 +110,7 @@ static void test_pauses_have_a_budget(void **state)
     struct fake_thread *thread = fake_thread(process, PID, FAKE_RUNS);
     thread->pause_ns = 1000000; /* a hundredth of ten periods */
     fake_begin();
-    run(thread, 100);
+    fake_run(thread, 100);
     assert_in_range(thread->stops, 8, 13);
     assert_int_equal(fake->sampler.counts.samples_thinned, 100 - thread->stops);
     /* A sample stands for the looks that were spared before it. */
@@ -134,12 +125,12 @@ static void test_without_snapshots_stops_wait(void **state)
     fake_hoard(0);
     thread->doing = FAKE_RUNS;
     uint64_t deferred = fake->sampler.counts.observations_put_off;
-    run(thread, 3);
+    fake_run(thread, 3);
     assert_int_equal(thread->stops, 0);
     assert_int_equal(fake_count(TID, EVIDENCE_STOPPED), 0);
     assert_true(fake->sampler.counts.observations_put_off > deferred);
     fake_hoard_no_more();
-    run(thread, 1);
+    fake_run(thread, 1);
     assert_int_equal(fake_count(TID, EVIDENCE_STOPPED), 1);
 }
 
@@ -218,14 +209,14 @@ static void test_a_copy_of_another_program_is_given_up(void **state)
     (void)state;
     struct fake_thread *thread = begin_with(FAKE_RUNS);
     thread->is_slow = true;
-    run(thread, 1);
+    fake_run(thread, 1);
     fake_forget_told();
     thread->process->programs++;
     thread->is_slow = false;
     fake_step();
     assert_int_equal(fake_count(TID, EVIDENCE_STOPPED), 0);
     assert_int_equal(fake->stop_count, 0);
-    run(thread, 2);
+    fake_run(thread, 2);
     assert_true(fake_count(TID, EVIDENCE_STOPPED) >= 1);
     while (fake_next_of(TID))
         assert_int_equal(fake->told[fake->told_next - 1].program, 1);
@@ -257,7 +248,7 @@ static void test_one_that_does_not_stop_at_the_end(void **state)
     (void)state;
     struct fake_thread *thread = begin_with(FAKE_RUNS);
     thread->is_slow = true;
-    run(thread, 5);
+    fake_run(thread, 5);
     fake_end();
     assert_int_equal(fake_count(TID, EVIDENCE_STOPPED), 0);
     assert_int_equal(fake_count(TID, EVIDENCE_GONE), 1);

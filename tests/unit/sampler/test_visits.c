@@ -21,15 +21,6 @@ static struct fake_thread *begin_on(int cpu)
     return thread;
 }
 
-/* It has a CPU all the time. */
-static void run(struct fake_thread *thread, unsigned ticks)
-{
-    for (unsigned i = 0; i < ticks; i++) {
-        thread->activity.running_ns += FAKE_PERIOD_NS;
-        fake_ticks(1);
-    }
-}
-
 static unsigned visits_told(pid_t tid)
 {
     const struct observation *told;
@@ -44,7 +35,7 @@ static void test_a_runner_is_stopped_on_its_own_cpu(void **state)
 {
     (void)state;
     struct fake_thread *thread = begin_on(1);
-    run(thread, 11);
+    fake_run(thread, 11);
     /* One visit in each period; those of the last are still to come, or it has ended. */
     assert_in_range(thread->stops, 9, 11);
     assert_true(thread->stop.visit_ns > 0 && thread->stop.came_ns == 5 * MS);
@@ -66,7 +57,7 @@ static void test_visits_are_at_random_moments(void **state)
     (void)state;
     struct fake_thread *thread = begin_on(1);
     unsigned halves[2] = {0};
-    run(thread, 60);
+    fake_run(thread, 60);
     const struct observation *told;
     while ((told = fake_next_of(TID))) {
         uint64_t in_period_ns = (told->stop.visit_ns - FAKE_START_NS) % FAKE_PERIOD_NS;
@@ -81,7 +72,7 @@ static void test_one_that_sleeps_at_the_visit(void **state)
 {
     (void)state;
     struct fake_thread *thread = begin_on(1);
-    run(thread, 1);
+    fake_run(thread, 1);
     unsigned stops = thread->stops;
     thread->doing = FAKE_SLEEPS;
     fake_ticks(3);
@@ -96,7 +87,7 @@ static void test_one_that_is_elsewhere_is_not_stopped(void **state)
     (void)state;
     struct fake_thread *thread = begin_on(1);
     thread->left_ns = 4 * MS;
-    run(thread, 5);
+    fake_run(thread, 5);
     assert_true(fake->moves > 0);
     assert_int_equal(visits_told(TID), 0);
 }
@@ -107,7 +98,7 @@ static void test_one_that_had_left_is_stopped_for_its_tick(void **state)
     struct fake_thread *thread = begin_on(0);
     fake->cpu = 0;
     thread->left_ns = 4 * MS;
-    run(thread, 5);
+    fake_run(thread, 5);
     assert_int_equal(thread->stops, 5);
     assert_int_equal(thread->stop.visit_ns, 0);
     assert_int_equal(thread->stop.came_ns, 5 * MS);
@@ -126,7 +117,7 @@ static void test_who_had_the_cpu_is_stopped(void **state)
     runs->left_ns = 5 * MS;
     for (unsigned i = 0; i < 20; i++) {
         runs->activity.running_ns += FAKE_PERIOD_NS / 2;
-        run(waits, 1);
+        fake_run(waits, 1);
     }
     assert_in_range(visits_told(TID + 1), 15, 40);
     assert_int_equal(visits_told(TID), 0);
@@ -137,7 +128,7 @@ static void test_one_out_of_reach(void **state)
 {
     (void)state;
     struct fake_thread *thread = begin_on(2);
-    run(thread, 5);
+    fake_run(thread, 5);
     assert_int_equal(thread->stops, 5);
     assert_int_equal(fake->moves, 0);
     assert_int_equal(thread->stop.visit_ns, 0);
@@ -161,7 +152,7 @@ static void test_with_the_kernel_s_samples_there_are_none(void **state)
     (void)state;
     fake->options.capture = CAPTURE_AUTO;
     struct fake_thread *thread = begin_on(1);
-    run(thread, 5);
+    fake_run(thread, 5);
     assert_int_equal(fake->moves, 0);
 }
 
@@ -178,7 +169,7 @@ static void test_some_of_many(void **state)
     for (unsigned i = 0; i < 60; i++) {
         for (int j = 1; j < 30; j++)
             threads[j]->activity.running_ns += FAKE_PERIOD_NS / 30;
-        run(threads[0], 1);
+        fake_run(threads[0], 1);
     }
     unsigned least = UINT_MAX, most = 0;
     for (int i = 0; i < 30; i++) {

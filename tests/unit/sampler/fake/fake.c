@@ -321,6 +321,14 @@ void fake_ticks(unsigned count)
     }
 }
 
+void fake_run(struct fake_thread *thread, unsigned ticks)
+{
+    for (unsigned i = 0; i < ticks; i++) {
+        thread->activity.running_ns += FAKE_PERIOD_NS;
+        fake_ticks(1);
+    }
+}
+
 void fake_end(void)
 {
     sampler_stop(&fake->sampler);

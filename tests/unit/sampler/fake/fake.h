@@ -230,6 +230,8 @@ bool fake_step(void);
 void fake_wake(void);
 /* Lets it take so many ticks, and then wait. */
 void fake_ticks(unsigned count);
+/* The same, and the thread has a CPU all the time. */
+void fake_run(struct fake_thread *thread, unsigned ticks);
 /* Asks it to end, now, and waits until it has. */
 void fake_end(void);
 
