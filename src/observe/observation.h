@@ -32,6 +32,12 @@ struct reading {
     struct activity activity;
 };
 
+/* Whether it has the thread's times, and not only its count of switches. */
+static inline bool reading_has_times(const struct reading *reading)
+{
+    return reading->has_activity && !reading->activity.counts_ends;
+}
+
 /* Where a thread sleeps, to know it again or to stop it there, because a register is needed. */
 struct sleep_place {
     uint64_t pc, sp; /* pc 0: none */

@@ -6,7 +6,6 @@
 #include "proc/procfs.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -62,7 +61,7 @@ static struct watch_place place_of(const struct stopped_source *stopped,
     return (struct watch_place){subject->proc_fd, subject->tid, stopped->watches->keep_fds_below};
 }
 
-/* When it was to be seen: at its tick or at a visit; 0: at no moment in particular. */
+/* The moment that the stop is to show: a tick, or when a visit was due. 0: none in particular. */
 static uint64_t moment_ns(const struct subject *subject)
 {
     return subject->visit_ns ? subject->visit_ns : subject->tick_ns;
@@ -222,7 +221,7 @@ static void copy_stacks(const struct subject *subject, struct snapshot *snapshot
     snapshot_copy_python(snapshot, &subject->python, subject->tid, subject->stack_areas);
 }
 
-/* Before it runs on, which it then would have done since it was copied. */
+/* Call it before the thread is let go: what it does later must not be in these figures. */
 static void read_account(const struct stopped_source *stopped, struct pending *item)
 {
     const struct watch_place place = place_of(stopped, &item->subject);
@@ -279,19 +278,19 @@ size_t ptrace_source_let_go(struct source *source, uint64_t heard_ns)
     return over;
 }
 
-/* What the thread did when it was to be seen, if it was not asleep. One that lost its CPU to us
- * left it when we came; without that knowledge, it has waited for as long as we have run. */
+/* What the thread did at that moment, if it was not asleep. A thread that lost its CPU to us left
+ * it when we came. If that is not known, such a thread has waited for as long as we have run. */
 static enum thread_state awake_state(const struct pending *item, uint64_t waited_ns)
 {
     const struct subject *subject = &item->subject;
     if (subject->came_ns && item->knows_last_run)
-        return item->last_run[0].at_ns + SLEEP_MIN_NS < subject->came_ns ? THREAD_RUNNABLE
-                                                                         : THREAD_RUNNING;
+        return last_run_is_before(&item->last_run[0], subject->came_ns) ? THREAD_RUNNABLE
+                                                                        : THREAD_RUNNING;
     return thread_state_by_wait(waited_ns, item->stop.released_ns - subject->awake_ns);
 }
 
-/* Sets *ret_state to what the thread did when it was to be seen. Returns false if that was
- * elsewhere: it has slept since. */
+/* Sets *ret_state to what the thread did at that moment. Returns false if it has slept since then:
+ * it was copied in another place. */
 static bool find_state(const struct pending *item, enum thread_state *ret_state)
 {
     uint64_t waited_ns = item->activity.waiting_ns - item->subject.look.activity.waiting_ns;

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SWITCH_NS 1000
+
 /* By hand, because sscanf is a tenth of the cost of looking at a sleeping thread. */
 static bool parse_number(const char **at, uint64_t *ret_number)
 {
@@ -67,6 +69,11 @@ bool activity_parse_last_run(const char *sched, struct last_run *ret_last_run)
         return false;
     *ret_last_run = last_run;
     return true;
+}
+
+bool last_run_is_before(const struct last_run *last_run, uint64_t came_ns)
+{
+    return last_run->at_ns + SWITCH_NS < came_ns;
 }
 
 uint64_t last_run_slept_ns(const struct last_run *before, const struct last_run *after,

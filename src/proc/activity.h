@@ -49,6 +49,10 @@ bool activity_parse_last_run(const char *sched, struct last_run *ret_last_run);
 uint64_t last_run_slept_ns(const struct last_run *before, const struct last_run *after,
                            uint64_t waited_ns);
 
+/* Whether the thread had left the CPU before another one got it at `came_ns`, by that CPU's clock.
+ * A switch from one to the other takes less than a microsecond of it. */
+bool last_run_is_before(const struct last_run *last_run, uint64_t came_ns);
+
 /* The second of these lines: how often the thread had to leave its CPU to another, which is no
  * wait. Returns false if it is missing. */
 bool activity_parse_preemptions(const char *status, uint64_t *ret_preemptions);

@@ -135,17 +135,12 @@ static void note_running(struct sampler *sampler, struct sampled_process *proces
     otel_context_note_running(sampler, process, thread);
 }
 
-static bool has_times(const struct reading *now)
-{
-    return now->has_activity && !now->activity.counts_ends;
-}
-
 /* Asks to stop a running thread, unless that would cost it too much. */
 static bool ask_for_affordable_stop(struct sampler *sampler, struct sampled_process *process,
                                     struct thread *thread, const struct reading *now,
                                     int64_t reserve_ns)
 {
-    uint64_t running_ns = has_times(now) ? now->activity.running_ns : now->at_ns;
+    uint64_t running_ns = reading_has_times(now) ? now->activity.running_ns : now->at_ns;
     bool is_affordable = pause_budget_allows(&thread->pause_budget, running_ns,
                                              sampler->options->max_pause_percent, reserve_ns);
     if (is_affordable)
@@ -180,7 +175,7 @@ static void take_running(struct sampler *sampler, struct sampled_process *proces
 {
     note_running(sampler, process, thread, now, 0);
     if (kernel_samples_cover(sampler, process, thread,
-                             has_times(now) ? now->activity.running_ns : 0))
+                             reading_has_times(now) ? now->activity.running_ns : 0))
         return;
     if (!taken_cpu_leave_to_look(sampler, process, thread) ||
         !stop_for_tick(sampler, process, thread, now))

@@ -82,7 +82,7 @@ struct visits {
     uint32_t wanted_more;     /* so many had no room */
     size_t left;              /* so many visits may be made before the next tick */
     uint64_t at_ns;           /* CLOCK_MONOTONIC: one is due then; 0: none is: */
-    struct wanted_visit next; /* whom it is to */
+    struct wanted_visit next; /* the thread that it is to */
 };
 
 struct sampler {

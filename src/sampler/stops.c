@@ -144,12 +144,11 @@ static int take_in(struct sampler *sampler, struct observation *observation, enu
         thread_note(thread, EVENT_STOP_OVER);
     if (thread && outcome == OUTCOME_OBSERVED)
         return take_stopped(sampler, process, thread, observation);
+    snapshots_give(snapshots, observation->snapshot, false);
     if (thread && outcome == OUTCOME_ASLEEP) {
         note_pause(sampler, thread, observation); /* it was stopped for nothing */
-        snapshots_give(snapshots, observation->snapshot, false);
         return 0;
     }
-    snapshots_give(snapshots, observation->snapshot, false);
     if (!thread) {
         /* It has left the list meanwhile: none of its time is left to count. */
         watches_forget(&sampler->watches, observation->thread);

@@ -7,9 +7,6 @@
 #include <sched.h>
 #include <unistd.h>
 
-/* The kernel's clock of a CPU is read once for the thread that leaves it and the one that comes. */
-#define SWITCH_NS 1000
-
 /* Whether running threads are stopped at visits: the kernel does not sample them. */
 static bool are_made(const struct sampler *sampler, const struct thread *thread)
 {
@@ -56,7 +53,7 @@ bool taken_cpu_had_left(struct sampler *sampler, const struct sampled_process *p
     struct watch *watch = watches_get(&sampler->watches, thread->number);
     struct last_run last_run;
     return sampler->visits.came_ns && watch && watch_read_last_run(&place, watch, &last_run) &&
-           last_run.at_ns + SWITCH_NS < sampler->visits.came_ns;
+           last_run_is_before(&last_run, sampler->visits.came_ns);
 }
 
 /* If too many threads are to be visited, each has the same chance. */
@@ -77,7 +74,7 @@ void taken_cpu_note_look(struct sampler *sampler, const struct sampled_process *
                          struct thread *thread, enum outcome outcome, const struct reading *now)
 {
     struct thread_visits *own = &thread->visits;
-    bool has_times = now->has_activity && !now->activity.counts_ends;
+    bool has_times = reading_has_times(now);
     bool has_run = outcome == OUTCOME_RUNNING ||
                    (has_times && thread->ran_ns && now->activity.running_ns > thread->ran_ns);
     struct proc_stat stat;

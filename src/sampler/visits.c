@@ -1,10 +1,10 @@
 #include "sampler/visits.h"
 #include "base/clock.h"
 #include "base/random.h"
-#include "sampler/taken_cpu.h"
 #include "sampler/look.h"
 #include "sampler/numbers.h"
 #include "sampler/stops.h"
+#include "sampler/taken_cpu.h"
 #include "sampler/tell.h"
 
 #include <sched.h>
@@ -32,7 +32,7 @@ struct sched_attributes {
     uint64_t runtime_ns, deadline_ns, period_ns;
 };
 
-/* Whether a thread that is wanted can be visited, now or never. */
+/* Whether the thread lives, and is neither asleep for long nor in a stop. */
 static bool can_be_visited(const struct sampled_process *process, const struct thread *thread)
 {
     return process->program && !process->has_exited && thread_is_counted(thread) &&
@@ -155,7 +155,7 @@ static bool stop_if_found(struct sampler *sampler, const struct wanted_visit *wa
     if (!thread || !is_found(sampler, process, thread))
         return false;
     const struct reading now = tell_read(sampler, process, thread);
-    if (!now.has_activity || now.activity.counts_ends)
+    if (!reading_has_times(&now))
         return false;
     thread->visits.is_here = true;
     look_at_visit(sampler, process, thread, &now, at_ns);

@@ -11,11 +11,6 @@
  * (bench/results/record.md): at most 0.4 % of the thread's time. */
 #define SWITCHES_PER_S_MAX 1000
 
-static bool has_times(const struct reading *now)
-{
-    return now->has_activity && !now->activity.counts_ends;
-}
-
 static bool events_are_permitted(const struct sampler *sampler)
 {
 #ifdef FGPROF_WITHOUT_SWITCH_EVENTS
@@ -26,7 +21,7 @@ static bool events_are_permitted(const struct sampler *sampler)
 
 static bool may_have_event(const struct sampler *sampler, const struct reading *now)
 {
-    return events_are_permitted(sampler) && has_times(now);
+    return events_are_permitted(sampler) && reading_has_times(now);
 }
 
 /* Gives the thread an event. If it gets none, its waits for a CPU, if it waits much, are not seen.
@@ -56,7 +51,7 @@ void waiting_note_look(struct sampler *sampler, struct thread *thread, const str
 {
     struct thread_waiting *waiting = &thread->waiting;
     const struct activity *before = &waiting->before.activity, *after = &now->activity;
-    if (!has_times(now))
+    if (!reading_has_times(now))
         return;
     uint64_t span_ns = now->at_ns - waiting->before.at_ns;
     bool is_same = waiting->before.at_ns && after->waiting_ns >= before->waiting_ns &&
