@@ -129,9 +129,22 @@ static void test_text_that_makes_no_sense(void **state)
     assert_string_equal(code.file, "");
     assert_true(code.line_bytes <= PYTHON_LINES_BYTES_MAX);
     free(code.lines);
-    name.length = 1000; /* as much as fits is read */
-    code = read_all();
-    assert_true(strlen(code.name) > 0 && strlen(code.name) < PYTHON_TEXT_BYTES);
+}
+
+static void test_text_that_is_too_long(void **state)
+{
+    (void)state;
+    static struct {
+        struct text text;
+        unsigned char rest[PYTHON_TEXT_BYTES];
+    } has_more;
+    begin();
+    set_ascii(&has_more.text, "Server.handle");
+    has_more.text.length = 1000; /* as much as fits is read */
+    put_address(memory.layout->code_qualname, &has_more);
+    struct python_code code = read_all();
+    assert_memory_equal(code.name, "Server.handle", strlen("Server.handle"));
+    assert_in_range(strlen(code.name), PYTHON_TEXT_BYTES - 8, PYTHON_TEXT_BYTES - 1);
     free(code.lines);
 }
 
@@ -298,6 +311,7 @@ int main(void)
         cmocka_unit_test(test_what_is_no_code_object),
         cmocka_unit_test(test_characters_of_each_width),
         cmocka_unit_test(test_text_that_makes_no_sense),
+        cmocka_unit_test(test_text_that_is_too_long),
         cmocka_unit_test(test_lines_of_a_function),
         cmocka_unit_test(test_lines_of_other_forms),
         cmocka_unit_test(test_lines_before_3_11),
