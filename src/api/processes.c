@@ -2,7 +2,7 @@
 #include "fgprof.h"
 #include "objects/values.h"
 #include "proc/procfs.h"
-#include "reader/starter.h"
+#include "base/starter.h"
 #include "base/array.h"
 
 #include <dirent.h>
@@ -17,18 +17,25 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+/* Of a profiler: it is not what anybody looks for. */
+static bool is_helper(const char *name)
+{
+    return strcmp(name, READER_NAME) == 0 || strcmp(name, HTTP_NAME) == 0;
+}
+
 static bool is_wanted(pid_t pid, const regex_t *expression)
 {
     char path[32], name[THREAD_NAME_BYTES];
     struct proc_stat stat;
     snprintf(path, sizeof path, "/proc/%d/stat", pid);
     return !procfs_stat(AT_FDCWD, path, &stat) && !proc_stat_is_kernel_thread(&stat) &&
-           !proc_stat_has_exited(&stat) && procfs_process_name(pid, name) &&
-           strcmp(name, READER_NAME) != 0 && regexec(expression, name, 0, NULL, 0) == 0;
+           !proc_stat_has_exited(&stat) && procfs_process_name(pid, name) && !is_helper(name) &&
+           regexec(expression, name, 0, NULL, 0) == 0;
 }
 
-/* Lists the processes whose name matches the expression, except the calling process, readers of
- * profilers, kernel threads and zombies. The caller frees *ret_pids. Returns 0 or a negative errno.
+/* Lists the processes whose name matches the expression, except the calling process, helpers
+ * of profilers, kernel threads and zombies. The caller frees *ret_pids. Returns 0 or a negative
+ * errno.
  */
 static int processes_find(const regex_t *expression, pid_t **ret_pids, size_t *ret_count)
 {

@@ -6,6 +6,7 @@
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <sched.h>
 #include <stddef.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -39,7 +40,9 @@ static int lower_limit(int resource, rlim_t most)
     return setrlimit((enum __rlimit_resource)resource, &limit) ? -errno : 0;
 }
 
-static int limit_resources(uint64_t memory_bytes_max, uint64_t cpu_seconds_max)
+/* The kernel counts threads as processes. */
+static int limit_resources(enum sandbox_use use, uint64_t memory_bytes_max,
+                           uint64_t cpu_seconds_max)
 {
     const struct {
         int resource;
@@ -47,7 +50,7 @@ static int limit_resources(uint64_t memory_bytes_max, uint64_t cpu_seconds_max)
     } limits[] = {
         {RLIMIT_CORE, 0},
         {RLIMIT_FSIZE, 0},
-        {RLIMIT_NPROC, 0},
+        {RLIMIT_NPROC, use == SANDBOX_SERVES ? RLIM_INFINITY : 0},
         {RLIMIT_CPU, cpu_seconds_max},
         {RLIMIT_AS, HAS_LIMITS ? memory_bytes_max : RLIM_INFINITY},
     };
@@ -68,7 +71,23 @@ static const unsigned allowed[] = {
 /* With these, memory could become code. Their third argument is what may be done with it. */
 static const unsigned allowed_without_code[] = {SYS_mmap, SYS_mprotect};
 
-#define FILTER_MAX (16 + 2 * COUNT_OF(allowed) + 4 * COUNT_OF(allowed_without_code))
+/* What libmicrohttpd and threads call, too. */
+static const unsigned allowed_to_serve[] = {
+#ifdef SYS_poll /* newer architectures lack some */
+    SYS_poll,
+#endif
+#ifdef SYS_accept
+    SYS_accept,
+#endif
+    SYS_ppoll,       SYS_accept4,         SYS_recvfrom,   SYS_sendfile,        SYS_socketpair,
+    SYS_shutdown,    SYS_getsockopt,      SYS_setsockopt, SYS_getsockname,     SYS_getpeername,
+    SYS_eventfd2,    SYS_pipe2,           SYS_writev,     SYS_gettid,          SYS_getpid,
+    SYS_sched_yield, SYS_clock_nanosleep, SYS_nanosleep,  SYS_set_robust_list, SYS_rseq,
+};
+
+#define FILTER_MAX                                                                                 \
+    (32 + 2 * COUNT_OF(allowed) + 4 * COUNT_OF(allowed_without_code) +                             \
+     2 * COUNT_OF(allowed_to_serve))
 #define ARGUMENT(number) (unsigned)(offsetof(struct seccomp_data, args) + 8 * (number))
 
 struct filter {
@@ -103,17 +122,44 @@ static void if_any(struct filter *filter, unsigned bits)
     add(filter, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, bits, 0, 1));
 }
 
+static void allow(struct filter *filter, const unsigned *calls, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if_equal(filter, calls[i], 1);
+        leave(filter, SECCOMP_RET_ALLOW);
+    }
+}
+
+/* Threads are made and get names, but no processes. clone3(2) has its flags in memory, which can't
+ * be looked at: glibc does without it. */
+static void allow_threads(struct filter *filter)
+{
+    if_equal(filter, SYS_clone, 3);
+    load(filter, ARGUMENT(0));
+    if_any(filter, CLONE_THREAD);
+    leave(filter, SECCOMP_RET_ALLOW);
+    load(filter, offsetof(struct seccomp_data, nr));
+    if_equal(filter, SYS_prctl, 3);
+    load(filter, ARGUMENT(0));
+    if_equal(filter, PR_SET_NAME, 1);
+    leave(filter, SECCOMP_RET_ALLOW);
+    load(filter, offsetof(struct seccomp_data, nr));
+}
+
 /* See seccomp(2). The numbers of calls mean something else in another architecture. */
-static int limit_calls(void)
+static int limit_calls(enum sandbox_use use)
 {
     struct filter filter = {.count = 0};
+    unsigned otherwise =
+        use == SANDBOX_SERVES ? SECCOMP_RET_ERRNO | ENOSYS : SECCOMP_RET_KILL_PROCESS;
     load(&filter, offsetof(struct seccomp_data, arch));
     add(&filter, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, sandbox_audit_arch, 1, 0));
     leave(&filter, SECCOMP_RET_KILL_PROCESS);
     load(&filter, offsetof(struct seccomp_data, nr));
-    for (size_t i = 0; i < COUNT_OF(allowed); i++) {
-        if_equal(&filter, allowed[i], 1);
-        leave(&filter, SECCOMP_RET_ALLOW);
+    allow(&filter, allowed, COUNT_OF(allowed));
+    if (use == SANDBOX_SERVES) {
+        allow(&filter, allowed_to_serve, COUNT_OF(allowed_to_serve));
+        allow_threads(&filter);
     }
     /* fstat(3) is this call with an empty path. With another path it says only that a file is
      * there. */
@@ -129,17 +175,17 @@ static int limit_calls(void)
         leave(&filter, SECCOMP_RET_KILL_PROCESS);
         leave(&filter, SECCOMP_RET_ALLOW);
     }
-    leave(&filter, SECCOMP_RET_KILL_PROCESS);
+    leave(&filter, otherwise);
     const struct sock_fprog program = {filter.count, filter.items};
     return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) ? -errno : 0;
 }
 
-int sandbox_enter(uint64_t memory_bytes_max, uint64_t cpu_seconds_max)
+int sandbox_enter(enum sandbox_use use, uint64_t memory_bytes_max, uint64_t cpu_seconds_max)
 {
     int err = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno : 0;
     if (!err)
         err = drop_capabilities();
     if (!err)
-        err = limit_resources(memory_bytes_max, cpu_seconds_max);
-    return err || !HAS_LIMITS ? err : limit_calls();
+        err = limit_resources(use, memory_bytes_max, cpu_seconds_max);
+    return err || !HAS_LIMITS ? err : limit_calls(use);
 }

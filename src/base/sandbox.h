@@ -4,12 +4,21 @@
 
 #include <stdint.h>
 
-/* From here on this process has no capabilities, can gain none, and can do nothing but compute, for
- * `cpu_seconds_max`, use up to `memory_bytes_max` of address space, read files that it was given,
- * and talk through sockets and pipes that it has: it can open no file, make no socket, start no
- * process and signal none; the kernel ends it if it tries. What it has open and should not write to
- * is to be closed before. Returns 0 or a negative errno. */
-int sandbox_enter(uint64_t memory_bytes_max, uint64_t cpu_seconds_max);
+enum sandbox_use {
+    /* It can do nothing but compute, read files that it was given, and talk through sockets and
+     * pipes that it has. The kernel ends it if it tries anything else. */
+    SANDBOX_READS,
+    /* It can also accept connections at sockets that it was given, make pairs of sockets, and have
+     * threads, as libmicrohttpd does. The kernel refuses everything else (ENOSYS): libraries ask
+     * for what newer kernels have, and do without. */
+    SANDBOX_SERVES,
+};
+
+/* From here on this process has no capabilities, can gain none, computes for at most
+ * `cpu_seconds_max`, and uses up to `memory_bytes_max` of address space. It can open no file,
+ * connect to nothing, start no process and signal none. What it has open and should not write to is
+ * to be closed before. Returns 0 or a negative errno. */
+int sandbox_enter(enum sandbox_use use, uint64_t memory_bytes_max, uint64_t cpu_seconds_max);
 
 /* The kernel's number of this architecture (linux/audit.h). */
 extern const unsigned sandbox_audit_arch;

@@ -72,7 +72,7 @@ static int run_child(const struct cli_options *options, const int *inputs, size_
     }
     int err = keep_only(fds);
     if (!err)
-        err = sandbox_enter(MEMORY_BYTES_MAX, CPU_SECONDS_MAX);
+        err = sandbox_enter(SANDBOX_READS, MEMORY_BYTES_MAX, CPU_SECONDS_MAX);
     if (!err)
         return work(options, kept);
     say("%s can't be read: %s", options->inputs[0], strerror(-err));

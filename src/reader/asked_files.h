@@ -3,6 +3,7 @@
 #define FGPROF_READER_ASKED_FILES_H
 
 #include "reader/connection.h"
+#include "reader/packet_kind.h"
 #include "symbol/debug_file.h"
 
 /* In the reader: asks for each. */

@@ -41,7 +41,7 @@ int connection_begin(struct connection *connection, bool *ret_is_new)
 }
 
 /* The first one starts at once: later there may be no more files to open for it. */
-int connection_open(struct connection *connection, const struct reader_role *role,
+int connection_open(struct connection *connection, const struct helper_role *role,
                     unsigned limit_ms)
 {
     bool is_new;

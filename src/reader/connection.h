@@ -2,8 +2,8 @@
 #ifndef FGPROF_READER_CONNECTION_H
 #define FGPROF_READER_CONNECTION_H
 
-#include "reader/packet.h"
-#include "reader/starter.h"
+#include "base/packet.h"
+#include "base/starter.h"
 
 struct connection {
     unsigned limit_ms; /* for each question */
@@ -16,7 +16,7 @@ struct connection {
 
 /* To be called before any file of a target is opened. `connection` may be freed afterwards in any
  * case. Returns 0 or a negative errno. */
-int connection_open(struct connection *connection, const struct reader_role *role,
+int connection_open(struct connection *connection, const struct helper_role *role,
                     unsigned limit_ms);
 void connection_free(struct connection *connection);
 

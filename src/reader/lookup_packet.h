@@ -7,7 +7,8 @@
 #ifndef FGPROF_READER_LOOKUP_PACKET_H
 #define FGPROF_READER_LOOKUP_PACKET_H
 
-#include "reader/packet.h"
+#include "base/packet.h"
+#include "reader/packet_kind.h"
 #include "unwind/lookup.h"
 
 /* `slot` is where the reader has the module. */

@@ -170,4 +170,4 @@ static void serve(int socket)
     free(server);
 }
 
-const struct reader_role lookup_role = {serve, MEMORY_BYTES_MAX};
+const struct helper_role lookup_role = {READER_NAME, serve, MEMORY_BYTES_MAX, SANDBOX_READS};

@@ -2,8 +2,9 @@
 #ifndef FGPROF_READER_MODULE_PACKET_H
 #define FGPROF_READER_MODULE_PACKET_H
 
+#include "base/packet.h"
 #include "elf/module.h"
-#include "reader/packet.h"
+#include "reader/packet_kind.h"
 
 /* `number` is the packet's first. Returns 0 or a negative errno. */
 int module_packet_send(int socket, enum packet_kind kind, uint64_t number,

@@ -2,7 +2,6 @@
 #include "elf/elf_file.h"
 #include "reader/asked_files.h"
 #include "reader/module_packet.h"
-#include "reader/packet.h"
 #include "symbol/names/demangle.h"
 #include "symbol/symbols.h"
 #include "symbol/variables.h"
@@ -203,4 +202,4 @@ static void serve(int socket)
     buffer_free(&packet.body);
 }
 
-const struct reader_role naming_role = {serve, MEMORY_BYTES_MAX};
+const struct helper_role naming_role = {READER_NAME, serve, MEMORY_BYTES_MAX, SANDBOX_READS};

@@ -2,12 +2,12 @@
 #ifndef FGPROF_READER_NAMING_H
 #define FGPROF_READER_NAMING_H
 
-#include "reader/starter.h"
+#include "base/starter.h"
 
 /* Modules whose symbols stay open: the last few that were asked for. Opening them is most of the
  * work when only a few addresses are named. Each may have hundreds of megabytes of symbols. */
 #define OPEN_MODULES_MAX 4
 
-extern const struct reader_role naming_role;
+extern const struct helper_role naming_role;
 
 #endif

@@ -1,4 +1,4 @@
-#include "reader/packet.h"
+#include "base/packet.h"
 #include "base/clock.h"
 
 #include <errno.h>
@@ -79,7 +79,7 @@ static int send_all(int socket, const char *bytes, size_t length)
     return 0;
 }
 
-int packet_send(int socket, enum packet_kind kind, const struct buffer *body, int fd)
+int packet_send(int socket, unsigned kind, const struct buffer *body, int fd)
 {
     struct head head = {kind, (uint32_t)body->length};
     struct iovec parts[] = {{&head, sizeof head}, {body->bytes, body->length}};

@@ -1,13 +1,6 @@
-/* The messages between us and the reader process: what kind of thing it is, its bytes, and at most
- * one open file, over a stream socket.
- *
- * Both are the same program, so numbers are as in memory. But the reader reads files that anybody
- * may have made, so what it says is checked as such a file is. */
-#ifndef FGPROF_READER_PACKET_H
-#define FGPROF_READER_PACKET_H
-
-#include "base/buffer.h"
-#include "base/bytes.h"
+/* What the packets are (base/packet.h) that readers and those that ask them send. */
+#ifndef FGPROF_READER_PACKET_KIND_H
+#define FGPROF_READER_PACKET_KIND_H
 
 enum packet_kind {
     /* To the reader: */
@@ -34,32 +27,5 @@ enum packet_kind {
                          queries, whether its symbol was found, and the answer */
     PACKET_CODE_READ, /* the same: how far it was read, what it says */
 };
-
-#define PACKET_BYTES_MAX (64u << 20)
-
-struct packet {
-    enum packet_kind kind;
-    struct buffer body;
-    int fd; /* -1: none */
-};
-
-void packet_put_number(struct buffer *body, uint64_t number);
-/* NULL is not the same as "". */
-void packet_put_text(struct buffer *body, const char *text);
-
-uint64_t packet_number(struct bytes *body);
-/* Valid as long as the packet. Sets `failed` if the bytes are no text. */
-const char *packet_text(struct bytes *body);
-struct bytes packet_bytes(const struct packet *packet);
-
-/* Sends the bytes and the file, which stays the caller's; -1: none. Returns 0 or a negative
- * errno. */
-int packet_send(int socket, enum packet_kind kind, const struct buffer *body, int fd);
-
-/* Receives the next packet into `packet`, whose buffer is used again; a file in it is the caller's
- * to close. Returns 0; -EPIPE if the other end has gone; -ETIMEDOUT if it has not arrived
- * by `until_ns` (CLOCK_MONOTONIC; 0: it may take any time); -EPROTO if it is not a packet; or
- * -ENOMEM. */
-int packet_receive(int socket, uint64_t until_ns, struct packet *packet);
 
 #endif

@@ -1,13 +1,15 @@
 /* What the other end of a socket says is not to be believed. */
 #include "unit.h"
 #include "base/clock.h"
-#include "reader/packet.h"
+#include "base/packet.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+enum { KIND = 7, OTHER_KIND };
 
 static uint64_t soon_ns(void)
 {
@@ -47,11 +49,11 @@ static void test_numbers_texts_and_a_file_arrive(void **state)
     packet_put_text(&body, "text");
     packet_put_text(&body, "");
     packet_put_text(&body, NULL);
-    assert_int_equal(packet_send(ends[0], PACKET_WANTED, &body, fd), 0);
+    assert_int_equal(packet_send(ends[0], KIND, &body, fd), 0);
     close(fd);
     assert_int_equal(packet_receive(ends[1], soon_ns(), &packet), 0);
     struct bytes bytes = packet_bytes(&packet);
-    assert_int_equal(packet.kind, PACKET_WANTED);
+    assert_int_equal(packet.kind, KIND);
     assert_true(packet_number(&bytes) == UINT64_MAX);
     assert_string_equal(packet_text(&bytes), "text");
     assert_string_equal(packet_text(&bytes), "");
@@ -75,7 +77,7 @@ static void test_a_packet_of_many_parts_arrives_whole(void **state)
         packet_put_number(&body, i);
     pid_t pid = fork();
     if (!pid)
-        _exit(packet_send(ends[0], PACKET_SYMBOLS, &body, -1) != 0);
+        _exit(packet_send(ends[0], OTHER_KIND, &body, -1) != 0);
     assert_int_equal(packet_receive(ends[1], 0, &packet), 0);
     assert_int_equal(packet.body.length, count);
     assert_memory_equal(packet.body.bytes, body.bytes, count);
@@ -92,7 +94,7 @@ static void test_an_end_and_a_late_packet_are_told_apart(void **state)
     (void)state;
     struct packet packet = {0};
     assert_int_equal(packet_receive(ends[1], soon_ns(), &packet), -ETIMEDOUT);
-    send_numbers(PACKET_SYMBOLS, 100);
+    send_numbers(OTHER_KIND, 100);
     assert_int_equal(packet_receive(ends[1], soon_ns(), &packet), -ETIMEDOUT);
     shutdown(ends[0], SHUT_WR);
     assert_int_equal(packet_receive(ends[1], soon_ns(), &packet), -EPIPE);
@@ -106,7 +108,7 @@ static void test_what_is_there_too_late_is_not_taken(void **state)
     struct buffer body = {0};
     struct packet packet = {0};
     packet_put_number(&body, 7);
-    assert_int_equal(packet_send(ends[0], PACKET_WANTED, &body, -1), 0);
+    assert_int_equal(packet_send(ends[0], KIND, &body, -1), 0);
     assert_int_equal(packet_receive(ends[1], 1, &packet), -ETIMEDOUT);
     assert_int_equal(packet_receive(ends[1], soon_ns(), &packet), 0);
     buffer_free(&packet.body);
@@ -117,7 +119,7 @@ static void test_a_length_beyond_the_most_takes_no_memory(void **state)
 {
     (void)state;
     struct packet packet = {0};
-    send_numbers(PACKET_SYMBOLS, UINT32_MAX);
+    send_numbers(OTHER_KIND, UINT32_MAX);
     assert_int_equal(packet_receive(ends[1], soon_ns(), &packet), -EPROTO);
     assert_int_equal(packet.body.capacity, 0);
 }
@@ -137,7 +139,7 @@ static void check_no_text(uint64_t length, const char *text, size_t bytes)
 static void test_more_files_than_one(void **state)
 {
     (void)state;
-    const uint32_t head[] = {PACKET_WANTED, 0};
+    const uint32_t head[] = {KIND, 0};
     union {
         struct cmsghdr header;
         char bytes[CMSG_SPACE(2 * sizeof(int))];

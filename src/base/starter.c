@@ -1,7 +1,6 @@
-#include "reader/starter.h"
+#include "base/starter.h"
 #include "base/clock.h"
-#include "base/sandbox.h"
-#include "reader/packet.h"
+#include "base/packet.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,6 +13,9 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+/* Packets to the starter, and from it. */
+enum { START, HELPER };
 
 #define START_NS 10000000000u
 #define FIRST_FD 3
@@ -30,7 +32,7 @@ static void *run_thread(void *argument)
     return NULL;
 }
 
-int starter_fork(struct starter *ret_starter, const struct reader_role *role)
+int starter_fork(struct starter *ret_starter, const struct helper_role *role)
 {
     *ret_starter = (struct starter){.role = role, .control = -1};
     return 0;
@@ -68,14 +70,14 @@ int starter_start(struct starter *starter)
 /* ---- In the starter ---- */
 
 /* It ends with the starter, whatever it is doing. */
-static void run_reader(pid_t starter, const struct reader_role *role, int socket)
+static void run_helper(pid_t starter, const struct helper_role *role, int socket)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() == starter && sandbox_enter(role->memory_bytes_max, UINT64_MAX) == 0)
+    if (getppid() == starter && sandbox_enter(role->use, role->memory_bytes_max, UINT64_MAX) == 0)
         role->serve(socket);
 }
 
-static void end_reader(pid_t *pid)
+static void end_helper(pid_t *pid)
 {
     if (*pid <= 0)
         return;
@@ -85,8 +87,8 @@ static void end_reader(pid_t *pid)
     *pid = 0;
 }
 
-/* Sends the socket of a new reader, or why there is none. */
-static int start_reader(const struct reader_role *role, int control, pid_t *pid)
+/* Sends the socket of a new helper, or why there is none. */
+static int start_helper(const struct helper_role *role, int control, pid_t *pid)
 {
     struct buffer answer = {0};
     int ends[2] = {-1, -1};
@@ -97,11 +99,11 @@ static int start_reader(const struct reader_role *role, int control, pid_t *pid)
     if (!err && !*pid) {
         close(control);
         close(ends[0]);
-        run_reader(starter, role, ends[1]);
+        run_helper(starter, role, ends[1]);
         _exit(0);
     }
     packet_put_number(&answer, (uint64_t)(int64_t)err);
-    int sent = packet_send(control, PACKET_FILE, &answer, err ? -1 : ends[0]);
+    int sent = packet_send(control, HELPER, &answer, err ? -1 : ends[0]);
     buffer_free(&answer);
     for (int i = 0; i < 2 && ends[i] >= 0; i++)
         close(ends[i]);
@@ -112,10 +114,10 @@ static int start_reader(const struct reader_role *role, int control, pid_t *pid)
  * and it has no file, as a pipe ends only when every process that has it has closed it. It is in
  * the same session, which shares CPU time with others as one (sched(7), autogroup): beside busy
  * CPUs a session of its own may wait for seconds while the profiler waits for its answer. */
-static int let_go(int control)
+static int let_go(const char *name, int control)
 {
     setpgid(0, 0);
-    prctl(PR_SET_NAME, READER_NAME);
+    prctl(PR_SET_NAME, name);
     /* Moved first: where the caller has no standard streams, it has one of their numbers. */
     if (dup2(control, FIRST_FD) < 0)
         return -1;
@@ -135,28 +137,28 @@ static int let_go(int control)
     return FIRST_FD;
 }
 
-static void run_starter(const struct reader_role *role, int control)
+static void run_starter(const struct helper_role *role, int control)
 {
     struct packet packet = {0};
-    pid_t reader = 0;
+    pid_t helper = 0;
     int err = control < 0;
     while (!err && packet_receive(control, 0, &packet) == 0) {
-        end_reader(&reader);
-        err = start_reader(role, control, &reader);
+        end_helper(&helper);
+        err = start_helper(role, control, &helper);
     }
     buffer_free(&packet.body);
 }
 
 /* ---- In the process that uses it ---- */
 
-int starter_fork(struct starter *ret_starter, const struct reader_role *role)
+int starter_fork(struct starter *ret_starter, const struct helper_role *role)
 {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
         return -errno;
     pid_t pid = fork();
     if (!pid) {
-        run_starter(role, let_go(ends[1]));
+        run_starter(role, let_go(role->name, ends[1]));
         _exit(0);
     }
     int err = pid < 0 ? -errno : 0;
@@ -181,7 +183,7 @@ int starter_start(struct starter *starter)
 {
     const struct buffer nothing = {0};
     struct packet packet = {0};
-    int err = packet_send(starter->control, PACKET_OPEN, &nothing, -1);
+    int err = packet_send(starter->control, START, &nothing, -1);
     if (!err)
         err = packet_receive(starter->control, monotonic_ns() + START_NS, &packet);
     if (!err) {

@@ -1,0 +1,45 @@
+/* A process that starts helpers: processes without privileges that read what others made. It is
+ * forked before any file of a target is opened, and reads none itself, so that each helper begins
+ * with nothing of a target in its memory. */
+#ifndef FGPROF_BASE_STARTER_H
+#define FGPROF_BASE_STARTER_H
+
+#include "base/sandbox.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Of helpers and those that start them. */
+#define READER_NAME "fgprof-reader"
+#define HTTP_NAME "fgprof-http"
+
+/* What a helper does. */
+struct helper_role {
+    const char *name;          /* of the process */
+    void (*serve)(int socket); /* answers packets until the other end has gone */
+    uint64_t memory_bytes_max;
+    enum sandbox_use use;
+};
+
+struct starter {
+    const struct helper_role *role;
+    pid_t pid;
+    int control; /* a socket: when it is closed, or this process ends in whatever way, the starter
+                    and its helper end */
+    pthread_t thread; /* under AddressSanitizer: a thread takes the place of the processes */
+    bool has_thread;
+    int served; /* its socket */
+};
+
+/* Returns 0 or a negative errno. */
+int starter_fork(struct starter *ret_starter, const struct helper_role *role);
+/* Returns when it has ended. */
+void starter_end(struct starter *starter);
+
+/* Ends the helper before, if there is one, and starts another. Returns the socket through which it
+ * is asked, or a negative errno. */
+int starter_start(struct starter *starter);
+
+#endif
