@@ -208,6 +208,7 @@ def thread_named(pid, name):
 
 
 READER = "fgprof-reader"  # the name of the profiler's own child, which starts readers
+HTTP = "fgprof-http"  # and of those that speak HTTP
 
 
 def all_children_of(pid):
@@ -220,13 +221,13 @@ def all_children_of(pid):
 
 def children_of(pid):
     """Without the profiler's own."""
-    return [child for child in all_children_of(pid) if not is_reader(child)]
+    return [child for child in all_children_of(pid) if not is_helper(child)]
 
 
-def is_reader(pid):
+def is_helper(pid):
     """Or a child of the profiler that has no name of its own yet."""
     try:
-        return status_field(pid, "Name") in (READER, "fgprof-c")
+        return status_field(pid, "Name") in (READER, HTTP, "fgprof-c")
     except FileNotFoundError:
         return False
 

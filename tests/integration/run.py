@@ -39,7 +39,7 @@ MODULES = [
     "test_cgroups",
     "test_containers", "test_timeline", "test_recordings", "test_golden", "test_object_outputs",
     "test_heap", "test_growth", "test_page", "test_page_answers", "test_page_choices", "test_page_difference", "test_page_time", "test_report", "test_dump",
-    "test_waits", "test_wakers", "test_cpu_users", "test_cpu_limits", "test_critical", "test_peers", "test_truth", "test_privileges", "test_reader", "test_record", "test_serve", "test_stays", "test_access", "test_push", "test_self",
+    "test_waits", "test_wakers", "test_cpu_users", "test_cpu_limits", "test_critical", "test_peers", "test_truth", "test_privileges", "test_reader", "test_record", "test_serve", "test_http", "test_stays", "test_access", "test_push", "test_self",
     "test_elapsed", "test_labels", "test_custom", "test_agent", "test_makers", "test_top",
     "test_completions", "test_first_minute", "test_help", "test_scripts", "test_machines", "test_faults", "test_hostile",
 ]

@@ -9,6 +9,7 @@ import time
 from harness import (PERIOD, alone, by_root, folded, has, need, status_field, ticks_late,
                      ticks_planned, tool, users_build, wait_for, wait_for_ticks,
                      wait_until_sampling)
+from test_serve import serving
 
 
 def pids(line):
@@ -327,6 +328,9 @@ def test_pgrep(world):
         assert own.returncode == 1 and "no process's name matches" in own.stderr, own
         readers = run("--pgrep", "^fgprof-reader$")
         assert readers.returncode == 1 and "no process's name matches" in readers.stderr, readers
+        with serving(world, "-p", targets[0].pid):
+            speakers = run("--pgrep", "^fgprof-http$")
+            assert speakers.returncode == 1 and "no process's name matches" in speakers.stderr, speakers
     finally:
         for target in targets:
             target.kill()

@@ -144,7 +144,7 @@ void answer_custom(const struct request *request, struct answer *answer, const c
     uint64_t debug;
     if (!request_number(request, answer, "debug", 0, 2, 0, &debug))
         return;
-    if (request->parameter(request, "seconds")) {
+    if (request_parameter(request, "seconds")) {
         answer_failure(answer, 400, "this is of one moment: for seconds see /debug/fgprof");
         return;
     }

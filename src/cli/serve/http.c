@@ -1,29 +1,28 @@
 #include "cli/serve/http.h"
-#include "cli/serve/access.h"
-#include "cli/serve/request.h"
+#include "cli/serve/http_packet.h"
 
+#include <errno.h>
 #include <microhttpd.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-#define CONNECTIONS_MAX 128
+#define MEMORY_BYTES_MAX ((uint64_t)4 << 30) /* of addresses: most is room for threads' stacks */
 #define REQUEST_BYTES_MAX 32768   /* of its head: longer ones are refused with 414 or 431 */
 #define IDLE_S 30                 /* a client that neither sends nor reads for so long is let go */
 #define BODY_BYTES_MAX (1u << 20) /* pprof posts the addresses that it has no name for */
-#define END_WAIT_MS 5000
 
 struct http {
     struct MHD_Daemon *daemon;
-    const struct listener *listener;
-    struct session *session;
-    struct access_rules rules;
-    struct quota quota;
+    int profiler; /* a socket; several threads send to it: */
+    pthread_mutex_t sending;
     atomic_uint answering; /* requests that have come in and are not answered in full */
 };
 
@@ -31,11 +30,6 @@ struct http {
 struct incoming {
     size_t body_bytes;
 };
-
-static const char *parameter(const struct request *request, const char *name)
-{
-    return MHD_lookup_connection_value(request->connection, MHD_GET_ARGUMENT_KIND, name);
-}
 
 static enum request_method method_of(const char *name)
 {
@@ -90,76 +84,98 @@ static enum MHD_Result respond(struct MHD_Connection *connection, const struct a
     return result;
 }
 
-/* Such a page could not read the answer, but have profiles made; a link that is followed is the
- * user's own wish (www.w3.org/TR/fetch-metadata). */
-static bool is_from_another_site(struct MHD_Connection *connection)
+/* ---- Questions to the profiler ---- */
+
+static enum MHD_Result add_parameter(void *context, enum MHD_ValueKind kind, const char *name,
+                                     const char *value)
 {
-    const char *site = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Sec-Fetch-Site");
-    const char *mode = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Sec-Fetch-Mode");
-    return site && strcmp(site, "cross-site") == 0 && !(mode && strcmp(mode, "navigate") == 0);
+    struct parameters *parameters = context;
+    (void)kind;
+    if (parameters->count == PARAMETERS_MAX)
+        return MHD_NO;
+    parameters->items[parameters->count++] = (struct parameter){name, value};
+    return MHD_YES;
 }
 
-/* Says how to get in. */
-static void refuse_user(struct answer *answer, const struct access_rules *rules,
-                        const struct peer *peer)
+static const char *header(struct MHD_Connection *connection, const char *name)
 {
-    static const char ways[] = "to let others in, start fgprof-c serve with --allow-local-users or "
-                               "--token-file FILE";
-    char allowed[48] = "root", who[96];
-    if (rules->own_uid)
-        snprintf(allowed, sizeof allowed, "user %u or root", (unsigned)rules->own_uid);
-    if (peer->has_uid)
-        snprintf(who, sizeof who, "user %u may not ask", (unsigned)peer->uid);
-    else
-        snprintf(who, sizeof who, "the user of this connection can't be found out%s",
-                 peer->is_local ? " (is it in another namespace?)" : "");
-    answer_failure(answer, 403, "%s: ask as %s on this machine; %s", who, allowed, ways);
+    return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
 }
 
-/* If it may not ask, answers why, and returns false. */
-static bool check_access(const struct http *http, struct MHD_Connection *connection,
-                         const struct peer *peer, struct answer *answer)
+/* Returns one end of a new pair of sockets, whose other end the profiler gets, or a negative
+ * errno. */
+static int open_question(struct http *http)
 {
-    const char *authorization =
-        MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_AUTHORIZATION);
-    switch (access_check(&http->rules, peer, authorization)) {
-    case ACCESS_GRANTED:
-        return true;
-    case ACCESS_WITHOUT_TOKEN:
-        return answer_failure(answer, 401,
-                              "send the token of --token-file: in the header Authorization: "
-                              "Bearer TOKEN, or as a password, as in http://any:TOKEN@HOST:PORT/");
-    case ACCESS_TOKEN_UNREADABLE:
-        return answer_failure(answer, 503, "the file of --token-file holds no token now");
-    default:
-        refuse_user(answer, &http->rules, peer);
-        return false;
+    const struct buffer nothing = {0};
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
+        return -errno;
+    pthread_mutex_lock(&http->sending);
+    int err = packet_send(http->profiler, HTTP_REQUEST, &nothing, ends[1]);
+    pthread_mutex_unlock(&http->sending);
+    close(ends[1]);
+    if (err)
+        close(ends[0]);
+    return err ? err : ends[0];
+}
+
+/* Waits for an answer, which may take as long as the profile. If the client has ended its side
+ * meanwhile, so is that of the socket, by which the profiler knows. */
+static void await_answer(int socket, int client_fd)
+{
+    struct pollfd waited[] = {{.fd = socket, .events = POLLIN},
+                              {.fd = client_fd, .events = POLLRDHUP}};
+    while (!waited[0].revents && (poll(waited, 2, -1) >= 0 || errno == EINTR)) {
+        if (!waited[1].revents)
+            continue;
+        shutdown(socket, SHUT_WR);
+        waited[1].fd = -1;
+        waited[1].revents = 0;
     }
 }
 
-static void answer(struct http *http, struct MHD_Connection *connection, const char *path,
-                   const char *method, struct answer *answer)
+/* The answer is valid as long as the packet. */
+static int ask(struct http *http, const struct question *question, int client_fd,
+               struct packet *packet, struct answer *ret_answer)
 {
-    const char *host = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Host");
-    struct request request = {
-        .session = http->session,
+    int socket = open_question(http);
+    if (socket < 0)
+        return socket;
+    int err = question_send(socket, question, client_fd);
+    if (!err) {
+        await_answer(socket, client_fd);
+        err = packet_receive(socket, 0, packet);
+    }
+    close(socket);
+    if (err)
+        return err;
+    err = answer_read(packet, ret_answer);
+    if (err && packet->fd >= 0)
+        close(packet->fd);
+    return err;
+}
+
+static enum MHD_Result pass_on(struct http *http, struct MHD_Connection *connection,
+                               const char *path, const char *method)
+{
+    struct question question = {
         .method = method_of(method),
         .path = path,
-        .parameter = parameter,
-        .connection = connection,
-        .quota = &http->quota,
-        .client_fd =
-            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd,
+        .host = header(connection, MHD_HTTP_HEADER_HOST),
+        .authorization = header(connection, MHD_HTTP_HEADER_AUTHORIZATION),
+        .site = header(connection, "Sec-Fetch-Site"),
+        .mode = header(connection, "Sec-Fetch-Mode"),
     };
-    peer_find(request.client_fd, &request.peer);
-    if (!check_access(http, connection, &request.peer, answer))
-        return;
-    if (is_from_another_site(connection))
-        answer_failure(answer, 403, "a page of another site asks for this");
-    else if (listener_is_named(http->listener, host))
-        answer_request(&request, answer);
-    else
-        answer_failure(answer, 403, "the header Host does not name this server");
+    struct packet packet = {0};
+    struct answer answer;
+    int client_fd =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, add_parameter,
+                              &question.parameters);
+    int err = ask(http, &question, client_fd, &packet, &answer);
+    enum MHD_Result result = err ? MHD_NO : respond(connection, &answer, question.method);
+    buffer_free(&packet.body);
+    return result;
 }
 
 /* Called when the head of a request is there, for each part of its body, and at its end. */
@@ -181,14 +197,11 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
         *body_bytes = 0; /* nothing in it is of use */
         return incoming->body_bytes <= BODY_BYTES_MAX ? MHD_YES : MHD_NO;
     }
-    struct answer made = {.body_fd = memfd_create("answer", MFD_CLOEXEC)};
-    if (made.body_fd < 0)
-        return MHD_NO;
     /* What is being made is no idle time of the client. */
     MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, 0u);
-    answer(http, connection, path, method, &made);
+    enum MHD_Result result = pass_on(http, connection, path, method);
     MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, (unsigned)IDLE_S);
-    return respond(connection, &made, method_of(method));
+    return result;
 }
 
 static void on_completed(void *context, struct MHD_Connection *connection, void **state,
@@ -202,41 +215,44 @@ static void on_completed(void *context, struct MHD_Connection *connection, void 
     *state = NULL;
 }
 
-struct http *http_start(const struct listener *listener, struct session *session)
+/* ---- The process ---- */
+
+static bool start(struct http *http, int listening_fd)
 {
-    struct http *http = calloc(1, sizeof *http);
-    if (!http)
-        return NULL;
-    http->listener = listener;
-    http->session = session;
-    http->rules = (struct access_rules){
-        .own_uid = geteuid(),
-        .allows_local_users = session->options->allows_local_users,
-        .token_file = session->options->token_file,
-    };
-    quota_init(&http->quota);
     http->daemon = MHD_start_daemon(
         MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL |
             MHD_USE_ITC,
-        0, NULL, NULL, on_request, http, MHD_OPTION_LISTEN_SOCKET, listener->fd,
+        0, NULL, NULL, on_request, http, MHD_OPTION_LISTEN_SOCKET, listening_fd,
         MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
         (unsigned)IDLE_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)REQUEST_BYTES_MAX,
         MHD_OPTION_NOTIFY_COMPLETED, on_completed, http, MHD_OPTION_END);
-    if (!http->daemon) {
-        quota_destroy(&http->quota);
-        free(http);
-        return NULL;
-    }
-    return http;
+    return http->daemon;
 }
 
-void http_stop(struct http *http)
+/* Takes no more connections, waits a while for the answers under way, and ends. */
+static void stop(struct http *http)
 {
     const struct timespec pause = {.tv_nsec = 10000000};
-    MHD_quiesce_daemon(http->daemon);
-    for (unsigned ms = 0; ms < END_WAIT_MS && atomic_load(&http->answering); ms += 10)
+    int listening_fd = MHD_quiesce_daemon(http->daemon);
+    for (unsigned ms = 0; ms < HTTP_END_MS && atomic_load(&http->answering); ms += 10)
         nanosleep(&pause, NULL);
     MHD_stop_daemon(http->daemon);
-    quota_destroy(&http->quota);
-    free(http);
+    close(listening_fd);
 }
+
+static void serve(int socket)
+{
+    struct http http = {.profiler = socket, .sending = PTHREAD_MUTEX_INITIALIZER};
+    struct packet packet = {0};
+    signal(SIGPIPE, SIG_IGN);
+    if (packet_receive(socket, 0, &packet) == 0 && packet.kind == HTTP_LISTEN && packet.fd >= 0 &&
+        start(&http, packet.fd)) {
+        /* The profiler says no more. */
+        while (packet_receive(socket, 0, &packet) == 0)
+            ;
+        stop(&http);
+    }
+    buffer_free(&packet.body);
+}
+
+const struct helper_role http_role = {HTTP_NAME, serve, MEMORY_BYTES_MAX, SANDBOX_SERVES};

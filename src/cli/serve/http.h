@@ -1,16 +1,16 @@
-/* HTTP/1.1, by libmicrohttpd: a thread for each connection. */
+/* HTTP/1.1, by libmicrohttpd, with a thread for each connection. It runs in a process of its own
+ * without privileges, as it reads what anybody may send; what it answers it asks of the profiler
+ * (http_packet.h). */
 #ifndef FGPROF_CLI_SERVE_HTTP_H
 #define FGPROF_CLI_SERVE_HTTP_H
 
-#include "cli/serve/listen.h"
-#include "cli/serve/session.h"
+#include "base/starter.h"
 
-struct http;
+/* So many requests are answered at once. */
+#define CONNECTIONS_MAX 128
+/* When the profiler has said that it ends, answers under way are waited for so long. */
+#define HTTP_END_MS 5000
 
-/* Begins to answer requests. Returns NULL if it can't. */
-struct http *http_start(const struct listener *listener, struct session *session);
-
-/* Takes no more connections, waits a while for the answers under way, and ends. */
-void http_stop(struct http *http);
+extern const struct helper_role http_role;
 
 #endif

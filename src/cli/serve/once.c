@@ -13,18 +13,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define PARAMETERS_MAX 32
-
-struct parameter {
-    char *name, *value;
-};
-
-struct parameters {
-    char *text; /* that they are parts of */
-    struct parameter items[PARAMETERS_MAX];
-    size_t count;
-};
-
 static void unescape(char *text)
 {
     for (char *plus = text; (plus = strchr(plus, '+'));)
@@ -32,31 +20,19 @@ static void unescape(char *text)
     MHD_http_unescape(text);
 }
 
-/* Those beyond the most are left out. Returns whether there is memory. */
-static bool parse_query(const char *query, struct parameters *ret_parameters)
+/* Takes the text apart. */
+static void parse_query(char *query, struct parameters *ret_parameters)
 {
-    char *rest = strdup(query), *word;
-    *ret_parameters = (struct parameters){.text = rest};
-    while (rest && (word = strsep(&rest, "&")) && ret_parameters->count < PARAMETERS_MAX) {
-        struct parameter *item = &ret_parameters->items[ret_parameters->count++];
-        item->value = word;
-        item->name = strsep(&item->value, "=");
-        if (!item->value)
-            item->value = item->name + strlen(item->name);
-        unescape(item->name);
-        unescape(item->value);
+    char *word;
+    ret_parameters->count = 0;
+    while ((word = strsep(&query, "&")) && ret_parameters->count < PARAMETERS_MAX) {
+        char *value = word, *name = strsep(&value, "=");
+        unescape(name);
+        if (value)
+            unescape(value);
+        ret_parameters->items[ret_parameters->count++] =
+            (struct parameter){name, value ? value : ""};
     }
-    return ret_parameters->text;
-}
-
-static const char *parameter(const struct request *request, const char *name)
-{
-    const struct parameters *parameters = request->connection;
-    for (size_t i = 0; i < parameters->count; i++) {
-        if (strcmp(parameters->items[i].name, name) == 0)
-            return parameters->items[i].value;
-    }
-    return NULL;
 }
 
 static int write_head(int fd, const struct answer *answer, off_t body_bytes)
@@ -107,7 +83,7 @@ static void *run(void *context)
     return NULL;
 }
 
-static int answer(struct sampling *sampling, const char *path, struct parameters *parameters,
+static int answer(struct sampling *sampling, const char *path, const struct parameters *parameters,
                   int fd)
 {
     struct answer answer = {.body_fd = memfd_create("answer", MFD_CLOEXEC)};
@@ -115,8 +91,7 @@ static int answer(struct sampling *sampling, const char *path, struct parameters
     const struct request request = {
         .session = &sampling->session,
         .path = path,
-        .parameter = parameter,
-        .connection = parameters,
+        .parameters = parameters,
         .client_fd = fd,
     };
     int err = answer.body_fd < 0 ? -errno : -pthread_create(&thread, NULL, run, sampling);
@@ -149,28 +124,39 @@ static int check_permission(pid_t pid)
     return err;
 }
 
+static int sample_and_answer(const struct cli_options *options, const char *path, const char *query,
+                             int fd)
+{
+    struct sampling sampling;
+    struct parameters parameters;
+    char *text = strdup(query);
+    if (!text)
+        return -ENOMEM;
+    parse_query(text, &parameters);
+    int err = session_init(&sampling.session, options, on_begun, &sampling);
+    if (!err) {
+        sampling.session.is_for_one = true;
+        sem_init(&sampling.begun, 0, 0);
+        err = answer(&sampling, path, &parameters, fd);
+        sem_destroy(&sampling.begun);
+        session_destroy(&sampling.session);
+    }
+    free(text);
+    return err;
+}
+
 int serve_once(pid_t pid, const char *path, const char *query, int fd)
 {
     char number[16];
     char *argv[] = {(char[]){"serve"}, (char[]){"-p"}, number, NULL};
     struct cli_options options;
-    struct parameters parameters;
-    struct sampling sampling;
     snprintf(number, sizeof number, "%d", (int)pid);
     int err = check_permission(pid);
     if (err)
         return err;
     if (options_parse(3, argv, COMMAND_SERVE, &options) != PARSE_OK)
         return -EINVAL;
-    err = session_init(&sampling.session, &options, on_begun, &sampling);
-    if (!err) {
-        sampling.session.is_for_one = true;
-        sem_init(&sampling.begun, 0, 0);
-        err = parse_query(query, &parameters) ? answer(&sampling, path, &parameters, fd) : -ENOMEM;
-        free(parameters.text);
-        sem_destroy(&sampling.begun);
-        session_destroy(&sampling.session);
-    }
+    err = sample_and_answer(&options, path, query, fd);
     options_free(&options);
     return err;
 }

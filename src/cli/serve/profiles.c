@@ -46,7 +46,7 @@ static bool is_of_objects(const struct wanted *wanted)
 
 static bool find_form(const struct request *request, struct answer *answer, struct wanted *wanted)
 {
-    const char *name = request->parameter(request, "format");
+    const char *name = request_parameter(request, "format");
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         if (name && strcmp(name, forms[i].name) != 0)
             continue;
@@ -62,13 +62,13 @@ static bool find_form(const struct request *request, struct answer *answer, stru
 static bool find_time(const struct request *request, struct answer *answer, uint64_t default_s,
                       struct wanted *wanted)
 {
-    const char *last = request->parameter(request, "last");
+    const char *last = request_parameter(request, "last");
     uint64_t seconds;
     bool is_for_one = request->session->is_for_one;
     uint64_t keep_ns = session_keep_ns(request->session);
     if (last && is_for_one)
         return answer_failure(answer, 400, "nothing was sampled before: give seconds");
-    if (last && request->parameter(request, "seconds"))
+    if (last && request_parameter(request, "seconds"))
         return answer_failure(answer, 400,
                               "last is of the time before, and seconds of the time to "
                               "come: give one of them");
@@ -223,7 +223,7 @@ static void answer_so_far(const struct request *request, struct answer *answer,
     if (!request_number(request, answer, "debug", 0, 2, 0, &debug) ||
         !find_time(request, answer, 0, wanted))
         return;
-    if (debug && request->parameter(request, "seconds"))
+    if (debug && request_parameter(request, "seconds"))
         answer_failure(answer, 400, "seconds and debug can't be combined");
     wanted->form = debug ? TEXT : PPROF;
     if (!answer->is_failure)
@@ -234,11 +234,11 @@ static void answer_so_far(const struct request *request, struct answer *answer,
 static void answer_objects(const struct request *request, struct answer *answer,
                            struct wanted *wanted)
 {
-    if (request->parameter(request, "last")) {
+    if (request_parameter(request, "last")) {
         answer_failure(answer, 400, "this is of now: for a time give seconds");
         return;
     }
-    if (!request->parameter(request, "format")) {
+    if (!request_parameter(request, "format")) {
         answer_so_far(request, answer, wanted);
         return;
     }

@@ -27,6 +27,16 @@ bool answer_failure(struct answer *answer, unsigned status, const char *format, 
     return false;
 }
 
+const char *request_parameter(const struct request *request, const char *name)
+{
+    const struct parameters *parameters = request->parameters;
+    for (size_t i = 0; i < parameters->count; i++) {
+        if (strcmp(parameters->items[i].name, name) == 0)
+            return parameters->items[i].value;
+    }
+    return NULL;
+}
+
 bool request_take(const struct request *request, struct answer *answer,
                   fgprof_recorder **ret_recorder)
 {
@@ -54,7 +64,7 @@ void request_give_back(const struct request *request)
 bool request_number(const struct request *request, struct answer *answer, const char *name,
                     uint64_t least, uint64_t most, uint64_t by_default, uint64_t *ret_number)
 {
-    const char *value = request->parameter(request, name);
+    const char *value = request_parameter(request, name);
     *ret_number = by_default;
     if (!value || number_parse(value, least, most, ret_number))
         return true;

@@ -9,14 +9,22 @@
 /* Of HEAD only the head of the answer is wanted: nothing need be made. */
 enum request_method { METHOD_GET, METHOD_HEAD, METHOD_POST, METHOD_OTHER };
 
+#define PARAMETERS_MAX 32
+
+/* Of the query. Further ones are left out. */
+struct parameters {
+    struct parameter {
+        const char *name, *value; /* NULL: it has no value */
+    } items[PARAMETERS_MAX];
+    size_t count;
+};
+
 struct request {
     struct session *session;
     enum request_method method;
     const char *path;
-    /* The value of a parameter in the query; NULL: it is not there. */
-    const char *(*parameter)(const struct request *request, const char *name);
-    void *connection; /* for `parameter` */
-    int client_fd;    /* hung up once the client has gone; -1: not known */
+    const struct parameters *parameters;
+    int client_fd; /* hung up once the client has gone; -1: not known */
     struct peer peer;
     struct quota *quota; /* of all peers; NULL: there is no limit for each */
 };
@@ -35,6 +43,9 @@ void answer_request(const struct request *request, struct answer *answer);
 /* Replaces what was written by one line that says why there is no other answer. Returns false. */
 bool answer_failure(struct answer *answer, unsigned status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* The value of a parameter; NULL: it is not there. */
+const char *request_parameter(const struct request *request, const char *name);
 
 /* As session_take, within the limit for each peer; if it can't, answers why, and returns false. */
 bool request_take(const struct request *request, struct answer *answer,

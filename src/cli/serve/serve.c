@@ -5,7 +5,7 @@
 #include "cli/push/push.h"
 #include "cli/record/flight.h"
 #include "cli/serve/access.h"
-#include "cli/serve/http.h"
+#include "cli/serve/front.h"
 #include "cli/serve/signals.h"
 
 #include <stdio.h>
@@ -14,6 +14,7 @@
 struct server {
     struct listener listener;
     bool listens;
+    struct front *front;   /* NULL: nothing is listened at */
     struct pusher *pusher; /* NULL: nothing is pushed */
     bool has_said_where_to;
 };
@@ -51,21 +52,16 @@ static void say_what(const struct session *session, void *context)
 static int serve(struct session *session, struct server *server)
 {
     const struct cli_options *options = session->options;
-    struct http *http = NULL;
-    int status = EXIT_NOT_WRITTEN;
     if (options->push.target_count) {
         session->pusher = server->pusher = pusher_start(options, session);
         if (!server->pusher)
             return EXIT_NOT_WRITTEN;
     }
-    if (server->listens)
-        http = http_start(&server->listener, session);
-    if (http || !server->listens)
-        status = session_run(session);
-    else
-        say("can't serve: no HTTP server");
-    if (http)
-        http_stop(http);
+    int err = server->front ? front_start(server->front, &server->listener, session) : 0;
+    int status = err ? EXIT_NOT_WRITTEN : session_run(session);
+    if (err)
+        say("can't serve: %s", strerror(-err));
+    front_stop(server->front);
     if (server->pusher)
         pusher_stop(server->pusher);
     return status;
@@ -108,17 +104,21 @@ static bool check_token_file(const char *path)
 static int serve_listening(const struct cli_options *options, struct server *server)
 {
     struct session session;
+    int status = EXIT_NOT_WRITTEN;
     /* Nobody has been answered yet. */
     if (!privileges_limit_to_sampling(options))
-        return EXIT_NOT_WRITTEN;
-    int err = session_init(&session, options, say_what, server);
+        return status;
+    int err = server->listens ? front_new(&server->front) : 0;
+    if (!err)
+        err = session_init(&session, options, say_what, server);
     if (err) {
         say("can't %s: %s", options->command_name, strerror(-err));
-        return EXIT_NOT_WRITTEN;
+    } else {
+        signals_block();
+        status = serve_and_record(&session, server);
+        session_destroy(&session);
     }
-    signals_block();
-    int status = serve_and_record(&session, server);
-    session_destroy(&session);
+    front_free(server->front);
     return status;
 }
 

@@ -47,7 +47,7 @@ void answer_threads(const struct request *request, struct answer *answer)
     uint64_t debug;
     if (!request_number(request, answer, "debug", 0, 2, 0, &debug))
         return;
-    if (request->parameter(request, "seconds")) {
+    if (request_parameter(request, "seconds")) {
         answer_failure(answer, 400, "this is of one moment: for seconds see /debug/fgprof");
         return;
     }

@@ -1,0 +1,338 @@
+#include "cli/serve/front.h"
+#include "base/clock.h"
+#include "cli/say.h"
+#include "cli/serve/access.h"
+#include "cli/serve/http.h"
+#include "cli/serve/http_packet.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define QUESTION_WAIT_NS 5000000000u
+/* A process that ends as soon as it is started must not keep us busy. */
+#define RESTART_NS 500000000u
+#define END_NS (HTTP_END_MS * 1000000u + 1000000000u)
+
+struct front {
+    struct starter starter;
+    bool has_starter;
+    const struct listener *listener;
+    struct session *session;
+    struct access_rules rules;
+    struct quota quota;
+    pthread_t thread; /* takes requests */
+    bool has_thread;
+    bool has_said_restart;
+    pthread_mutex_t lock; /* protects what follows */
+    pthread_cond_t changed;
+    int http; /* a socket to the process; -1: there is none */
+    bool is_ending, has_ended;
+    unsigned answering; /* threads, one for each request */
+};
+
+/* A request. */
+struct call {
+    struct front *front;
+    int socket; /* the answer goes there; it is hung up if the client has gone */
+    struct peer peer;
+};
+
+/* ---- Answers ---- */
+
+/* Such a page could not read the answer, but have profiles made; a link that is followed is the
+ * user's own wish. */
+static bool is_from_another_site(const struct question *question)
+{
+    return question->site && strcmp(question->site, "cross-site") == 0 &&
+           !(question->mode && strcmp(question->mode, "navigate") == 0);
+}
+
+/* Says how to get in. */
+static void refuse_user(struct answer *answer, const struct access_rules *rules,
+                        const struct peer *peer)
+{
+    static const char ways[] = "to let others in, start fgprof-c serve with --allow-local-users or "
+                               "--token-file FILE";
+    char allowed[48] = "root", who[96];
+    if (rules->own_uid)
+        snprintf(allowed, sizeof allowed, "user %u or root", (unsigned)rules->own_uid);
+    if (peer->has_uid)
+        snprintf(who, sizeof who, "user %u may not ask", (unsigned)peer->uid);
+    else
+        snprintf(who, sizeof who, "the user of this connection can't be found out%s",
+                 peer->is_local ? " (is it in another namespace?)" : "");
+    answer_failure(answer, 403, "%s: ask as %s on this machine; %s", who, allowed, ways);
+}
+
+/* If it may not ask, answers why, and returns false. */
+static bool check_access(const struct access_rules *rules, const struct question *question,
+                         const struct peer *peer, struct answer *answer)
+{
+    switch (access_check(rules, peer, question->authorization)) {
+    case ACCESS_GRANTED:
+        return true;
+    case ACCESS_WITHOUT_TOKEN:
+        return answer_failure(answer, 401,
+                              "send the token of --token-file: in the header Authorization: "
+                              "Bearer TOKEN, or as a password, as in http://any:TOKEN@HOST:PORT/");
+    case ACCESS_TOKEN_UNREADABLE:
+        return answer_failure(answer, 503, "the file of --token-file holds no token now");
+    default:
+        refuse_user(answer, rules, peer);
+        return false;
+    }
+}
+
+static void answer_question(const struct call *call, const struct question *question,
+                            struct answer *answer)
+{
+    struct front *front = call->front;
+    struct request request = {
+        .session = front->session,
+        .method = question->method,
+        .path = question->path,
+        .parameters = &question->parameters,
+        .quota = &front->quota,
+        .peer = call->peer,
+        .client_fd = call->socket,
+    };
+    if (!check_access(&front->rules, question, &request.peer, answer))
+        return;
+    if (is_from_another_site(question))
+        answer_failure(answer, 403, "a page of another site asks for this");
+    else if (listener_is_named(front->listener, question->host))
+        answer_request(&request, answer);
+    else
+        answer_failure(answer, 403, "the header Host does not name this server");
+}
+
+static void answer_packet(const struct call *call, const struct packet *packet)
+{
+    struct question question;
+    struct answer answer = {.body_fd = memfd_create("answer", MFD_CLOEXEC)};
+    if (answer.body_fd < 0)
+        return;
+    if (question_read(packet, &question) == 0) {
+        answer_question(call, &question, &answer);
+        answer_send(call->socket, &answer);
+    }
+    close(answer.body_fd);
+}
+
+/* ---- A thread for each request ---- */
+
+static void end_call(struct call *call)
+{
+    struct front *front = call->front;
+    close(call->socket);
+    free(call);
+    pthread_mutex_lock(&front->lock);
+    front->answering--;
+    pthread_cond_broadcast(&front->changed);
+    pthread_mutex_unlock(&front->lock);
+}
+
+static void *run_call(void *context)
+{
+    struct call *call = context;
+    struct packet packet = {0};
+    int err = packet_receive(call->socket, monotonic_ns() + QUESTION_WAIT_NS, &packet);
+    peer_find(packet.fd, &call->peer);
+    if (packet.fd >= 0)
+        close(packet.fd);
+    if (!err)
+        answer_packet(call, &packet);
+    buffer_free(&packet.body);
+    end_call(call);
+    return NULL;
+}
+
+static bool may_answer_more(struct front *front)
+{
+    pthread_mutex_lock(&front->lock);
+    bool may = front->answering < CONNECTIONS_MAX;
+    front->answering += may;
+    pthread_mutex_unlock(&front->lock);
+    return may;
+}
+
+/* The socket is closed if there are too many. */
+static void begin_call(struct front *front, int socket)
+{
+    struct call *call = may_answer_more(front) ? malloc(sizeof *call) : NULL;
+    pthread_attr_t detached;
+    pthread_t thread;
+    if (!call) {
+        close(socket);
+        return;
+    }
+    *call = (struct call){.front = front, .socket = socket};
+    pthread_attr_init(&detached);
+    pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+    if (pthread_create(&thread, &detached, run_call, call))
+        end_call(call);
+    pthread_attr_destroy(&detached);
+}
+
+/* ---- The process that speaks HTTP ---- */
+
+/* Starts it. Returns 0 or a negative errno. */
+static int start_http(struct front *front)
+{
+    const struct buffer nothing = {0};
+    int http = starter_start(&front->starter);
+    if (http < 0)
+        return http;
+    int err = packet_send(http, HTTP_LISTEN, &nothing, front->listener->fd);
+    pthread_mutex_lock(&front->lock);
+    if (!err && front->is_ending)
+        err = -ECANCELED;
+    front->http = err ? -1 : http;
+    pthread_mutex_unlock(&front->lock);
+    if (err)
+        close(http);
+    return err;
+}
+
+static void forget_http(struct front *front)
+{
+    pthread_mutex_lock(&front->lock);
+    close(front->http);
+    front->http = -1;
+    pthread_mutex_unlock(&front->lock);
+}
+
+static void take_requests(struct front *front)
+{
+    struct packet packet = {0};
+    while (packet_receive(front->http, 0, &packet) == 0) {
+        if (packet.kind == HTTP_REQUEST && packet.fd >= 0)
+            begin_call(front, packet.fd);
+        else if (packet.fd >= 0)
+            close(packet.fd);
+    }
+    buffer_free(&packet.body);
+    forget_http(front);
+}
+
+/* With the lock held. */
+static void wait_until(struct front *front, uint64_t until_ns)
+{
+    const struct timespec until = {.tv_sec = (time_t)(until_ns / 1000000000u),
+                                   .tv_nsec = (long)(until_ns % 1000000000u)};
+    pthread_cond_timedwait(&front->changed, &front->lock, &until);
+}
+
+/* Returns whether to go on. */
+static bool pause_before_restart(struct front *front)
+{
+    uint64_t until_ns = monotonic_ns() + RESTART_NS;
+    pthread_mutex_lock(&front->lock);
+    while (!front->is_ending && monotonic_ns() < until_ns)
+        wait_until(front, until_ns);
+    bool goes_on = !front->is_ending;
+    front->has_ended = !goes_on;
+    pthread_cond_broadcast(&front->changed);
+    pthread_mutex_unlock(&front->lock);
+    return goes_on;
+}
+
+static void *run(void *context)
+{
+    struct front *front = context;
+    int err = 0;
+    do {
+        if (!err)
+            take_requests(front);
+        if (!pause_before_restart(front))
+            return NULL;
+        err = start_http(front);
+        if (!err || err != -ECANCELED)
+            say_once(&front->has_said_restart, "the process that speaks HTTP has ended%s%s",
+                     err ? ", and can't be started again: " : ": it is started again",
+                     err ? strerror(-err) : "");
+    } while (true);
+}
+
+int front_new(struct front **ret_front)
+{
+    struct front *front = calloc(1, sizeof *front);
+    pthread_condattr_t attributes;
+    if (!front)
+        return -ENOMEM;
+    front->http = -1;
+    quota_init(&front->quota);
+    pthread_mutex_init(&front->lock, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&front->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    int err = starter_fork(&front->starter, &http_role);
+    front->has_starter = !err;
+    if (err)
+        front_free(front);
+    else
+        *ret_front = front;
+    return err;
+}
+
+int front_start(struct front *front, const struct listener *listener, struct session *session)
+{
+    front->listener = listener;
+    front->session = session;
+    front->rules = (struct access_rules){
+        .own_uid = geteuid(),
+        .allows_local_users = session->options->allows_local_users,
+        .token_file = session->options->token_file,
+    };
+    int err = start_http(front);
+    if (!err)
+        err = -pthread_create(&front->thread, NULL, run, front);
+    front->has_thread = !err;
+    return err;
+}
+
+/* The process ends the answers under way, and is killed if that takes too long. */
+void front_stop(struct front *front)
+{
+    if (!front || !front->has_thread)
+        return;
+    uint64_t until_ns = monotonic_ns() + END_NS;
+    pthread_mutex_lock(&front->lock);
+    front->is_ending = true;
+    if (front->http >= 0)
+        shutdown(front->http, SHUT_WR);
+    pthread_cond_broadcast(&front->changed);
+    while (!front->has_ended && monotonic_ns() < until_ns)
+        wait_until(front, until_ns);
+    pthread_mutex_unlock(&front->lock);
+    starter_end(&front->starter);
+    front->has_starter = false;
+    pthread_join(front->thread, NULL);
+    front->has_thread = false;
+    pthread_mutex_lock(&front->lock);
+    while (front->answering)
+        pthread_cond_wait(&front->changed, &front->lock);
+    pthread_mutex_unlock(&front->lock);
+}
+
+void front_free(struct front *front)
+{
+    if (!front)
+        return;
+    front_stop(front);
+    if (front->http >= 0)
+        close(front->http);
+    if (front->has_starter)
+        starter_end(&front->starter);
+    pthread_cond_destroy(&front->changed);
+    pthread_mutex_destroy(&front->lock);
+    quota_destroy(&front->quota);
+    free(front);
+}

@@ -1,0 +1,113 @@
+"""The process that speaks HTTP for `serve`: what it may do, when it ends, and what comes of it."""
+
+import contextlib
+import http.client
+import os
+import signal
+import threading
+
+from harness import HTTP, all_children_of, users_build, wait_for
+from test_privileges import NOBODY, need_root
+from test_reader import is_gone, status_of
+from test_serve import serving
+
+
+def processes_of(pid):
+    """The one that starts the other, and the one that speaks HTTP."""
+    starter, = (child for child in all_children_of(pid) if status_of(child)["Name"] == HTTP)
+    speaker, = all_children_of(starter)
+    return starter, speaker
+
+
+@contextlib.contextmanager
+def answering(world, **options):
+    """A server that has answered."""
+    with world.running("holders", 60, **options) as target, serving(world, "-p", target.pid, **options) as server:
+        assert "fgprof_" in server.text("/metrics")
+        yield server
+
+
+def file_count(pid):
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+@users_build
+def test_it_has_no_privileges(world):
+    with answering(world) as server:
+        _, speaker = processes_of(server.sampler.pid)
+        for thread in os.listdir(f"/proc/{speaker}/task"):
+            status = status_of(f"{speaker}/task/{thread}")
+            assert status["NoNewPrivs"] == "1" and status["Seccomp"] == "2", status
+            for name in "CapInh", "CapPrm", "CapEff":
+                assert int(status[name], 16) == 0, status
+        # Nothing of the profiler's, and nothing of the target's: sockets, and what wakes its threads.
+        places = {os.readlink(f"/proc/{speaker}/fd/{fd}") for fd in os.listdir(f"/proc/{speaker}/fd")}
+        assert all(place.startswith(("socket:", "anon_inode:[eventfd]", "pipe:")) or place == "/dev/null"
+                   for place in places), places
+
+
+@users_build
+def test_the_profiler_reads_nothing_from_clients(world):
+    """A client that has connected and sent half a request is no matter of the process with privileges."""
+    with answering(world) as server:
+        profiler, (_, speaker) = server.sampler.pid, processes_of(server.sampler.pid)
+        before = file_count(profiler), file_count(speaker)
+        clients = [server.connect() for _ in range(20)]
+        for client in clients:
+            client.sock.sendall(b"GET /metrics HTTP/1.1\r\nHost: localh")
+        wait_for(lambda: file_count(speaker) >= before[1] + 20, "20 connections")
+        assert file_count(profiler) == before[0]
+        for client in clients:
+            client.sock.sendall(b"ost\r\nConnection: close\r\n\r\n")
+            answer = http.client.HTTPResponse(client.sock)
+            answer.begin()
+            assert answer.status == 200 and b"fgprof_" in answer.read()
+            client.close()
+        wait_for(lambda: file_count(profiler) == before[0], "the end of the answers")
+        wait_for(lambda: file_count(speaker) <= before[1], "the end of the connections")
+
+
+@users_build
+def test_another_takes_its_place(world):
+    """A profile that is being made is lost, and the server goes on."""
+    with answering(world) as server:
+        _, first = processes_of(server.sampler.pid)
+        failed = []
+
+        def ask():
+            try:
+                server.ask("/debug/fgprof?seconds=50")
+            except (http.client.HTTPException, OSError) as error:
+                failed.append(error)
+
+        asker = threading.Thread(target=ask)
+        asker.start()
+        wait_for(lambda: len(os.listdir(f"/proc/{first}/task")) >= 3, "the thread of the connection")
+        os.kill(first, signal.SIGKILL)
+        wait_for(lambda: is_gone(first), "its end")
+        asker.join(60)
+        assert failed, "the profile was not lost"
+        said = server.next_line()
+        assert said.startswith("fgprof-c: the process that speaks HTTP has ended: it is started again"), said
+        assert "fgprof_" in server.text("/metrics")
+        assert processes_of(server.sampler.pid)[1] != first
+        # The one whose client has gone holds nobody up.
+        wait_for(lambda: "inner_hold" in server.text("/debug/fgprof?last=10s&format=folded"), "a profile")
+
+
+@users_build
+def test_it_ends_with_the_profiler(world):
+    for number in signal.SIGKILL, signal.SIGINT:
+        with answering(world) as server:
+            pids = processes_of(server.sampler.pid)
+            server.sampler.send_signal(number)
+            server.sampler.wait(60)
+            for pid in pids:
+                wait_for(lambda pid=pid: is_gone(pid), "the end of the process that speaks HTTP")
+
+
+def test_an_ordinary_user_may_serve(world):
+    need_root()
+    user = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
+    with answering(world, **user) as server:
+        assert "inner_hold" in server.text("/debug/fgprof?seconds=1&format=folded")
