@@ -20,7 +20,8 @@
 /* Of a profiler: it is not what anybody looks for. */
 static bool is_helper(const char *name)
 {
-    return strcmp(name, READER_NAME) == 0 || strcmp(name, HTTP_NAME) == 0;
+    return strcmp(name, READER_NAME) == 0 || strcmp(name, HTTP_NAME) == 0 ||
+           strcmp(name, PUSH_NAME) == 0;
 }
 
 static bool is_wanted(pid_t pid, const regex_t *expression)

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -28,6 +29,19 @@ static int drop_capabilities(void)
     return syscall(SYS_capset, &header, none) ? -errno : 0;
 }
 
+/* DEFAULT_OVERFLOWUID of include/linux/highuid.h: "nobody", who owns nothing. */
+#define NOBODY 65534
+
+void sandbox_leave_root(enum sandbox_use use)
+{
+    if (use != SANDBOX_CONNECTS || geteuid())
+        return;
+    /* Without the right to, or in a namespace that has no such user, it stays root, and without
+     * capabilities. */
+    if (setgroups(0, NULL) == 0 && setresgid(NOBODY, NOBODY, NOBODY) == 0)
+        (void)!setresuid(NOBODY, NOBODY, NOBODY);
+}
+
 /* A limit that is lower stays. The hard limits need no change: whoever calls setrlimit(2) in the
  * sandbox is killed. */
 static int lower_limit(int resource, rlim_t most)
@@ -50,7 +64,7 @@ static int limit_resources(enum sandbox_use use, uint64_t memory_bytes_max,
     } limits[] = {
         {RLIMIT_CORE, 0},
         {RLIMIT_FSIZE, 0},
-        {RLIMIT_NPROC, use == SANDBOX_SERVES ? RLIM_INFINITY : 0},
+        {RLIMIT_NPROC, use == SANDBOX_READS ? 0 : RLIM_INFINITY},
         {RLIMIT_CPU, cpu_seconds_max},
         {RLIMIT_AS, HAS_LIMITS ? memory_bytes_max : RLIM_INFINITY},
     };
@@ -85,9 +99,23 @@ static const unsigned allowed_to_serve[] = {
     SYS_sched_yield, SYS_clock_nanosleep, SYS_nanosleep,  SYS_set_robust_list, SYS_rseq,
 };
 
-#define FILTER_MAX                                                                                 \
-    (32 + 2 * COUNT_OF(allowed) + 4 * COUNT_OF(allowed_without_code) +                             \
-     2 * COUNT_OF(allowed_to_serve))
+/* What libcurl, TLS and the resolver of names call, too. */
+static const unsigned allowed_to_connect[] = {
+#ifdef SYS_open /* newer architectures lack some */
+    SYS_access,       SYS_readlink,     SYS_stat,          SYS_lstat,
+    SYS_getdents,     SYS_epoll_create, SYS_epoll_wait,    SYS_select,
+    SYS_time,         SYS_alarm,
+#endif
+    SYS_socket,       SYS_connect,      SYS_bind,          SYS_sendmmsg,
+    SYS_recvmmsg,     SYS_newfstatat,   SYS_statx,         SYS_faccessat,
+    SYS_readlinkat,   SYS_getdents64,   SYS_ioctl,         SYS_uname,
+    SYS_getuid,       SYS_geteuid,      SYS_getgid,        SYS_getegid,
+    SYS_epoll_ctl,    SYS_epoll_pwait,  SYS_epoll_create1, SYS_pselect6,
+    SYS_rt_sigaction, SYS_sigaltstack,  SYS_gettimeofday,  SYS_sched_getaffinity,
+    SYS_readv,        SYS_fadvise64,    SYS_getcwd,        SYS_getppid,
+};
+
+#define FILTER_MAX 512 /* more than twice as much as is used */
 #define ARGUMENT(number) (unsigned)(offsetof(struct seccomp_data, args) + 8 * (number))
 
 struct filter {
@@ -146,21 +174,44 @@ static void allow_threads(struct filter *filter)
     load(filter, offsetof(struct seccomp_data, nr));
 }
 
+/* Opening a file is allowed unless it is to be written; `flags` is the number of that argument. */
+static void allow_reading(struct filter *filter, unsigned call, unsigned flags)
+{
+    if_equal(filter, call, 4);
+    load(filter, ARGUMENT(flags));
+    if_any(filter, O_ACCMODE | O_CREAT | O_TRUNC);
+    leave(filter, SECCOMP_RET_ERRNO | EACCES);
+    leave(filter, SECCOMP_RET_ALLOW);
+}
+
+/* Libraries are loaded late, such as those of nsswitch.conf(5). */
+static void allow_connections(struct filter *filter)
+{
+    allow(filter, allowed_to_connect, COUNT_OF(allowed_to_connect));
+    allow(filter, allowed_without_code, COUNT_OF(allowed_without_code));
+#ifdef SYS_open
+    allow_reading(filter, SYS_open, 1);
+#endif
+    allow_reading(filter, SYS_openat, 2);
+}
+
 /* See seccomp(2). The numbers of calls mean something else in another architecture. */
 static int limit_calls(enum sandbox_use use)
 {
     struct filter filter = {.count = 0};
     unsigned otherwise =
-        use == SANDBOX_SERVES ? SECCOMP_RET_ERRNO | ENOSYS : SECCOMP_RET_KILL_PROCESS;
+        use == SANDBOX_READS ? SECCOMP_RET_KILL_PROCESS : SECCOMP_RET_ERRNO | ENOSYS;
     load(&filter, offsetof(struct seccomp_data, arch));
     add(&filter, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, sandbox_audit_arch, 1, 0));
     leave(&filter, SECCOMP_RET_KILL_PROCESS);
     load(&filter, offsetof(struct seccomp_data, nr));
     allow(&filter, allowed, COUNT_OF(allowed));
-    if (use == SANDBOX_SERVES) {
+    if (use != SANDBOX_READS) {
         allow(&filter, allowed_to_serve, COUNT_OF(allowed_to_serve));
         allow_threads(&filter);
     }
+    if (use == SANDBOX_CONNECTS)
+        allow_connections(&filter);
     /* fstat(3) is this call with an empty path. With another path it says only that a file is
      * there. */
     if_equal(&filter, SYS_newfstatat, 3);

@@ -12,11 +12,18 @@ enum sandbox_use {
      * threads, as libmicrohttpd does. The kernel refuses everything else (ENOSYS): libraries ask
      * for what newer kernels have, and do without. */
     SANDBOX_SERVES,
+    /* It can also make connections, and read what files all users may, as a client of HTTPS does.
+     * It is not root any more if it was and may become another user. */
+    SANDBOX_CONNECTS,
 };
 
+/* To be called first: it is undone by nothing, but undoes prctl(PR_SET_PDEATHSIG). */
+void sandbox_leave_root(enum sandbox_use use);
+
 /* From here on this process has no capabilities, can gain none, computes for at most
- * `cpu_seconds_max`, and uses up to `memory_bytes_max` of address space. It can open no file,
- * connect to nothing, start no process and signal none. What it has open and should not write to is
+ * `cpu_seconds_max`, and uses up to `memory_bytes_max` of address space. It can write to no file
+ * that is not open, start no process and signal none; and unless it is to, open no file and connect
+ * to nothing. What it has open and should not write to is
  * to be closed before. Returns 0 or a negative errno. */
 int sandbox_enter(enum sandbox_use use, uint64_t memory_bytes_max, uint64_t cpu_seconds_max);
 

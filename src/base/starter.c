@@ -72,6 +72,7 @@ int starter_start(struct starter *starter)
 /* It ends with the starter, whatever it is doing. */
 static void run_helper(pid_t starter, const struct helper_role *role, int socket)
 {
+    sandbox_leave_root(role->use);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() == starter && sandbox_enter(role->use, role->memory_bytes_max, UINT64_MAX) == 0)
         role->serve(socket);

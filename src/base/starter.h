@@ -14,6 +14,7 @@
 /* Of helpers and those that start them. */
 #define READER_NAME "fgprof-reader"
 #define HTTP_NAME "fgprof-http"
+#define PUSH_NAME "fgprof-push"
 
 /* What a helper does. */
 struct helper_role {

@@ -146,6 +146,8 @@ bool privileges_limit(const struct cli_options *options)
     uint64_t capabilities = needed(options) | WRITING;
     if (options->command == COMMAND_SERVE)
         capabilities |= BIT(CAP_NET_BIND_SERVICE);
+    if (options->push.target_count) /* what pushes becomes another user: base/sandbox.c */
+        capabilities |= BIT(CAP_SETUID) | BIT(CAP_SETGID);
     /* Commands of triggers are root's as they would be in a shell: they may use sudo. */
     if (!has_commands(options) && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
         return complain(-errno);

@@ -208,7 +208,7 @@ def thread_named(pid, name):
 
 
 READER = "fgprof-reader"  # the name of the profiler's own child, which starts readers
-HTTP = "fgprof-http"  # and of those that speak HTTP
+HTTP, PUSH = "fgprof-http", "fgprof-push"  # and of those that speak HTTP, as a server and as a client
 
 
 def all_children_of(pid):
@@ -227,7 +227,7 @@ def children_of(pid):
 def is_helper(pid):
     """Or a child of the profiler that has no name of its own yet."""
     try:
-        return status_field(pid, "Name") in (READER, HTTP, "fgprof-c")
+        return status_field(pid, "Name") in (READER, HTTP, PUSH, "fgprof-c")
     except FileNotFoundError:
         return False
 

@@ -14,9 +14,10 @@ import socket
 import subprocess
 import threading
 
-from harness import HANGS_S, Skip, need, tool, wait_for
+from harness import HANGS_S, PUSH, Skip, all_children_of, need, tool, users_build, wait_for
 from receiver import RESET, Otlp, Pprof, certificate, decode_push, receiving, total
 from servers import free_port
+from test_reader import status_of
 from test_serve import Server
 
 PUSH_PATH = "/push.v1.PusherService/Push"
@@ -626,6 +627,34 @@ def test_a_server_that_does_not_answer_holds_up_nothing(world):
         assert said.count("can't push to " + slow.url) == 1, said
         assert len(glob.glob(world.path("spool") + "/0/*.push")) >= 4
         release.set()
+
+
+@users_build
+def test_what_sends_has_no_privileges(world):
+    """If it is killed, what it was sending is sent again."""
+    release = threading.Event()
+
+    def hang(number, request):
+        release.wait(0 if number else HANGS_S)
+        return 200
+    with receiving(hang) as receiver, world.running("phases", 60, stdin=subprocess.PIPE) as target, \
+            pushing(world, "-p", target.pid, "--push", "otlp=" + receiver.url) as pusher:
+        receiver.wait(1)
+        starter, = (child for child in all_children_of(pusher.sampler.pid) if status_of(child)["Name"] == PUSH)
+        sender, = all_children_of(starter)
+        status = status_of(sender)
+        assert status["NoNewPrivs"] == "1" and status["Seccomp"] == "2", status
+        for name in "CapInh", "CapPrm", "CapEff":
+            assert int(status[name], 16) == 0, status
+        if not os.geteuid():
+            assert set(status["Uid"].split()) == set(status["Gid"].split()) == {"65534"}, status
+            assert not status["Groups"].strip(), status
+        os.kill(sender, signal.SIGKILL)
+        receiver.wait(2)
+        release.set()
+        first, second = receiver.requests[:2]
+        assert first.body == second.body
+        assert "the process that sends: " in pusher.stop()
 
 
 def test_tls(world):

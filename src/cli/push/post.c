@@ -1,130 +1,20 @@
 #include "cli/push/post.h"
 #include "base/clock.h"
+#include "cli/push/post_packet.h"
 
 #include <dlfcn.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-
-/* What the file holds, or if there is none what was given. */
-static const char *read_secret(const char *file, const char *given, char ret_secret[SECRET_BYTES])
-{
-    if (file)
-        return secret_file_read(file, ret_secret);
-    if (strlen(given) >= SECRET_BYTES)
-        return "it is longer than 8191 bytes";
-    strcpy(ret_secret, given);
-    return NULL;
-}
-
-static const char *read_token(const struct push_options *options, const char *given,
-                              struct credentials *credentials)
-{
-    char token[SECRET_BYTES] = "";
-    const char *problem = read_secret(options->token_file, given, token);
-    if (!problem)
-        problem = secret_check(token);
-    if (!problem)
-        snprintf(credentials->header, sizeof credentials->header, "Authorization: Bearer %s",
-                 token);
-    explicit_bzero(token, sizeof token);
-    return problem;
-}
-
-static const char *read_password(const struct push_options *options, const char *user,
-                                 struct credentials *credentials)
-{
-    const char *password = getenv("FGPROF_PUSH_PASSWORD");
-    char *to = credentials->password;
-    const char *problem = NULL;
-    if (options->user_file)
-        problem = secret_file_read(options->user_file, to);
-    else if (strchr(user, ':'))
-        problem = "a user's name can't have a colon";
-    else if (snprintf(to, SECRET_BYTES, "%s:%s", user, password ? password : "") >= SECRET_BYTES)
-        problem = "it is longer than 8191 bytes";
-    if (!problem)
-        problem = secret_check(to);
-    return problem                         ? problem
-           : strchr(to, ':') && *to != ':' ? NULL
-                                           : "its file must hold USER:PASSWORD";
-}
-
-/* Whether the header is one of those that each request has. */
-static bool is_set_already(const char *header, size_t name_length)
-{
-    static const char *const names[] = {
-        "Host",       "Content-Type", "Content-Length", "Content-Encoding", "Transfer-Encoding",
-        "Connection", "Expect"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (strlen(names[i]) == name_length && strncasecmp(names[i], header, name_length) == 0)
-            return true;
-    }
-    return false;
-}
-
-/* A name is a token (RFC 9110, 5.6.2). */
-static const char *check_header(const char *header, bool has_account)
-{
-    static const char token[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                "!#$%&'*+-.^_`|~";
-    static const char account[] = "Authorization";
-    size_t length = strspn(header, token);
-    if (!length || header[length] != ':' || !header[length + 1 + strspn(header + length + 1, " ")])
-        return "a header must be NAME: VALUE";
-    if (is_set_already(header, length))
-        return "a header is one that each request has anyway";
-    if (has_account && length == strlen(account) && strncasecmp(header, account, length) == 0)
-        return "a token or password and the header Authorization are one too many";
-    return secret_check(header);
-}
-
-/* One on each line. */
-static const char *read_headers(const struct push_options *options, const char *given,
-                                struct credentials *credentials)
-{
-    char text[SECRET_BYTES] = "", *to = credentials->others, *rest;
-    bool has_account = *credentials->header || *credentials->password;
-    const char *problem = read_secret(options->header_file, given, text);
-    for (char *line = strtok_r(text, "\r\n", &rest); line && !problem;
-         line = strtok_r(NULL, "\r\n", &rest)) {
-        problem = check_header(line, has_account);
-        to = stpcpy(to, line) + 1;
-    }
-    *to = '\0';
-    if (!problem && !*credentials->others)
-        problem = "it is empty";
-    explicit_bzero(text, sizeof text);
-    return problem;
-}
-
-const char *credentials_read(const struct push_options *options,
-                             struct credentials *ret_credentials)
-{
-    const char *token = getenv("FGPROF_PUSH_TOKEN"), *user = getenv("FGPROF_PUSH_USER");
-    const char *headers = getenv("FGPROF_PUSH_HEADERS"), *problem = NULL;
-    *ret_credentials->header = *ret_credentials->password = *ret_credentials->others = '\0';
-    if (options->token_file || (token && *token))
-        problem = read_token(options, token, ret_credentials);
-    else if (options->user_file || (user && *user))
-        problem = read_password(options, user, ret_credentials);
-    if (!problem && (options->header_file || (headers && *headers)))
-        problem = read_headers(options, headers, ret_credentials);
-    if (problem)
-        credentials_forget(ret_credentials);
-    return problem;
-}
-
-void credentials_forget(struct credentials *credentials)
-{
-    explicit_bzero(credentials, sizeof *credentials);
-}
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define CONNECT_WAIT_MS 10000L
 #define ANSWER_WAIT_MS 60000L
 #define ANSWER_BYTES_MAX 65536u
-#define RETRY_AFTER_MAX_S 3600
 
 /* The numbers of libcurl's options and codes, which are part of its ABI (curl/curl.h). */
 enum {
@@ -216,12 +106,13 @@ static size_t on_answer(const char *bytes, size_t size, size_t count, void *cont
     return reception->seen <= ANSWER_BYTES_MAX ? length : 0;
 }
 
-/* Called by libcurl at least once a second, also while nothing moves. Returns 1 to give up. */
+/* Called by libcurl at least once a second, also while nothing moves. Returns 1 to give up: nobody
+ * waits for the answer any more. */
 static int on_progress(void *context, int64_t to_get, int64_t got, int64_t to_send, int64_t sent)
 {
-    const struct post *post = context;
+    struct pollfd profiler = {.fd = *(const int *)context, .events = POLLRDHUP};
     (void)to_get, (void)got, (void)to_send, (void)sent;
-    return monotonic_ns() >= atomic_load(post->deadline_ns);
+    return poll(&profiler, 1, 0) > 0;
 }
 
 /* NULL if memory is short: without one of them the request would be another. */
@@ -267,7 +158,7 @@ static const char *certificates(const struct post *post)
     return named && *named ? named : getenv("SSL_CERT_FILE");
 }
 
-static void set_up(void *easy, const struct post *post, struct slist *headers,
+static void set_up(void *easy, const struct post *post, const int *profiler, struct slist *headers,
                    struct reception *reception, char *error)
 {
     const char *ca_file = certificates(post);
@@ -284,7 +175,7 @@ static void set_up(void *easy, const struct post *post, struct slist *headers,
     curl.easy_setopt(easy, OPTION_TIMEOUT_MS, ANSWER_WAIT_MS);
     curl.easy_setopt(easy, OPTION_NOPROGRESS, 0L);
     curl.easy_setopt(easy, OPTION_XFERINFOFUNCTION, on_progress);
-    curl.easy_setopt(easy, OPTION_XFERINFODATA, post);
+    curl.easy_setopt(easy, OPTION_XFERINFODATA, profiler);
     curl.easy_setopt(easy, OPTION_WRITEFUNCTION, on_answer);
     curl.easy_setopt(easy, OPTION_WRITEDATA, reception);
     curl.easy_setopt(easy, OPTION_ERRORBUFFER, error);
@@ -302,17 +193,16 @@ static void read_answer(void *easy, struct post_answer *answer)
     curl.easy_getinfo(easy, INFO_RESPONSE_CODE, &answer->status);
     if (curl.easy_getinfo(easy, INFO_RETRY_AFTER, &seconds) || seconds <= 0)
         return;
-    answer->has_retry_after = true;
     answer->retry_after_ns =
-        (uint64_t)(seconds < RETRY_AFTER_MAX_S ? seconds : RETRY_AFTER_MAX_S) * 1000000000u;
+        (seconds < RETRY_AFTER_MAX_S ? (uint64_t)seconds : RETRY_AFTER_MAX_S) * 1000000000u;
 }
 
-static void perform(void *easy, const struct post *post, struct slist *headers,
+static void perform(void *easy, const struct post *post, const int *profiler, struct slist *headers,
                     struct post_answer *answer)
 {
     char error[ERROR_BYTES] = "";
     struct reception reception = {.answer = answer};
-    set_up(easy, post, headers, &reception, error);
+    set_up(easy, post, profiler, headers, &reception, error);
     int code = curl.easy_perform(easy);
     /* A server may refuse, and hang up, before it has read all. */
     read_answer(easy, answer);
@@ -322,14 +212,57 @@ static void perform(void *easy, const struct post *post, struct slist *headers,
         snprintf(answer->why, sizeof answer->why, "%s", *error ? error : curl.easy_strerror(code));
 }
 
-void post_send(const struct post *post, struct post_answer *ret_answer)
+/* Sends the request and waits for the answer. No redirection is followed. */
+static void send_post(const struct post *post, const int *profiler, struct post_answer *ret_answer)
 {
     *ret_answer = (struct post_answer){.why = "out of memory"};
     void *easy = curl.easy_init();
     struct slist *headers = headers_of(post);
     if (easy && headers)
-        perform(easy, post, headers, ret_answer);
+        perform(easy, post, profiler, headers, ret_answer);
     curl.slist_free_all(headers);
     if (easy)
         curl.easy_cleanup(easy);
 }
+
+/* ---- The process ---- */
+
+#define MEMORY_BYTES_MAX ((uint64_t)4 << 30)
+
+/* The body is in the file that came with the request. */
+static void send_file(struct post *post, int fd, const int *profiler,
+                      struct post_answer *ret_answer)
+{
+    struct stat status;
+    *ret_answer = (struct post_answer){.why = "the request can't be read"};
+    if (fstat(fd, &status))
+        return;
+    post->body_bytes = (size_t)status.st_size;
+    void *body = mmap(NULL, post->body_bytes + 1, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (body == MAP_FAILED)
+        return;
+    post->body = body;
+    send_post(post, profiler, ret_answer);
+    munmap(body, post->body_bytes + 1);
+}
+
+/* For one request. */
+static void serve(int socket)
+{
+    struct packet packet = {0};
+    struct credentials credentials;
+    struct post post;
+    struct post_answer answer;
+    signal(SIGPIPE, SIG_IGN);
+    if (packet_receive(socket, monotonic_ns() + POST_WAIT_NS, &packet) == 0 &&
+        post_read(&packet, &post, &credentials) == 0) {
+        send_file(&post, packet.fd, &socket, &answer);
+        post_answer_send(socket, &answer);
+        credentials_forget(&credentials);
+    }
+    if (packet.fd >= 0)
+        close(packet.fd);
+    buffer_free(&packet.body);
+}
+
+const struct helper_role post_role = {PUSH_NAME, serve, MEMORY_BYTES_MAX, SANDBOX_CONNECTS};

@@ -2,29 +2,36 @@
 #include "base/clock.h"
 #include "cli/push/partial.h"
 #include "cli/push/post.h"
+#include "cli/push/post_packet.h"
 #include "cli/push/spool.h"
 #include "cli/say.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #define FIRST_WAIT_NS 1000000000u
 #define WAIT_MAX_PUSHES 6 /* while so many are due */
 /* A server that fails at a request itself, and not for want of something, fails again. */
 #define FAILURES_MAX 10
+#define END_LOOK_MS 200 /* how often a thread that waits for an answer looks for the end */
 
 /* Sends what the spool has for one server, in a thread of its own, so that a slow server delays
  * neither the sampling nor another server. */
 struct sender {
+    struct starter starter; /* of the processes that send */
+    bool has_starter;
     struct spool *spool;
     size_t target;
     pthread_t thread;
+    bool has_thread;
     atomic_uint_least64_t deadline_ns; /* CLOCK_MONOTONIC: the end of all */
     uint64_t first_wait_ns;            /* after a failure; twice that after the next, */
     uint64_t wait_max_ns;              /* but no longer than this */
@@ -104,6 +111,45 @@ static void say_partial(struct sender *sender, const struct post_answer *answer)
                  target_of(sender)->shown, message);
 }
 
+/* Whether an answer, or the end of the process that would give it, comes before the end of all,
+ * which may come nearer meanwhile. */
+static bool await_answer(struct sender *sender, int socket)
+{
+    struct pollfd answer = {.fd = socket, .events = POLLIN};
+    while (monotonic_ns() < atomic_load(&sender->deadline_ns)) {
+        if (poll(&answer, 1, END_LOOK_MS) > 0)
+            return true;
+    }
+    return false;
+}
+
+static int receive_answer(struct sender *sender, int socket, struct post_answer *answer)
+{
+    struct packet packet = {0};
+    if (!await_answer(sender, socket))
+        return -ETIMEDOUT;
+    int err = packet_receive(socket, monotonic_ns() + POST_WAIT_NS, &packet);
+    if (!err)
+        err = post_answer_read(&packet, answer);
+    buffer_free(&packet.body);
+    return err;
+}
+
+/* Has a new process send it: none lives on with what a server has told it. */
+static void send_post(struct sender *sender, const struct post *post, struct post_answer *answer)
+{
+    int socket = starter_start(&sender->starter);
+    int err = socket < 0 ? socket : post_send(socket, post);
+    if (!err)
+        err = receive_answer(sender, socket, answer);
+    if (socket >= 0)
+        close(socket);
+    if (err) {
+        *answer = (struct post_answer){.status = 0};
+        snprintf(answer->why, sizeof answer->why, "the process that sends: %s", strerror(-err));
+    }
+}
+
 static void send_with(struct sender *sender, const struct body *body,
                       const struct credentials *credentials, struct post_answer *answer)
 {
@@ -123,9 +169,8 @@ static void send_with(struct sender *sender, const struct body *body,
         .body_bytes = body->length,
         .credentials = credentials,
         .ca_file = sender->spool->options->ca_file,
-        .deadline_ns = &sender->deadline_ns,
     };
-    post_send(&post, answer);
+    send_post(sender, &post, answer);
     free(url);
 }
 
@@ -158,7 +203,7 @@ static uint64_t with_jitter(uint64_t wait_ns)
 /* Returns whether to go on. */
 static bool back_off(struct sender *sender, const struct post_answer *answer)
 {
-    if (answer->has_retry_after)
+    if (answer->retry_after_ns)
         return !spool_wait(sender->spool, answer->retry_after_ns);
     uint64_t wait_ns = with_jitter(sender->wait_ns);
     sender->wait_ns *= 2;
@@ -207,12 +252,15 @@ static void *send_all(void *context)
 static int sender_start(struct sender *sender, struct spool *spool, size_t target,
                         uint64_t every_ns)
 {
-    *sender = (struct sender){.spool = spool, .target = target};
+    sender->spool = spool;
+    sender->target = target;
     atomic_init(&sender->deadline_ns, UINT64_MAX);
     sender->first_wait_ns = every_ns < FIRST_WAIT_NS ? every_ns : FIRST_WAIT_NS;
     sender->wait_max_ns = every_ns * WAIT_MAX_PUSHES;
     sender->wait_ns = sender->first_wait_ns;
-    return -pthread_create(&sender->thread, NULL, send_all, sender);
+    int err = -pthread_create(&sender->thread, NULL, send_all, sender);
+    sender->has_thread = !err;
+    return err;
 }
 
 /* ---- What is sent ---- */
@@ -227,8 +275,8 @@ struct pusher {
     unsigned kinds;
     struct spool spool;
     struct sender senders[PUSH_TARGETS_MAX];
-    size_t sender_count;
     pthread_t thread;
+    bool has_started;
     sem_t begun; /* posted when processes begin to be sampled, and at the end */
     atomic_bool is_ending;
     bool has_said_failure;
@@ -335,10 +383,8 @@ static bool is_usable(const struct push_options *options)
 static int start_threads(struct pusher *pusher)
 {
     int err = 0;
-    for (size_t i = 0; i < pusher->options->target_count && !err; i++) {
+    for (size_t i = 0; i < pusher->options->target_count && !err; i++)
         err = sender_start(&pusher->senders[i], &pusher->spool, i, pusher->every_ns);
-        pusher->sender_count += !err;
-    }
     return err ? err : -pthread_create(&pusher->thread, NULL, run, pusher);
 }
 
@@ -347,35 +393,60 @@ static void stop_senders(struct pusher *pusher)
 {
     uint64_t deadline_ns = monotonic_ns() + END_WAIT_NS;
     spool_end(&pusher->spool);
-    for (size_t i = 0; i < pusher->sender_count; i++)
+    for (size_t i = 0; i < PUSH_TARGETS_MAX; i++)
         atomic_store(&pusher->senders[i].deadline_ns, deadline_ns);
-    for (size_t i = 0; i < pusher->sender_count; i++)
-        pthread_join(pusher->senders[i].thread, NULL);
+    for (size_t i = 0; i < PUSH_TARGETS_MAX; i++) {
+        if (pusher->senders[i].has_thread)
+            pthread_join(pusher->senders[i].thread, NULL);
+    }
 }
 
-struct pusher *pusher_start(const struct cli_options *options, struct session *session)
+struct pusher *pusher_new(const struct cli_options *options)
 {
     const struct push_options *push = &options->push;
     struct pusher *pusher = is_usable(push) ? calloc(1, sizeof *pusher) : NULL;
+    int err = 0;
     if (!pusher)
         return NULL;
     pusher->options = push;
-    pusher->session = session;
     pusher->every_ns = push->every_ns ? push->every_ns : EVERY_DEFAULT_NS;
     pusher->kinds = push->kinds ? push->kinds : PUSH_KINDS_DEFAULT;
     sem_init(&pusher->begun, 0, 0);
-    if (!spool_open(&pusher->spool, push)) {
-        free(pusher);
-        return NULL;
+    for (size_t i = 0; i < push->target_count && !err; i++) {
+        err = starter_fork(&pusher->senders[i].starter, &post_role);
+        pusher->senders[i].has_starter = !err;
     }
-    int err = start_threads(pusher);
     if (!err)
         return pusher;
     say("can't push: %s", strerror(-err));
+    pusher_free(pusher);
+    return NULL;
+}
+
+bool pusher_start(struct pusher *pusher, struct session *session)
+{
+    pusher->session = session;
+    if (!spool_open(&pusher->spool, pusher->options))
+        return false;
+    int err = start_threads(pusher);
+    pusher->has_started = !err;
+    if (!err)
+        return true;
     stop_senders(pusher);
     spool_close(&pusher->spool);
+    return say("can't push: %s", strerror(-err));
+}
+
+void pusher_free(struct pusher *pusher)
+{
+    if (!pusher)
+        return;
+    for (size_t i = 0; i < PUSH_TARGETS_MAX; i++) {
+        if (pusher->senders[i].has_starter)
+            starter_end(&pusher->senders[i].starter);
+    }
+    sem_destroy(&pusher->begun);
     free(pusher);
-    return NULL;
 }
 
 void pusher_begin(struct pusher *pusher)
@@ -393,13 +464,14 @@ void pusher_describe(const struct pusher *pusher)
 
 void pusher_stop(struct pusher *pusher)
 {
+    if (!pusher || !pusher->has_started)
+        return;
+    pusher->has_started = false;
     atomic_store(&pusher->is_ending, true);
     sem_post(&pusher->begun);
     pthread_join(pusher->thread, NULL);
     stop_senders(pusher);
     spool_close(&pusher->spool);
-    sem_destroy(&pusher->begun);
-    free(pusher);
 }
 
 static void put(int fd, const char *name, const char *type, const char *help)

@@ -6,8 +6,12 @@
 
 struct pusher;
 
-/* Opens the spool, and starts what sends. Prints why it can't, and returns NULL. */
-struct pusher *pusher_start(const struct cli_options *options, struct session *session);
+/* To be called before there are threads, and before anything of a target is read. Prints why it
+ * can't push, and returns NULL. */
+struct pusher *pusher_new(const struct cli_options *options);
+
+/* Opens the spool, and starts to send what is in it. Prints why it can't, and returns false. */
+bool pusher_start(struct pusher *pusher, struct session *session);
 
 /* To be called whenever processes begin to be sampled: see session_init. */
 void pusher_begin(struct pusher *pusher);
@@ -15,8 +19,10 @@ void pusher_begin(struct pusher *pusher);
 /* Prints where it pushes to. */
 void pusher_describe(const struct pusher *pusher);
 
-/* Waits a few seconds for what is left to be sent. Call it when the session has ended. */
+/* Waits a few seconds for what is left to be sent, once the session has ended. Nothing is done if
+ * it was not started, or is NULL. */
 void pusher_stop(struct pusher *pusher);
+void pusher_free(struct pusher *pusher);
 
 /* Writes what was pushed, in Prometheus' text format. */
 void pusher_write_metrics(struct pusher *pusher, int fd);

@@ -51,19 +51,15 @@ static void say_what(const struct session *session, void *context)
 /* With all that asks for profiles, or pushes them. */
 static int serve(struct session *session, struct server *server)
 {
-    const struct cli_options *options = session->options;
-    if (options->push.target_count) {
-        session->pusher = server->pusher = pusher_start(options, session);
-        if (!server->pusher)
-            return EXIT_NOT_WRITTEN;
-    }
+    session->pusher = server->pusher;
+    if (server->pusher && !pusher_start(server->pusher, session))
+        return EXIT_NOT_WRITTEN;
     int err = server->front ? front_start(server->front, &server->listener, session) : 0;
     int status = err ? EXIT_NOT_WRITTEN : session_run(session);
     if (err)
         say("can't serve: %s", strerror(-err));
     front_stop(server->front);
-    if (server->pusher)
-        pusher_stop(server->pusher);
+    pusher_stop(server->pusher);
     return status;
 }
 
@@ -101,24 +97,40 @@ static bool check_token_file(const char *path)
     return !problem || say("the token of --token-file can't be used: %s", problem);
 }
 
-static int serve_listening(const struct cli_options *options, struct server *server)
+/* The processes that speak HTTP and that push, before anything of a target is read. Prints why
+ * there are none, and returns false. */
+static bool start_helpers(const struct cli_options *options, struct server *server)
+{
+    int err = server->listens ? front_new(&server->front) : 0;
+    if (err)
+        return say("can't %s: %s", options->command_name, strerror(-err));
+    if (options->push.target_count)
+        server->pusher = pusher_new(options);
+    return server->pusher || !options->push.target_count;
+}
+
+static int serve_session(const struct cli_options *options, struct server *server)
 {
     struct session session;
-    int status = EXIT_NOT_WRITTEN;
-    /* Nobody has been answered yet. */
-    if (!privileges_limit_to_sampling(options))
-        return status;
-    int err = server->listens ? front_new(&server->front) : 0;
-    if (!err)
-        err = session_init(&session, options, say_what, server);
+    int err = session_init(&session, options, say_what, server);
     if (err) {
         say("can't %s: %s", options->command_name, strerror(-err));
-    } else {
-        signals_block();
-        status = serve_and_record(&session, server);
-        session_destroy(&session);
+        return EXIT_NOT_WRITTEN;
     }
+    signals_block();
+    int status = serve_and_record(&session, server);
+    session_destroy(&session);
+    return status;
+}
+
+static int serve_listening(const struct cli_options *options, struct server *server)
+{
+    int status = EXIT_NOT_WRITTEN;
+    /* Nobody has been answered yet. */
+    if (start_helpers(options, server) && privileges_limit_to_sampling(options))
+        status = serve_session(options, server);
     front_free(server->front);
+    pusher_free(server->pusher);
     return status;
 }
 
