@@ -36,14 +36,14 @@ void sandbox_leave_root(enum sandbox_use use)
 {
     if (use != SANDBOX_CONNECTS || geteuid())
         return;
-    /* Without the right to, or in a namespace that has no such user, it stays root, and without
+    /* If that is not permitted, or there is no such user in this namespace, it stays root, without
      * capabilities. */
     if (setgroups(0, NULL) == 0 && setresgid(NOBODY, NOBODY, NOBODY) == 0)
         (void)!setresuid(NOBODY, NOBODY, NOBODY);
 }
 
-/* A limit that is lower stays. The hard limits need no change: whoever calls setrlimit(2) in the
- * sandbox is killed. */
+/* A limit that is lower stays. The hard limits need no change: the sandbox does not permit
+ * setrlimit(2). */
 static int lower_limit(int resource, rlim_t most)
 {
     struct rlimit limit;

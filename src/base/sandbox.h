@@ -17,7 +17,8 @@ enum sandbox_use {
     SANDBOX_CONNECTS,
 };
 
-/* To be called first: it is undone by nothing, but undoes prctl(PR_SET_PDEATHSIG). */
+/* Becomes another user, if this use wants that. To be called before sandbox_enter, and before
+ * prctl(PR_SET_PDEATHSIG), which a change of the user undoes. */
 void sandbox_leave_root(enum sandbox_use use);
 
 /* From here on this process has no capabilities, can gain none, computes for at most

@@ -5,7 +5,7 @@
 #include "base/packet.h"
 #include "cli/push/credentials.h"
 
-/* Each other's packets are there within this time, once they begin. */
+/* A packet that has begun to arrive, or is sent at once, is there within this time. */
 #define POST_WAIT_NS 10000000000u
 #define RETRY_AFTER_MAX_S 3600u
 
@@ -29,15 +29,15 @@ struct post_answer {
 /* Sends a request, with its body as a file. Returns 0 or a negative errno. */
 int post_send(int socket, const struct post *post);
 
-/* Reads one, as long as whose packet it is valid, but for its body, which is the packet's file.
- * Returns 0 or -EPROTO. */
+/* Reads one, which is valid as long as the packet; its body is left in the packet's file. Returns 0
+ * or -EPROTO. */
 int post_read(const struct packet *packet, struct post *ret_post,
               struct credentials *ret_credentials);
 
 /* Returns 0 or a negative errno. */
 int post_answer_send(int socket, const struct post_answer *answer);
 
-/* Reads what a process says that a server may have taken over. Returns 0 or -EPROTO. */
+/* Reads what the process says, which a server may have taken over. Returns 0 or -EPROTO. */
 int post_answer_read(const struct packet *packet, struct post_answer *ret_answer);
 
 #endif

@@ -253,7 +253,7 @@ static void *run(void *context)
         if (!pause_before_restart(front))
             return NULL;
         err = start_http(front);
-        if (!err || err != -ECANCELED)
+        if (err != -ECANCELED)
             say_once(&front->has_said_restart, "the process that speaks HTTP has ended%s%s",
                      err ? ", and can't be started again: " : ": it is started again",
                      err ? strerror(-err) : "");

@@ -24,14 +24,14 @@ struct question {
 /* Sends it with the client's socket. Returns 0 or a negative errno. */
 int question_send(int socket, const struct question *question, int client_fd);
 
-/* Reads one from a packet, as long as which it is valid. Returns 0 or -EPROTO. */
+/* Reads one, which is valid as long as the packet. Returns 0 or -EPROTO. */
 int question_read(const struct packet *packet, struct question *ret_question);
 
 /* Sends it with its body. Returns 0 or a negative errno. */
 int answer_send(int socket, const struct answer *answer);
 
-/* Reads one from a packet, as long as which it is valid; the body is the caller's to close. Returns
- * 0 or -EPROTO. */
+/* Reads one, which is valid as long as the packet; the body is the caller's to close. Returns 0 or
+ * -EPROTO. */
 int answer_read(const struct packet *packet, struct answer *ret_answer);
 
 #endif
