@@ -1,23 +1,29 @@
 #include "cli/say.h"
+#include "base/utf8.h"
 
 #include <stdarg.h>
+#include <string.h>
 
 #define TEXT_BYTES 8192 /* of a message; what is longer is cut */
 #define ESCAPED_BYTES 4 /* "\x1b" */
 
-/* Writes a character, escaped. Returns how many bytes that took. */
-static int escape(char to[ESCAPED_BYTES + 1], const unsigned char *c)
+/* Writes the character that `text` begins with, or a byte of what is none, escaped: a terminal may
+ * take a byte from 0x80 to 0x9f alone for a control character. Returns what comes after it. */
+static const char *escape(const char *text, char to[ESCAPED_BYTES + 1])
 {
-    /* 0xc2 begins the control characters U+0080 to U+009f. */
-    bool is_control = *c < 0x20 || *c == 0x7f || (*c == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0);
-    return sprintf(to, is_control ? "\\x%02x" : "%c", *c);
+    size_t bytes = utf8_printable_bytes(text);
+    memcpy(to, text, bytes);
+    to[bytes] = '\0';
+    if (!bytes)
+        sprintf(to, "\\x%02x", (unsigned char)*text);
+    return text + (bytes ? bytes : 1);
 }
 
 void put_escaped(FILE *to, const char *text)
 {
     char escaped[ESCAPED_BYTES + 1];
-    for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
-        escape(escaped, c);
+    while (*text) {
+        text = escape(text, escaped);
         fputs(escaped, to);
     }
 }
@@ -28,9 +34,9 @@ static void put_line(const char *before, const char *format, va_list arguments, 
 {
     char text[TEXT_BYTES], line[ESCAPED_BYTES * TEXT_BYTES + 1], *end = line;
     vsnprintf(text, sizeof text, format, arguments);
-    for (const unsigned char *c = (const unsigned char *)text; *c; c++)
-        end += escape(end, c);
     *end = '\0';
+    for (const char *at = text; *at; end += strlen(end))
+        at = escape(at, end);
     fprintf(stderr, "%s%s%s\n", before, line, after);
 }
 

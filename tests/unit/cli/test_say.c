@@ -37,7 +37,15 @@ static void test_control_characters_are_escaped(void **state)
 {
     (void)state;
     assert_false(say("%s", "a\x1b[2Jb\n\x7f\xc2\x9b \xc3\xa9"));
-    assert_said("fgprof-c: a\\x1b[2Jb\\x0a\\x7f\\xc2\x9b \xc3\xa9\n");
+    assert_said("fgprof-c: a\\x1b[2Jb\\x0a\\x7f\\xc2\\x9b \xc3\xa9\n");
+}
+
+static void test_what_is_no_utf_8_is_escaped(void **state)
+{
+    (void)state;
+    say("%s", "\x9b"
+              "2J\xff \xe2\x82\xac \xe2\x82");
+    assert_said("fgprof-c: \\x9b2J\\xff \xe2\x82\xac \\xe2\\x82\n");
 }
 
 static void test_once(void **state)
@@ -67,6 +75,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_control_characters_are_escaped),
+        TEST(test_what_is_no_utf_8_is_escaped),
         TEST(test_once),
         TEST(test_what_is_too_long_is_cut),
     };
