@@ -302,7 +302,7 @@ def wait_until_sampled(pid, name):
 def status(pid):
     """{key: value} of the process's status, which is read once."""
     return {key: value.strip() for key, value in
-            (line.split(":", 1) for line in open(f"/proc/{pid}/status"))}
+            (line.split(":", 1) for line in open(f"/proc/{pid}/status", errors="replace"))}
 
 
 def switches_in(fields):

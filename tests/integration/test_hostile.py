@@ -4,6 +4,7 @@ stays within a ratio of what a calm target takes."""
 import contextlib
 import itertools
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -18,9 +19,9 @@ MANY = 30000
 MEMORY_RATIO = 2
 
 
-def attach(world, target, *arguments):
+def attach(world, target, *arguments, duration="2s"):
     """Returns the stacks, the summary and the most memory that the profiler is seen to have, in KiB."""
-    sampler, most = world.start("attach", "-p", target.pid, "-d", "2s", *arguments), 0
+    sampler, most = world.start("attach", "-p", target.pid, "-d", duration, *arguments), 0
     while sampler.poll() is None:
         # A process that has just ended has no memory.
         most = max(most, int(status(sampler.pid).get("VmHWM", "0 kB").split()[0]))
@@ -143,6 +144,45 @@ def test_programs_that_lie(world):
             os.unlink(f"/tmp/perf-{target.pid}.map")
         check_samples(stacks, stderr, *names)
         assert kib < most_kib, (lie, kib)
+
+
+# The most memory for a program that makes no sense, in KiB. Measured: 53,000 for a perf map, of which
+# 16 MB are read, and 26,000 to 28,000 for all others.
+SENSELESS_KIB_MAX, PERF_MAP_KIB_MAX = 60000, 150000
+
+
+def senseless_cases(world):
+    listed = subprocess.run([world.fixture("senseless"), "1", "list"], stdout=subprocess.PIPE, text=True, check=True)
+    return [line.split() for line in listed.stdout.splitlines()]
+
+
+def check_senseless(world, kind, number):
+    directory = world.path(f"{kind}-{number}")
+    os.mkdir(directory)
+    with world.running("senseless", HANGS_S, kind, number, directory) as target:
+        stacks, stderr, kib = attach(world, target, duration="400ms")
+        dump = world.fgprof("dump", "-p", target.pid)
+        check_alive(target)
+    shutil.rmtree(directory)
+    check_samples(stacks, stderr, "sleep_until")
+    assert "crashed" not in stderr and "takes too long" not in stderr, stderr
+    assert dump.returncode == 0 and "sleep_until" in dump.stdout, (dump.stdout, dump.stderr)
+    return kib
+
+
+def test_a_hundred_programs_that_make_no_sense(world):
+    """Registers, frames, lists, thread pointers, files, maps and names of theirs."""
+    cases, failed, most = senseless_cases(world), [], {}
+    assert len(cases) >= 100, len(cases)
+    for kind, number in cases[::4] if world.is_sanitized else cases:
+        try:
+            most[kind] = max(most.get(kind, 0), check_senseless(world, kind, number))
+        except AssertionError as error:
+            failed.append((kind, number, str(error)[:2000]))
+    assert not failed, failed
+    limits = {"perf-map": PERF_MAP_KIB_MAX}
+    if not world.is_sanitized:
+        assert all(kib < limits.get(kind, SENSELESS_KIB_MAX) for kind, kib in most.items()), most
 
 
 # Of a list of 1,000,000 goroutines and more, measured: 160 MiB, most of it what is known of each.
