@@ -19,8 +19,10 @@ def error_of(row):
 
 
 def deviation_of(row):
-    """The standard deviation of a share among so many samples: binomial. None are none by chance."""
-    return (row.truth * (1 - row.truth) / row.samples) ** 0.5 if row.samples else 0
+    """The standard deviation of a share among so many samples: binomial. None are none by chance.
+    Accounts that are read one after the other may make a share a little less than nothing."""
+    truth = min(max(row.truth, 0), 1)
+    return (truth * (1 - truth) / row.samples) ** 0.5 if row.samples else 0
 
 
 def verdict_of(row):
