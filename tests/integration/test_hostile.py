@@ -139,9 +139,7 @@ def test_programs_that_lie(world):
         with world.running("liar", HANGS_S, lie) as target:
             stacks, stderr, kib = attach(world, target, *arguments)
             check_alive(target)
-        # The map of a program that is killed stays.
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(f"/tmp/perf-{target.pid}.map")
+        remove_map(target.pid)
         check_samples(stacks, stderr, *names)
         assert kib < most_kib, (lie, kib)
 
@@ -156,13 +154,25 @@ def senseless_cases(world):
     return [line.split() for line in listed.stdout.splitlines()]
 
 
+def remove_map(pid):
+    """What a program that is killed has left where other tests look for perf maps."""
+    path = f"/tmp/perf-{pid}.map"
+    if os.path.isdir(path) and not os.path.islink(path):
+        os.rmdir(path)
+    elif os.path.lexists(path):
+        os.unlink(path)
+
+
 def check_senseless(world, kind, number):
     directory = world.path(f"{kind}-{number}")
     os.mkdir(directory)
     with world.running("senseless", HANGS_S, kind, number, directory) as target:
-        stacks, stderr, kib = attach(world, target, duration="400ms")
-        dump = world.fgprof("dump", "-p", target.pid)
-        check_alive(target)
+        try:
+            stacks, stderr, kib = attach(world, target, duration="400ms")
+            dump = world.fgprof("dump", "-p", target.pid)
+            check_alive(target)
+        finally:
+            remove_map(target.pid)
     shutil.rmtree(directory)
     check_samples(stacks, stderr, "sleep_until")
     assert "crashed" not in stderr and "takes too long" not in stderr, stderr
