@@ -17,7 +17,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-/* Of a profiler: it is not what anybody looks for. */
+/* Whether it is a helper process of a profiler, which nobody looks for. */
 static bool is_helper(const char *name)
 {
     return strcmp(name, READER_NAME) == 0 || strcmp(name, HTTP_NAME) == 0 ||

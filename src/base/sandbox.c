@@ -29,7 +29,7 @@ static int drop_capabilities(void)
     return syscall(SYS_capset, &header, none) ? -errno : 0;
 }
 
-/* DEFAULT_OVERFLOWUID of include/linux/highuid.h: "nobody", who owns nothing. */
+/* DEFAULT_OVERFLOWUID of include/linux/highuid.h: the user "nobody" owns nothing. */
 #define NOBODY 65534
 
 void sandbox_leave_root(enum sandbox_use use)

@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Of helpers and those that start them. */
+/* Names of helpers, and of the processes that start them. */
 #define READER_NAME "fgprof-reader"
 #define HTTP_NAME "fgprof-http"
 #define PUSH_NAME "fgprof-push"

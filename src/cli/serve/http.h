@@ -6,7 +6,7 @@
 
 #include "base/starter.h"
 
-/* So many requests are answered at once. */
+/* The most requests that are answered at once. */
 #define CONNECTIONS_MAX 128
 /* When the profiler has said that it ends, answers under way are waited for so long. */
 #define HTTP_END_MS 5000

@@ -11,7 +11,7 @@ enum request_method { METHOD_GET, METHOD_HEAD, METHOD_POST, METHOD_OTHER };
 
 #define PARAMETERS_MAX 32
 
-/* Of the query. Further ones are left out. */
+/* The parameters of a query. What is beyond PARAMETERS_MAX is left out. */
 struct parameters {
     struct parameter {
         const char *name, *value; /* NULL: it has no value */

@@ -1,37 +1,8 @@
 /* What the process that speaks HTTP says is not to be believed. */
-#include "unit.h"
-#include "base/clock.h"
+#include "packets.h"
 #include "cli/serve/http_packet.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <sys/socket.h>
-
-static int ends[2];
-static struct packet packet;
-
-static int set_up(void **state)
-{
-    (void)state;
-    packet = (struct packet){.fd = -1};
-    return socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends);
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    close(ends[0]);
-    close(ends[1]);
-    if (packet.fd >= 0)
-        close(packet.fd);
-    buffer_free(&packet.body);
-    return 0;
-}
-
-static void receive(void)
-{
-    assert_int_equal(packet_receive(ends[1], monotonic_ns() + 5000000000u, &packet), 0);
-}
 
 static void test_a_question_arrives(void **state)
 {
