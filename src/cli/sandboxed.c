@@ -1,5 +1,4 @@
 #include "cli/sandboxed.h"
-#include "base/buffer.h"
 #include "base/regular_file.h"
 #include "base/sandbox.h"
 #include "base/sink.h"
@@ -36,7 +35,9 @@ struct result {
     struct output_file file;
     bool is_open;
     int err; /* why it can't be written */
-    struct buffer messages;
+    /* Without an allocation: they may be of a lack of memory. */
+    char messages[MESSAGES_BYTES_MAX + 1];
+    size_t message_bytes;
 };
 
 /* ---- In the child ---- */
@@ -154,12 +155,14 @@ static bool take_output(struct result *result, const struct cli_options *options
     return !result->err;
 }
 
+/* What is beyond MESSAGES_BYTES_MAX is dropped. */
 static bool take_messages(struct result *result, int from)
 {
-    char part[4096];
-    size_t got = read_part(result, from, part, sizeof part);
-    if (got && result->messages.length < MESSAGES_BYTES_MAX)
-        buffer_write(&result->messages, part, got);
+    char rest[4096];
+    size_t left = MESSAGES_BYTES_MAX - result->message_bytes;
+    char *to = left ? result->messages + result->message_bytes : rest;
+    size_t got = read_part(result, from, to, left ? left : sizeof rest);
+    result->message_bytes += left ? got : 0;
     return got > 0;
 }
 
@@ -192,9 +195,9 @@ static int end_child(const struct child *child, bool is_unwanted)
 }
 
 /* The messages may repeat text of an untrusted file, so each line is escaped. */
-static void show_messages(const struct buffer *messages)
+static void show_messages(char *messages)
 {
-    char *rest = messages->length ? messages->bytes : NULL;
+    char *rest = messages;
     for (char *line; (line = strsep(&rest, "\n"));) {
         put_escaped(stderr, line);
         if (rest)
@@ -232,7 +235,7 @@ static int finish(struct result *result, const struct cli_options *options, size
         say("%s can't be written: %s", output_file_name(options->output), strerror(-result->err));
         return EXIT_NOT_WRITTEN;
     }
-    show_messages(&result->messages);
+    show_messages(result->messages);
     if (is_made || (has_exited && WEXITSTATUS(how) == EXIT_NOT_WRITTEN))
         return WEXITSTATUS(how);
     return complain_of_child(options, input_count, how);
@@ -256,6 +259,5 @@ int sandboxed_run(const struct cli_options *options, size_t input_count, sandbox
     }
     take_all(&result, options, &child);
     int status = finish(&result, options, input_count, end_child(&child, result.err));
-    buffer_free(&result.messages);
     return status;
 }
