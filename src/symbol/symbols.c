@@ -73,11 +73,18 @@ static const char *why_unread(int err)
     }
 }
 
+static int open_object(const struct module *module, struct object *ret_object)
+{
+    if (module->is_readable)
+        return object_open_module(ret_object, module);
+    return module->error ? module->error : -ENOEXEC;
+}
+
 static int read_module(struct symbols *symbols, const struct module *module,
                        struct debug_files *files, const char **ret_why)
 {
     struct object object;
-    int err = module->is_readable ? object_open_module(&object, module) : module->error;
+    int err = open_object(module, &object);
     *ret_why = why_unread(err ? err : -ENOEXEC);
     if (err)
         return err == -ENOMEM ? err : -ENOEXEC;

@@ -163,6 +163,18 @@ static void test_a_file_without_its_end(void **state)
     assert_string_equal(why, "damaged or cut short");
 }
 
+/* Nobody says why. */
+static void test_a_file_that_is_not_readable(void **state)
+{
+    struct copy *copy = *state;
+    struct symbols *symbols;
+    const char *why;
+    copy->module.is_readable = false;
+    copy->module.error = 0;
+    assert_int_equal(symbols_open(&copy->module, &copy->own.files, &symbols, &why), -ENOEXEC);
+    assert_string_equal(why, "not a valid ELF file");
+}
+
 /* Then there is no debug information, and the symbol table is what there is. */
 static void test_no_file_descriptor_is_left(void **state)
 {
@@ -300,6 +312,7 @@ int main(void)
         WITH_COPY(test_a_unit_in_a_package),
         WITH_COPY(test_a_file_that_is_cut_short_meanwhile),
         WITH_COPY(test_a_file_without_its_end),
+        WITH_COPY(test_a_file_that_is_not_readable),
         WITH_COPY(test_no_file_descriptor_is_left),
 #ifdef __x86_64__
         WITH_COPY(test_a_part_without_a_symbol),
