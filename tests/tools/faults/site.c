@@ -2,11 +2,17 @@
  * its module, so that it is the same in each run. Threads may reach their calls in any order: a
  * site means the same call in each run, which the Nth call of all does not.
  *
- *   FAULT_LOG=FILE   each site, when it is first reached, as "FUNCTION HASH"; with FAULT, the stack
- * of the call that failed FAULT=FUNCTION:HASH:ERRNO[+] the first call there fails with the number
- * ERRNO, with + also all later calls of the function, at any place. ERRNO 0: it transfers half of
- * what it is asked for. HASH nN means the Nth call of the function. FAULT_PROGRAM=NAME only
- * programs of this name: children inherit the environment */
+ *   FAULT_LOG=FILE                   each site, when it is first reached, as "FUNCTION HASH"; with
+ *                                    FAULT, the stack of the call that failed; the stack of a
+ *                                    crash. Zeroes follow.
+ *   FAULT=FUNCTION:HASH:ERRNO[+]     the first call there fails with the number ERRNO, with + also
+ *                                    all later calls of the function, at any place. ERRNO 0: it
+ *                                    transfers half of what it is asked for. HASH nN means the Nth
+ *                                    call of the function.
+ *   FAULT_PROGRAM=NAME               only programs of this name: children inherit the environment
+ *
+ * The file is mapped, and what is known of calls stands in it, so that all processes that are made
+ * by fork(2) share it: they may have closed all descriptors, and be allowed hardly any call. */
 #include "site.h"
 
 #include <dlfcn.h>
@@ -15,14 +21,16 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <link.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
+#define TEXT_BYTES (4u << 20)
 #define SITES_MAX 65536 /* a power of 2 */
 #define MODULES_MAX 64
 #define DEPTH 7      /* addresses of a stack that tell sites apart, */
@@ -34,7 +42,14 @@ static struct {
 } modules[MODULES_MAX];
 static size_t module_count;
 
-static _Atomic uint64_t sites[SITES_MAX];
+/* What FAULT_LOG is a file of. */
+static struct shared {
+    char text[TEXT_BYTES];
+    atomic_size_t text_bytes;
+    _Atomic uint64_t sites[SITES_MAX];
+    atomic_bool has_failed;
+    atomic_ulong calls;
+} * shared;
 
 static struct {
     bool is_set, is_lasting;
@@ -43,9 +58,6 @@ static struct {
     int error;
 } fault;
 
-static atomic_bool is_armed, has_failed;
-static atomic_ulong calls;
-static int log_fd = -1;
 static _Thread_local bool is_inside __attribute__((tls_model("initial-exec")));
 
 void *next_function(const char *name)
@@ -84,18 +96,19 @@ static bool is_new(uint64_t hash)
 {
     for (size_t i = hash % SITES_MAX;; i = (i + 1) % SITES_MAX) {
         uint64_t there = 0;
-        if (atomic_compare_exchange_strong(&sites[i], &there, hash))
+        if (atomic_compare_exchange_strong(&shared->sites[i], &there, hash))
             return true;
         if (there == hash)
             return false;
     }
 }
 
-/* Without the write that is wrapped. */
 static void write_log(const char *text, size_t bytes)
 {
-    if (log_fd >= 0)
-        syscall(SYS_write, log_fd, text, bytes);
+    size_t at = atomic_fetch_add(&shared->text_bytes, bytes);
+    if (at + bytes > TEXT_BYTES)
+        abort();
+    memcpy(shared->text + at, text, bytes);
 }
 
 static void log_site(const char *function, uint64_t hash)
@@ -105,22 +118,38 @@ static void log_site(const char *function, uint64_t hash)
     write_log(line, (size_t)bytes);
 }
 
+/* As backtrace_symbols_fd(3) does, which writes. */
+static void log_stack(void *const *stack, int depth)
+{
+    char line[512];
+    for (int i = 0; i < depth; i++) {
+        Dl_info info = {0};
+        dladdr(stack[i], &info);
+        uintptr_t base = (uintptr_t)(info.dli_saddr ? info.dli_saddr : info.dli_fbase);
+        snprintf(line, sizeof line, "%s(%s+0x%" PRIxPTR ")[%p]",
+                 info.dli_fname ? info.dli_fname : "", info.dli_sname ? info.dli_sname : "",
+                 (uintptr_t)stack[i] - base, stack[i]);
+        write_log(line, strlen(line));
+        write_log("\n", 1);
+    }
+}
+
 static bool is_this(const char *function, uint64_t hash)
 {
     if (strcmp(function, fault.function) != 0)
         return false;
-    if (atomic_load(&has_failed))
+    if (atomic_load(&shared->has_failed))
         return fault.is_lasting;
     bool is_due =
-        fault.number ? atomic_fetch_add(&calls, 1) + 1 == fault.number : hash == fault.hash;
+        fault.number ? atomic_fetch_add(&shared->calls, 1) + 1 == fault.number : hash == fault.hash;
     bool expected = false;
-    return is_due && atomic_compare_exchange_strong(&has_failed, &expected, true);
+    return is_due && atomic_compare_exchange_strong(&shared->has_failed, &expected, true);
 }
 
 static __attribute__((noinline)) bool is_due_here(const char *function)
 {
     void *stack[OWN_FRAMES + 3 * DEPTH];
-    if (!atomic_load_explicit(&is_armed, memory_order_relaxed) || is_inside)
+    if (!shared || is_inside)
         return false;
     if (fault.is_set && strcmp(function, fault.function) != 0)
         return false;
@@ -132,7 +161,7 @@ static __attribute__((noinline)) bool is_due_here(const char *function)
     if (!fault.is_set && is_new(hash))
         log_site(function, hash);
     if (is_due && is_new(1))
-        backtrace_symbols_fd(stack, depth, log_fd);
+        log_stack(stack, depth);
     is_inside = false;
     errno = saved_errno;
     return is_due;
@@ -182,6 +211,39 @@ static void read_fault(const char *text)
     fault.is_set = true;
 }
 
+/* A crash of a process without privileges is survived by those that it works for. */
+static void note_crash(int number)
+{
+    void *stack[OWN_FRAMES + 3 * DEPTH];
+    char line[NAME_BYTES];
+    is_inside = true;
+    write_log(line, (size_t)snprintf(line, sizeof line, "crash by signal %d\n", number));
+    log_stack(stack, backtrace(stack, sizeof stack / sizeof *stack));
+}
+
+static void watch_crashes(void)
+{
+    static const int numbers[] = {SIGSEGV, SIGABRT, SIGFPE};
+    const struct sigaction action = {.sa_handler = note_crash, .sa_flags = (int)SA_RESETHAND};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        struct sigaction before;
+        if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler == SIG_DFL)
+            sigaction(numbers[i], &action, NULL);
+    }
+}
+
+static struct shared *map_log(const char *path)
+{
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0 || ftruncate(fd, sizeof *shared) != 0)
+        abort();
+    void *mapped = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    if (mapped == MAP_FAILED)
+        abort();
+    return mapped;
+}
+
 __attribute__((constructor)) static void arm(void)
 {
     const char *path = getenv("FAULT_LOG"), *text = getenv("FAULT");
@@ -191,8 +253,8 @@ __attribute__((constructor)) static void arm(void)
         return;
     dl_iterate_phdr(note_module, NULL);
     backtrace(first, 1); /* loads what it needs */
-    log_fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (text)
         read_fault(text);
-    atomic_store(&is_armed, true);
+    shared = map_log(path);
+    watch_crashes();
 }
