@@ -3,6 +3,10 @@
 #include "base/clock.h"
 #include "observe/events.h"
 
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
 #define PROCESSES 20000
 #define ASKED 2000000u
 
@@ -54,11 +58,38 @@ static void test_many_processes_cost_little(void **state)
     assert_true(passed_ns < (uint64_t)ASKED * 1000); /* a search from one end takes 10 us */
 }
 
+/* The kernel says how many records had no room. */
+static void test_lost_records_are_counted(void **state)
+{
+    struct events *events = *state;
+    size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+    struct perf_event_mmap_page *page = calloc(2, page_bytes);
+    const struct {
+        struct perf_event_header header;
+        uint64_t id, lost;
+    } written = {{.type = PERF_RECORD_LOST, .size = sizeof written}, 1, 7};
+    struct ring ring = {.fd = -1, .page = page, .data_bytes = page_bytes};
+    struct record record;
+    assert_non_null(page);
+    memcpy((char *)page + page_bytes, &written, sizeof written);
+    page->data_offset = page_bytes;
+    page->data_head = sizeof written;
+    assert_true(ring_next(&ring, &record));
+    events_note(events, &record);
+    events_note(events, &record);
+    assert_int_equal(events->lost, 14);
+    record.header.type = PERF_RECORD_FORK;
+    events_note(events, &record);
+    assert_int_equal(events->lost, 14);
+    free(page);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_processes_are_found_by_their_ids, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_many_processes_cost_little, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_lost_records_are_counted, set_up, tear_down),
     };
     return cmocka_run_group_tests_name("events", tests, NULL, NULL);
 }
