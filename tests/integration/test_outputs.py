@@ -40,6 +40,19 @@ def test_format_follows_the_files_ending(world):
         assert open(path).read().startswith("wallclock profile")
 
 
+def test_an_ending_that_names_no_format(world):
+    """Those that do are listed, and accepted."""
+    def convert(ending):
+        return world.fgprof("convert", world.path("none.fgprof"), "-o", world.path("ending" + ending))
+    done = convert(".xyz")
+    assert done.returncode == 2, done
+    endings = re.search(r"use a known ending \((.*)\) or give -f$", done.stderr.strip())[1].split(" ")
+    assert len(endings) > 8 and {".folded", ".pprof", ".firefox.json.gz", ".report"} < set(endings), done
+    for ending in endings:
+        done = convert(ending)
+        assert done.returncode == 1 and "can't be read" in done.stderr, (ending, done)
+
+
 def test_quiet(world):
     with world.running("states", 60) as target:
         done = world.attach(target, "-q", duration="300ms")

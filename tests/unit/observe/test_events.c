@@ -3,10 +3,6 @@
 #include "base/clock.h"
 #include "observe/events.h"
 
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #define PROCESSES 20000
 #define ASKED 2000000u
 

@@ -389,6 +389,23 @@ static void test_a_wait_for_a_lock_is_never_idle(void **state)
     assert_lacks(profile, "  2.");
 }
 
+/* Two threads wait for both of two locks: each lock is one finding. */
+static void test_threads_that_wait_for_two_locks(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    uint32_t lock = place(profile, PROFILE_NO_MAPPING, "pthread_mutex_lock");
+    uint32_t load = place(profile, PROFILE_NO_MAPPING, "load");
+    uint32_t save = place(profile, PROFILE_NO_MAPPING, "save");
+    struct spent waits = {"a", 1, THREAD_SLEEPING, "futex", 2000, false, 0};
+    process_of(profile, 77, "app");
+    for (; waits.tid < 4; waits.tid++, waits.time_ms += 500) {
+        SPEND(profile, waits, lock, load);
+        SPEND(profile, waits, lock, save);
+    }
+    ASSERT_REPORT(profile, "3 threads wait 7.50 s for a lock that load takes\n");
+    ASSERT_REPORT(profile, "3 threads wait 7.50 s for a lock that save takes\n");
+}
+
 /* Threads with the same name are one finding, and those that are not told apart may be many. */
 static void test_saturated_threads(void **state)
 {
@@ -711,6 +728,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_nothing_sampled, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_what_is_idle, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_wait_for_a_lock_is_never_idle, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_threads_that_wait_for_two_locks, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_saturated_threads, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_too_few_cpus, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_poor_recording, set_up, tear_down),
