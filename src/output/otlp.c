@@ -74,9 +74,6 @@ enum {
     FUNCTION_SYSTEM_NAME = 2,
     FUNCTION_FILENAME = 3,
 
-    LINK_TRACE_ID = 1,
-    LINK_SPAN_ID = 2,
-
     ATTRIBUTE_KEY = 1,
     ATTRIBUTE_VALUE = 2,
 };
@@ -548,14 +545,10 @@ static void put_strings(struct otlp *otlp)
     }
 }
 
-/* No sample has a link. The zero value has ids of full length, for strict readers. */
+/* No sample has a link: the first one, which stands for none, has no fields (profiles.proto). */
 static void put_links(struct otlp *otlp)
 {
-    static const unsigned char zeroes[16];
-    size_t begin = protobuf_begin(&otlp->out, DICTIONARY_LINK);
-    protobuf_bytes(&otlp->out, LINK_TRACE_ID, zeroes, 16);
-    protobuf_bytes(&otlp->out, LINK_SPAN_ID, zeroes, 8);
-    protobuf_end(&otlp->out, begin);
+    protobuf_end(&otlp->out, protobuf_begin(&otlp->out, DICTIONARY_LINK));
 }
 
 /* A table before those that it refers to. */

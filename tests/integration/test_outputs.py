@@ -3,6 +3,7 @@
 import gzip
 import os
 import re
+import shutil
 import subprocess
 
 from harness import (Skip, flame_graph, folded, need, need_file, tool, wait_until_asleep,
@@ -123,6 +124,24 @@ def test_pprof_follows_the_published_schema(world):
     again = subprocess.run(["protoc", "--encode=perftools.profiles.Profile", "-I" + SCHEMA, proto],
                            input=decoded.stdout, stdout=subprocess.PIPE, timeout=60)
     assert again.returncode == 0 and len(again.stdout) > len(data) // 2
+
+
+def test_opentelemetry_accepts_otlp(world):
+    """Its own check of profiles: profcheck/cmd/profcheck of github.com/open-telemetry/sig-profiling."""
+    if not shutil.which("profcheck"):
+        raise Skip("no profcheck")
+    golden = os.path.join(world.source, "tests/golden")
+    kept = [os.path.join(golden, name) for name in os.listdir(golden) if name.endswith(".fgprof")]
+    with world.running("states", 60) as target:
+        kept.append(world.path("otlp.fgprof"))
+        world.attach(target, "--threads=tid", "-o", kept[-1], duration="1s")
+    assert len(kept) > 3
+    for path in kept:
+        compressed, plain = world.path("kept.otlp.gz"), world.path("kept.otlp")
+        assert world.fgprof("convert", path, "-f", "otlp", "-o", compressed).returncode == 0
+        with open(plain, "wb") as file:
+            file.write(gzip.decompress(open(compressed, "rb").read()))
+        assert "passed" in tool("profcheck", "-check-dupes", "-check-orphans", plain)
 
 
 def test_pprof_reads_text(world):
