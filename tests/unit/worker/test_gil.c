@@ -1,14 +1,18 @@
 #include "worker/gil.h"
 #include "unit.h"
 
+#include <stdalign.h>
+
 #define PROGRAM 7
 #define NATIVE_ID_AT 24
 #define CONDITION_AT 32
 #define FUTEX_AT 72 /* a word of the condition variable, as glibc waits for */
 
-/* struct _gil_runtime_state, and the PyThreadState of the thread that holds the lock. */
+/* struct _gil_runtime_state, and the PyThreadState of the thread that holds the lock. Not across
+ * two pages: what is before a futex is only read on its own page. */
 static struct {
-    uint64_t interval, last_holder;
+    alignas(128) uint64_t interval;
+    uint64_t last_holder;
     uint32_t locked, unused;
     uint64_t switch_number;
     unsigned char condition[48];
