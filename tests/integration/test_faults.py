@@ -41,6 +41,7 @@ TABLE = os.environ.get("FGPROF_FAULTS_TABLE")
 SAMPLE = 14
 SAMPLE_SANITIZED = 5 # the same under the sanitizers, where all takes longer
 AT_ONCE = 3
+TARGET_S = 3500 if IS_ALL else 590 # it ends by itself
 # Nothing hangs for a second: the machine may be busy.
 HANGS_S = 60
 # A function's errors, the likely first. 0: it transfers half.
@@ -413,7 +414,7 @@ def target_of(world, number):
     name = f"fault{os.getpid()}-{number}"
     progress, recording = world.path(f"{name}.progress"), world.path(f"{name}.fgprof")
     program = shutil.copy(world.fixture("workers"), world.path(name))
-    with world.running("workers", 590, 1, 2, progress, program=program) as process:
+    with world.running("workers", TARGET_S, 1, 2, progress, program=program) as process:
         world.attach(process, "-o", recording, duration="0.2s")
         yield Target(process, name, progress, recording)
 
