@@ -41,7 +41,8 @@ TABLE = os.environ.get("FGPROF_FAULTS_TABLE")
 SAMPLE = 14
 SAMPLE_SANITIZED = 5 # the same under the sanitizers, where all takes longer
 AT_ONCE = 3
-TARGET_S = 3500 if IS_ALL else 590 # it ends by itself
+# So many faults take less time than a target lives.
+PART = 400
 # Nothing hangs for a second: the machine may be busy.
 HANGS_S = 60
 # A function's errors, the likely first. 0: it transfers half.
@@ -414,7 +415,7 @@ def target_of(world, number):
     name = f"fault{os.getpid()}-{number}"
     progress, recording = world.path(f"{name}.progress"), world.path(f"{name}.fgprof")
     program = shutil.copy(world.fixture("workers"), world.path(name))
-    with world.running("workers", TARGET_S, 1, 2, progress, program=program) as process:
+    with world.running("workers", 590, 1, 2, progress, program=program) as process:
         world.attach(process, "-o", recording, duration="0.2s")
         yield Target(process, name, progress, recording)
 
@@ -482,12 +483,19 @@ def write_row(world, scenario, sites, outcomes):
                    "".join(rows[name] for name in sorted(rows)))
 
 
-def check_scenario(world, scenario, sample=SAMPLE):
+def calm_run(world, scenario):
+    """Nothing fails in it, and it has reached the sites of all calls."""
+    calm = Faulty(world, scenario.__name__, "calm")
+    with target_of(world, 0) as target:
+        assert scenario(calm, target) != CLEAN_ERROR, "it fails without a fault"
+    return calm
+
+
+def fail_each(world, scenario, numbered_sites):
     with contextlib.ExitStack() as stack:
         targets = queue.SimpleQueue()
         for number in range(AT_ONCE):
             targets.put(stack.enter_context(target_of(world, number)))
-        calm = Faulty(world, scenario.__name__, "calm")
 
         def on_a_target(item):
             target = targets.get()
@@ -496,14 +504,16 @@ def check_scenario(world, scenario, sample=SAMPLE):
             finally:
                 targets.put(target)
 
-        target = targets.get()
-        outcome = scenario(calm, target)
-        assert outcome != CLEAN_ERROR, "it fails without a fault"
-        targets.put(target)
-        sites = sites_to_fail(calm, sample)
-        assert sites, "no call was seen"
         with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
-            results = list(pool.map(on_a_target, enumerate(sites)))
+            return list(pool.map(on_a_target, numbered_sites))
+
+
+def check_scenario(world, scenario, sample=SAMPLE):
+    sites = sites_to_fail(calm_run(world, scenario), sample)
+    assert sites, "no call was seen"
+    numbered = list(enumerate(sites))
+    results = [result for first in range(0, len(numbered), PART)
+               for result in fail_each(world, scenario, numbered[first:first + PART])]
     wrong = [what for _, what in results if what]
     outcomes = [outcome for outcome, _ in results]
     reached = sum(outcome is not None for outcome in outcomes)
