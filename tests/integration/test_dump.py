@@ -9,8 +9,9 @@ import resource
 import shutil
 import signal
 import subprocess
+import sys
 
-from harness import (Skip, alone, children_of, context_switches, need, status_field, threads_of,
+from harness import (Skip, alone, children_of, context_switches, need, ready, status_field, threads_of,
                      tool, wait_for, wait_until_asleep)
 from servers import free_port, redis, serving
 from test_capture import die_of_events, need_kernel_samples, refuse_events, refuse_stops
@@ -133,6 +134,40 @@ def test_what_threads_wait_for(world):
     assert set(said) == set(expected), said
     for name, pattern in expected.items():
         assert re.fullmatch(pattern, said[name]), (name, said[name])
+
+
+IPC = """
+import ctypes, struct, sys, threading
+libc = ctypes.CDLL(None)
+queue, semaphores = [(libc.msgget(0, 0o600), libc.semget(0, 1, 0o600)) for _ in range(3)][-1]
+def receive():
+    libc.msgrcv(queue, ctypes.create_string_buffer(16), 8, 0, 0)
+def acquire():
+    libc.semop(semaphores, struct.pack("Hhh", 0, -1, 0), 1)
+for function in receive, acquire:
+    threading.Thread(target=function, daemon=True).start()
+with open(sys.argv[1], "w") as file:
+    print(queue, semaphores, file=file)
+print("ready", flush=True)
+threading.Event().wait(60)
+"""
+
+
+def test_ipc_of_system_v(world):
+    """By the number that ipcs(1) shows. They end with their namespace."""
+    path = world.path("ids")
+    if subprocess.run(["unshare", "--ipc", "true"], stderr=subprocess.DEVNULL).returncode:
+        raise Skip("no IPC namespace may be made")
+    with ready("unshare", "--ipc", sys.executable, "-c", IPC, path) as target:
+        wait_until_asleep(target.pid)
+        queue, semaphores = map(int, open(path).read().split())
+        text = dump(world, "-p", target.pid)
+        report = world.attach(target, "-f", "text", duration="200ms").stdout
+    assert queue and semaphores
+    for call, name in (("msgrcv", f"System V message queue {queue}"),
+                       (r"semop|semtimedop", f"System V semaphores {semaphores}")):
+        assert re.search(rf"^thread .* \[({call}) of {name}\]:$", text, re.M), text
+        assert f'"resource":"{name}"' in report, report
 
 
 def test_deadlocks(world):

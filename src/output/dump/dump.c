@@ -133,6 +133,15 @@ static void append_file(struct buffer *buffer, const struct wait_facts *facts)
                    facts);
 }
 
+/* As ipcs(1) takes it. */
+static void append_ipc(struct buffer *buffer, const struct wait_facts *facts)
+{
+    char name[RESOURCE_NAME_BYTES];
+    resource_name(&facts->resource, NULL, name);
+    buffer_puts(buffer, " of ");
+    name_append(buffer, name);
+}
+
 static void append_wait(struct buffer *buffer, const struct fgprof_dump *dump,
                         const struct dump_thread *thread, bool has_addresses)
 {
@@ -153,6 +162,10 @@ static void append_wait(struct buffer *buffer, const struct fgprof_dump *dump,
         return;
     case CALL_PROCESS:
         append_process(buffer, " for ", facts);
+        return;
+    case CALL_SEMAPHORES:
+    case CALL_MESSAGES:
+        append_ipc(buffer, facts);
         return;
     default:
         return;
