@@ -37,12 +37,23 @@ static void test_a_cycle_of_all(void **state)
         assert_int_equal(cycles[i], 1);
 }
 
+static void test_the_first_thread_of_a_deadlock(void **state)
+{
+    (void)state;
+    struct dump_thread threads[] = {
+        {.deadlock = 0}, {.deadlock = 2}, {.deadlock = 1}, {.deadlock = 2}, {.deadlock = 1}};
+    const struct fgprof_dump dump = {.threads = threads, .thread_count = 5, .deadlock_count = 2};
+    assert_ptr_equal(dump_first_of_deadlock(&dump, 1), &threads[2]);
+    assert_ptr_equal(dump_first_of_deadlock(&dump, 2), &threads[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_none),
         cmocka_unit_test(test_several),
         cmocka_unit_test(test_a_cycle_of_all),
+        cmocka_unit_test(test_the_first_thread_of_a_deadlock),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
