@@ -21,11 +21,11 @@
 #define END_OF(name) ".cfi_endproc\n .size " name ", . - " name "\n"
 
 __asm__(
-    ".pushsection .text.moved_part_test, \"ax\", %progbits\n" FUNCTION("split") BEGIN JUMP_IF(
+    ".pushsection .text.moved_part_test, \"axR\", %progbits\n" FUNCTION("split") BEGIN JUMP_IF(
         "split_part") "split_back:\n" END RETURN END_OF("split") FUNCTION("whole")
         BEGIN JUMP_IF("1f") "whole_back:\n nop\n 1:" END JUMP("split") END_OF(
             "whole") ".popsection\n"
-                     ".pushsection .text.moved_part_test_elsewhere, \"ax\", %progbits\n" FUNCTION(
+                     ".pushsection .text.moved_part_test_elsewhere, \"axR\", %progbits\n" FUNCTION(
                          "split_part") ".cfi_def_cfa_offset 16\n nop\n" JUMP("split_back")
                          END_OF("split_part") FUNCTION("torn_part") ".cfi_def_cfa_offset 16\n" JUMP(
                              "split_back") JUMP("whole_back") END_OF("torn_part")
