@@ -165,10 +165,11 @@ static bool may_answer_more(struct front *front)
 /* The socket is closed if there are too many. */
 static void begin_call(struct front *front, int socket)
 {
-    struct call *call = may_answer_more(front) ? malloc(sizeof *call) : NULL;
+    struct call *call = malloc(sizeof *call);
     pthread_attr_t detached;
     pthread_t thread;
-    if (!call) {
+    if (!call || !may_answer_more(front)) {
+        free(call);
         close(socket);
         return;
     }
