@@ -947,6 +947,19 @@ static void test_copies_are_made_on_the_way(void **state)
     assert_int_equal(ticks_of_all(world), 2);
 }
 
+/* While it goes on: what `serve` says at any time is of the last copy. */
+static void test_what_is_kept_is_known_since_the_last_copy(void **state)
+{
+    struct world *world = *state;
+    start(world);
+    tell_whole(world, first(world, 0, at(10 * MS, 0)));
+    settle(world);
+    assert_int_equal(worker_kept_bytes(world->worker, KEPT_STACKS), 0);
+    settle_copy(world);
+    assert_true(worker_kept_bytes(world->worker, KEPT_STACKS) > 0);
+    end(world);
+}
+
 static void test_a_program_that_has_ended_keeps_what_names_need(void **state)
 {
     struct world *world = *state;
@@ -1251,6 +1264,7 @@ int main(void)
         TEST(test_numbers_are_used_again),
         TEST(test_the_first_thread_names_its_process),
         TEST(test_copies_are_made_on_the_way),
+        TEST(test_what_is_kept_is_known_since_the_last_copy),
         TEST(test_a_program_that_has_ended_keeps_what_names_need),
         TEST(test_idle_threads_are_noted_if_threads_are_told_apart),
         TEST(test_idle_threads_are_not_noted_otherwise),
