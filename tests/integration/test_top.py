@@ -130,6 +130,8 @@ def test_top_shows_functions_of_known_shares(world):
                  "the program's own functions first")
         wait_for(lambda: re.fullmatch("[#=]{8}", rows(terminal).get("in_spin", ("", "", ""))[2]),
                  "one that has or wants a CPU")
+        # What the characters of the bars mean.
+        wait_for(lambda: re.search(r"\] # running \d+% .*\. asleep \d+%", terminal.text()), "marks")
         terminal.press("q")
         assert terminal.end() == 0
 
