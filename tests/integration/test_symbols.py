@@ -480,9 +480,15 @@ __attribute__((noinline)) int work(int x)
 }
 int main(int argc, char **argv) { (void)argv; return work(argc) == 7; }
 """)
-    for options in ("-g",), ("-g", "-gdwarf-4"), ("-g0",):
+    # Then the ranges of the other file do not begin where those of all files do.
+    place.write("first.c", """void abort(void);
+__attribute__((cold, noinline)) void fail_first(void) { __asm__ volatile(""); }
+int first(int x) { if (__builtin_expect(x == 42, 0)) { fail_first(); fail_first(); abort(); } return x + 1; }
+""")
+    for options in (["-g"], ["-g", "-gdwarf-4"], ["-g", "-gsplit-dwarf"], ["-g", "-gdwarf-4", "-gsplit-dwarf"],
+                    ["-g0"]):
         path = place.build("-O2", "-freorder-blocks-and-partition", *options, compiler="gcc",
-                           sources=("cold.c",))
+                           sources=("first.c", "cold.c"))
         start, size = symbol(path, "work.cold")
         rows, _, _ = names(world, path, *range(start, start + size))
         if "-g0" in options:
