@@ -117,10 +117,18 @@ static void test_a_link_that_comes_meanwhile_is_not_followed(void **state)
     write_file("out", "old");
     swapped_for = "secret";
     assert_int_equal(output_file_open(&file, "out"), -ESTALE);
-    assert_null(file.path); /* there is nothing to free */
     swapped_for = NULL;
     assert_int_equal(unlink("out"), 0);
     assert_file("secret", "theirs", 0644);
+}
+
+static void test_where_no_file_can_be_made(void **state)
+{
+    (void)state;
+    struct output_file file;
+    assert_in_range(-output_file_open(&file, "/proc/self/comm"), 1, 200);
+    assert_null(file.path); /* nothing is left to free */
+    assert_int_equal(file.fd, -1);
 }
 
 static void test_the_longest_name_can_be_replaced(void **state)
@@ -195,6 +203,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_a_file_is_written_and_replaced),
         TEST(test_a_link_that_comes_meanwhile_is_not_followed),
+        TEST(test_where_no_file_can_be_made),
         TEST(test_the_longest_name_can_be_replaced),
         TEST(test_a_file_that_came_meanwhile_is_replaced),
         TEST(test_an_abandoned_file_leaves_nothing),
