@@ -216,12 +216,14 @@ static void test_a_sleep_that_is_over_goes_with_its_program(void **state)
 {
     (void)state;
     struct fake_thread *thread = begin_with_runner();
+    uint32_t programs = fake->sampler.programs_begun;
     fake_departs(thread, THREAD_SLEEPING, tick_ns(3) - 1000, tick_ns(3) + 100, tick_ns(3) + 200);
     thread->process->programs++;
     take_tick(3, LATE_NS);
     assert_null(next_off(TID));
     assert_int_equal(fake->sampler.counts.recorded_samples, 0);
     assert_int_equal(fake->sampler.counts.recorded_lost, 1);
+    assert_int_equal(fake->sampler.programs_begun, programs + 1); /* that is seen at once */
 }
 
 static void test_a_sleep_over_several_ticks(void **state)
