@@ -149,6 +149,8 @@ static void test_a_thread_that_executes_a_program_is_looked_at_in_that_tick(void
     struct fake_thread *thread = fake_find(PID);
     fake_ticks(3);
     fake_forget_told();
+    struct sampled_process *sampled = fake->sampler.processes[0];
+    sampled->goroutines.left_out = 7;
     process->programs++;
     thread->activity.switches++;
     fake_ticks(1);
@@ -156,6 +158,7 @@ static void test_a_thread_that_executes_a_program_is_looked_at_in_that_tick(void
     assert_non_null(told);
     assert_int_equal(told->evidence, EVIDENCE_ASLEEP);
     assert_int_equal(told->ticks, 1);
+    assert_int_equal(sampled->goroutines.left_out, 0); /* those were of the other program */
 }
 
 static void test_ticks_without_a_look_are_counted_with_the_next(void **state)
