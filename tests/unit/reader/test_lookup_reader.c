@@ -264,11 +264,27 @@ static void test_it_says_what_is_said_here(void **state)
 #endif
 }
 
+static unsigned modules_sent;
+
+int __real_module_packet_send(int socket, enum packet_kind kind, uint64_t number,
+                              const struct module *module);
+int __wrap_module_packet_send(int socket, enum packet_kind kind, uint64_t number,
+                              const struct module *module);
+int __wrap_module_packet_send(int socket, enum packet_kind kind, uint64_t number,
+                              const struct module *module)
+{
+    modules_sent++;
+    return __real_module_packet_send(socket, kind, number, module);
+}
+
+/* Each is sent once for many questions, and again when others have taken its place. */
 static void test_more_modules_than_stay_open(void **state)
 {
     struct world *world = *state;
+    modules_sent = 0;
     for (size_t i = 0; i < 2 * COUNT; i++)
         check_it_answers(world, i % COUNT);
+    assert_int_equal(modules_sent, 2 * COUNT);
 }
 
 static void test_a_module_in_memory(void **state)
