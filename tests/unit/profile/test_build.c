@@ -408,6 +408,42 @@ static void test_stacks_without_samples_are_left_out(void **state)
     fgprof_profile_free(profile);
 }
 
+/* A timeline has runs of a sample whose figures were all moved to another one since. */
+static void test_runs_of_a_sample_that_was_moved(void **state)
+{
+    struct tables *counted = *state;
+    struct timeline timeline = {0};
+    struct timeline_cursor cursor = {0};
+    const uint64_t booked_ns[TIMELINE_ACCOUNTS] = {500};
+    add(counted, STACK_CUT_UNREADABLE, "app", THREAD_RUNNING, -1, "");
+    add(counted, STACK_CUT_UNREADABLE, "app", THREAD_SLEEPING, -1, "");
+    add(counted, STACK_CUT_NOT_CAPTURED, "app", THREAD_SLEEPING, -1, "");
+    stack_table_move(&counted->table, 1, 2, 2, 20, 0);
+    timeline_want(&timeline, 100, 100, false);
+    timeline_book(&timeline, &cursor, 7, 1000000000u, booked_ns);
+    timeline_give(&timeline, &cursor, 0, 0, 1);
+    const struct counted all = {
+        .table = &counted->table,
+        .waits = &counted->waits,
+        .deadlocks = &counted->deadlocks,
+        .begin_ns = 1000000000u,
+        .timeline = &timeline,
+        .spaces = &counted->spaces,
+        .strings = &counted->strings,
+    };
+    const struct name_sources sources = {.names = FGPROF_NAMES_SHORT};
+    struct fgprof_profile *profile;
+    assert_int_equal(name_profile(&all, &sources, &profile), 0);
+    assert_int_equal(profile->sample_count, 2);
+    assert_int_equal(profile->timeline_count, 1);
+    assert_int_equal(profile->timelines[0].run_count, 1);
+    const struct profile_run *run = &profile->runs[profile->timelines[0].first_run];
+    assert_int_equal(run->time_ns, 500);
+    assert_int_equal(run->sample, 1); /* the second of those that are left */
+    fgprof_profile_free(profile);
+    timeline_free(&timeline);
+}
+
 #define WITH_COUNTED(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -421,6 +457,7 @@ int main(void)
         WITH_COUNTED(test_the_kernels_functions_are_above),
         WITH_COUNTED(test_generated_code),
         WITH_COUNTED(test_stacks_without_samples_are_left_out),
+        WITH_COUNTED(test_runs_of_a_sample_that_was_moved),
         WITH_COUNTED(test_a_module_that_unwinding_could_not_read),
         WITH_COUNTED(test_nothing_counted),
     };
