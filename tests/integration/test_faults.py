@@ -294,10 +294,21 @@ def next_line(started):
     return line.decode()
 
 
+def lines_until(started, begin):
+    """What it says before a line that begins so, and that line, or all if there is none; and whether
+    there is."""
+    said = ""
+    while line := next_line(started):
+        said += line
+        if line.startswith(begin):
+            return said, True
+    return said, False
+
+
 def record(faulty, target):
     with faulty.start("record", "-p", target.pid, "-o", faulty.directory, "-F", "200") as started:
-        said = next_line(started)
-        if said.startswith("fgprof-c: recording "):
+        said, is_recording = lines_until(started, "fgprof-c: recording ")
+        if is_recording:
             started.send_signal(signal.SIGUSR1)
             said += next_line(started) # of the file
             started.send_signal(signal.SIGINT)
@@ -352,8 +363,9 @@ def ask_served(faulty, target, *paths, options=()):
     """Asks a server for each path; the last one is to be answered even if an earlier one was not."""
     path = faulty.path("socket")
     with faulty.start("serve", "-p", target.pid, "--listen", "unix:" + path, "-F", "200", *options) as started:
-        said, is_refused = next_line(started), False
-        if said.startswith("fgprof-c: serving "):
+        said, is_serving = lines_until(started, "fgprof-c: serving ")
+        is_refused = False
+        if is_serving:
             for what in paths:
                 answer = ask(path, what)
                 is_refused = is_refused or not answer or answer[0] != 200
