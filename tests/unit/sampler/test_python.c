@@ -1,4 +1,5 @@
-/* The Python frames of samples: kept when the record tells of them, until the sample is read. */
+/* The Python frames of samples: kept when the record tells of them, until the sample is read. And
+ * which threads run Python. */
 #include "unit.h"
 #include "sampler/python.h"
 
@@ -98,6 +99,59 @@ static void test_old_ones_make_room(void **state)
     assert_int_equal(snapshot.python->items[0].code, 0x1000 * 100);
 }
 
+/* ---- Threads of an interpreter ---- */
+
+static struct python_thread_state states[2];
+static size_t state_count;
+
+int __wrap_python_threads_read(struct python_threads *threads, const struct python_place *place,
+                               pid_t tid, const struct stack_areas *areas);
+int __wrap_python_threads_read(struct python_threads *threads, const struct python_place *place,
+                               pid_t tid, const struct stack_areas *areas)
+{
+    (void)place, (void)tid, (void)areas;
+    threads->items = malloc(sizeof states);
+    assert_non_null(threads->items);
+    memcpy(threads->items, states, sizeof states);
+    threads->count = state_count;
+    return 0;
+}
+
+static void update_after_long(void)
+{
+    process.python.listing = (struct throttle){0};
+    assert_int_equal(python_update(&process), 0);
+}
+
+/* One that sleeps is looked at again if only now its state is known, or is another one. */
+static void test_threads_that_are_known_to_run_python_only_now(void **state)
+{
+    (void)state;
+    struct program program = {.number = 1};
+    struct thread items[] = {{.tid = 7}, {.tid = 8}};
+    uint64_t due_ticks[] = {50, 50};
+    process.program = &program;
+    process.threads = (struct threads){.items = items, .count = 2, .due_ticks = due_ticks};
+    states[0] = (struct python_thread_state){.native_id = 7, .state = 0x1000, .id = 7};
+    state_count = 1;
+    update_after_long();
+    assert_true(items[0].wants.copy);
+    assert_int_equal(due_ticks[0], 0);
+    assert_false(items[1].wants.copy);
+    assert_int_equal(due_ticks[1], 50);
+    assert_int_equal(python_of(&process, &items[0]).state, 0x1000);
+    assert_int_equal(python_of(&process, &items[1]).state, 0);
+    items[0].wants.copy = false;
+    update_after_long();
+    assert_false(items[0].wants.copy);
+    states[0].state = 0x2000;
+    states[1] = (struct python_thread_state){.native_id = 8, .state = 0x3000, .id = 8};
+    state_count = 2;
+    update_after_long();
+    assert_true(items[0].wants.copy);
+    assert_true(items[1].wants.copy);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -106,6 +160,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_frames_of_another_moment_or_thread, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_more_frames_than_are_copied, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_old_ones_make_room, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_threads_that_are_known_to_run_python_only_now, set_up,
+                                        tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

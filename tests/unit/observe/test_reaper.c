@@ -1,0 +1,130 @@
+/* Dead threads are collected while nobody else waits for them. Children take the place of traced
+ * threads: both are waited for by their ids. */
+#include "unit.h"
+#include "observe/reaper.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+static struct reaper *reaper;
+
+static int set_up(void **state)
+{
+    (void)state;
+    return reaper_new(&reaper);
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    reaper_free(reaper);
+    reaper = NULL;
+    return 0;
+}
+
+static pid_t child(void)
+{
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    while (!pid)
+        pause();
+    return pid;
+}
+
+/* Whether it has ended and nobody has collected it. */
+static bool is_left(pid_t pid)
+{
+    siginfo_t info = {0};
+    return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid;
+}
+
+static void end_child(pid_t pid)
+{
+    assert_int_equal(kill(pid, SIGKILL), 0);
+}
+
+/* The test hangs if nobody does. */
+static void await_collected(pid_t pid)
+{
+    siginfo_t info;
+    while (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0)
+        usleep(1000);
+    assert_int_equal(errno, ECHILD);
+}
+
+static void collect(pid_t pid)
+{
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+static void test_the_dead_are_collected(void **state)
+{
+    (void)state;
+    pid_t first = child(), second = child();
+    assert_int_equal(reaper_hold(reaper, first), 0);
+    assert_int_equal(reaper_hold(reaper, second), 0);
+    reaper_watch(reaper);
+    end_child(second);
+    await_collected(second);
+    end_child(first);
+    await_collected(first);
+}
+
+static void test_one_that_is_given_up_is_collected(void **state)
+{
+    (void)state;
+    pid_t pid = child();
+    assert_int_equal(reaper_hold(reaper, pid), 0);
+    reaper_abandon(reaper, pid);
+    end_child(pid);
+    await_collected(pid);
+}
+
+static void test_others_are_left(void **state)
+{
+    (void)state;
+    pid_t dropped = child(), stranger = child(), held = child();
+    assert_int_equal(reaper_hold(reaper, dropped), 0);
+    assert_int_equal(reaper_hold(reaper, held), 0);
+    reaper_drop(reaper, dropped);
+    reaper_watch(reaper);
+    end_child(dropped);
+    end_child(stranger);
+    while (!is_left(dropped) || !is_left(stranger))
+        usleep(1000);
+    end_child(held);
+    await_collected(held);
+    assert_true(is_left(dropped));
+    assert_true(is_left(stranger));
+    collect(dropped);
+    collect(stranger);
+}
+
+static void test_none_is_held_any_more(void **state)
+{
+    (void)state;
+    pid_t before = child(), held = child();
+    assert_int_equal(reaper_hold(reaper, before), 0);
+    reaper_forget_all(reaper);
+    assert_int_equal(reaper_hold(reaper, held), 0);
+    reaper_watch(reaper);
+    end_child(before);
+    while (!is_left(before))
+        usleep(1000);
+    end_child(held);
+    await_collected(held);
+    assert_true(is_left(before));
+    collect(before);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_the_dead_are_collected, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_one_that_is_given_up_is_collected, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_others_are_left, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_none_is_held_any_more, set_up, tear_down),
+    };
+    return cmocka_run_group_tests_name("reaper", tests, NULL, NULL);
+}
