@@ -20,7 +20,7 @@ static _Atomic bool is_enough;
 static void *make(size_t bytes)
 {
     bool due = object_is_due(bytes, AGENT_WANTS_HEAP);
-    void *object = malloc(bytes);
+    void *object = calloc(1, bytes);
     if (due && object)
         object_made(object, bytes);
     return object;
@@ -108,6 +108,31 @@ static void test_new_epochs(void **state)
     assert_int_equal(reader.header->gone_lost, 0);
     assert_int_equal(reader.live, 0);
     assert_int_equal(reader.header->live, 0);
+}
+
+/* What was made before the reader began anew is nothing to it. */
+static void test_objects_of_the_epoch_before(void **state)
+{
+    (void)state;
+    reader_start(&reader, AGENT_WANTS_HEAP, 1);
+    void *before = make(64);
+    while (reader_drain(&reader)) {
+    }
+    assert_int_equal(reader.live, 1);
+    uint64_t unknown = reader.unknown;
+    reader_start(&reader, AGENT_WANTS_HEAP, 1);
+    void *since = make(64);
+    give_back(before);
+    while (reader_drain(&reader)) {
+    }
+    assert_int_equal(reader.unknown, unknown);
+    assert_int_equal(reader.live, 1);
+    assert_int_equal(process->live, 1);
+    give_back(since);
+    while (reader_drain(&reader)) {
+    }
+    assert_int_equal(reader.live, 0);
+    assert_int_equal(process->live, 0);
 }
 
 static bool wait_a_moment(void)
@@ -203,6 +228,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_free_is_told),
         cmocka_unit_test(test_new_epochs),
+        cmocka_unit_test(test_objects_of_the_epoch_before),
         cmocka_unit_test(test_nothing_while_idle),
         cmocka_unit_test(test_same_address_again),
         cmocka_unit_test(test_inside),
