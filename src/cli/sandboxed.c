@@ -35,7 +35,7 @@ struct result {
     struct output_file file;
     bool is_open;
     int err; /* why it can't be written */
-    /* Without an allocation: they may be of a lack of memory. */
+    /* Not allocated: they may say that memory is short. */
     char messages[MESSAGES_BYTES_MAX + 1];
     size_t message_bytes;
 };

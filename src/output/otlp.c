@@ -545,7 +545,7 @@ static void put_strings(struct otlp *otlp)
     }
 }
 
-/* No sample has a link: the first one, which stands for none, has no fields (profiles.proto). */
+/* No sample has a link. Link 0 stands for none, and has no fields (profiles.proto). */
 static void put_links(struct otlp *otlp)
 {
     protobuf_end(&otlp->out, protobuf_begin(&otlp->out, DICTIONARY_LINK));

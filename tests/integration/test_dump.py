@@ -154,7 +154,7 @@ threading.Event().wait(60)
 
 
 def test_ipc_of_system_v(world):
-    """By the number that ipcs(1) shows. They end with their namespace."""
+    """With the number that ipcs(1) shows. They go away with their namespace."""
     path = world.path("ids")
     if subprocess.run(["unshare", "--ipc", "true"], stderr=subprocess.DEVNULL).returncode:
         raise Skip("no IPC namespace may be made")

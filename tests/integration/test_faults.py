@@ -41,7 +41,7 @@ TABLE = os.environ.get("FGPROF_FAULTS_TABLE")
 SAMPLE = 14
 SAMPLE_SANITIZED = 5 # the same under the sanitizers, where all takes longer
 AT_ONCE = 3
-# So many faults take less time than a target lives.
+# Faults for each set of targets, which live for less than ten minutes.
 PART = 400
 # Nothing hangs for a second: the machine may be busy.
 HANGS_S = 60
@@ -295,8 +295,8 @@ def next_line(started):
 
 
 def lines_until(started, begin):
-    """What it says before a line that begins so, and that line, or all if there is none; and whether
-    there is."""
+    """Reads up to the first line that begins so, or to the end. Returns what was read, and whether there
+    is such a line."""
     said = ""
     while line := next_line(started):
         said += line
@@ -496,7 +496,7 @@ def write_row(world, scenario, sites, outcomes):
 
 
 def calm_run(world, scenario):
-    """Nothing fails in it, and it has reached the sites of all calls."""
+    """A run without faults, which logs the sites of all calls."""
     calm = Faulty(world, scenario.__name__, "calm")
     with target_of(world, 0) as target:
         assert scenario(calm, target) != CLEAN_ERROR, "it fails without a fault"

@@ -480,7 +480,7 @@ __attribute__((noinline)) int work(int x)
 }
 int main(int argc, char **argv) { (void)argv; return work(argc) == 7; }
 """)
-    # Then the ranges of the other file do not begin where those of all files do.
+    # So that the ranges of cold.c do not begin at the start of the section.
     place.write("first.c", """void abort(void);
 __attribute__((cold, noinline)) void fail_first(void) { __asm__ volatile(""); }
 int first(int x) { if (__builtin_expect(x == 42, 0)) { fail_first(); fail_first(); abort(); } return x + 1; }

@@ -133,7 +133,7 @@ static void append_file(struct buffer *buffer, const struct wait_facts *facts)
                    facts);
 }
 
-/* As ipcs(1) takes it. */
+/* With the number that ipcs(1) shows. */
 static void append_ipc(struct buffer *buffer, const struct wait_facts *facts)
 {
     char name[RESOURCE_NAME_BYTES];

@@ -42,7 +42,7 @@ static struct {
 } modules[MODULES_MAX];
 static size_t module_count;
 
-/* What FAULT_LOG is a file of. */
+/* The contents of FAULT_LOG. */
 static struct shared {
     char text[TEXT_BYTES];
     atomic_size_t text_bytes;
@@ -126,11 +126,10 @@ static void log_stack(void *const *stack, int depth)
         Dl_info info = {0};
         dladdr(stack[i], &info);
         uintptr_t base = (uintptr_t)(info.dli_saddr ? info.dli_saddr : info.dli_fbase);
-        snprintf(line, sizeof line, "%s(%s+0x%" PRIxPTR ")[%p]",
+        snprintf(line, sizeof line, "%s(%s+0x%" PRIxPTR ")[%p]\n",
                  info.dli_fname ? info.dli_fname : "", info.dli_sname ? info.dli_sname : "",
                  (uintptr_t)stack[i] - base, stack[i]);
         write_log(line, strlen(line));
-        write_log("\n", 1);
     }
 }
 
@@ -211,7 +210,7 @@ static void read_fault(const char *text)
     fault.is_set = true;
 }
 
-/* A crash of a process without privileges is survived by those that it works for. */
+/* Processes survive a crash of the helpers that work for them, so it is logged. */
 static void note_crash(int number)
 {
     void *stack[OWN_FRAMES + 3 * DEPTH];

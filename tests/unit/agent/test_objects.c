@@ -110,7 +110,7 @@ static void test_new_epochs(void **state)
     assert_int_equal(reader.header->live, 0);
 }
 
-/* What was made before the reader began anew is nothing to it. */
+/* Frees of what was made before the reader began anew are not told. */
 static void test_objects_of_the_epoch_before(void **state)
 {
     (void)state;

@@ -44,7 +44,7 @@ static void end_child(pid_t pid)
     assert_int_equal(kill(pid, SIGKILL), 0);
 }
 
-/* The test hangs if nobody does. */
+/* Hangs if nobody collects it. */
 static void await_collected(pid_t pid)
 {
     siginfo_t info;

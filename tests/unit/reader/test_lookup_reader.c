@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #define LIMIT_MS 20000
-#define IMPATIENT_MS 800 /* a busy machine may be away for half of it */
+#define IMPATIENT_MS 800 /* half of it may pass without a CPU */
 #define COUNT (LOOKUP_MODULES_MAX + 2)
 
 enum fault {

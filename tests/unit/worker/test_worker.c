@@ -947,7 +947,7 @@ static void test_copies_are_made_on_the_way(void **state)
     assert_int_equal(ticks_of_all(world), 2);
 }
 
-/* While it goes on: what `serve` says at any time is of the last copy. */
+/* Before the recording ends: `serve` shows the sizes of the last copy. */
 static void test_what_is_kept_is_known_since_the_last_copy(void **state)
 {
     struct world *world = *state;
@@ -1231,7 +1231,7 @@ int __wrap_unwinder_new(struct lookups *lookups, struct unwinder **ret_unwinder)
     return unwinders_fail ? -ENOMEM : __real_unwinder_new(lookups, ret_unwinder);
 }
 
-/* What is left of it then is seen by LeakSanitizer. */
+/* LeakSanitizer sees what it leaves behind. */
 static void test_no_memory_for_a_worker(void **state)
 {
     struct world *world = *state;
