@@ -431,7 +431,8 @@ def test_the_machine_has_too_many_files_open(world):
 @users_build
 def test_more_threads_than_may_have_events_of_switches(world):
     need_kernel_samples(world)
-    with world.running("workers", 60, 80, 0) as target:
+    # At equal rights some machines let the profiler have a CPU beside them once in seconds.
+    with world.running("workers", 60, 80, 0, preexec_fn=lambda: os.nice(19)) as target:
         done = world.attach(target, "--capture=kernel", duration="2s", preexec_fn=refuse_record)
     assert 0 < number_in(r"  (\d+) threads?' waits for a CPU are counted where they ran, as there could be "
                          r"no events for them \(the limit on events is reached\)\n", done.stderr) <= 16, done.stderr
