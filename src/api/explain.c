@@ -31,10 +31,22 @@ static long status_number(pid_t pid, const char *key)
     return procfs_status_number(status, key);
 }
 
+/* What helps where Yama refuses: see the kernel's Documentation/admin-guide/LSM/Yama.rst. */
+static const char *yama_remedy(long scope)
+{
+    switch (scope) {
+    case 1:
+        return "; run as root, with CAP_SYS_PTRACE, or start the program with `fgprof-c run`";
+    case 2:
+        return "; run as root or with CAP_SYS_PTRACE";
+    default:
+        return ", which forbids it until the next boot";
+    }
+}
+
 static void explain_permission(pid_t pid, char *buffer, size_t buffer_bytes)
 {
     long uid = status_number(pid, "Uid:");
-    /* The kernel's Documentation/admin-guide/LSM/Yama.rst */
     long scope = procfs_number("/proc/sys/kernel/yama/ptrace_scope", -1);
     if (uid >= 0 && (uid_t)uid != geteuid() && geteuid() != 0) {
         snprintf(buffer, buffer_bytes,
@@ -44,9 +56,7 @@ static void explain_permission(pid_t pid, char *buffer, size_t buffer_bytes)
     } else if (scope > 0) {
         snprintf(buffer, buffer_bytes,
                  "not permitted to trace process %d: kernel.yama.ptrace_scope is %ld%s", pid, scope,
-                 scope == 3 ? ", which forbids it until the next boot"
-                            : "; run as root, with CAP_SYS_PTRACE, or start the program with "
-                              "`fgprof-c run`");
+                 yama_remedy(scope));
     } else {
         snprintf(
             buffer, buffer_bytes,
