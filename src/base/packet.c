@@ -162,18 +162,32 @@ static int receive_all(int socket, uint64_t until_ns, void *buffer, size_t lengt
     return 0;
 }
 
+/* Receives what there is no memory for, so that the next packet can be received. */
+static int discard(int socket, uint64_t until_ns, size_t length, int *fd)
+{
+    char bytes[512];
+    int err = 0;
+    while (length && !err) {
+        size_t part = length < sizeof bytes ? length : sizeof bytes;
+        err = receive_all(socket, until_ns, bytes, part, fd);
+        length -= part;
+    }
+    return err ? err : -ENOMEM;
+}
+
 int packet_receive(int socket, uint64_t until_ns, struct packet *packet)
 {
     struct head head;
     struct buffer *body = &packet->body;
     packet->fd = -1;
     body->length = 0;
+    body->error = 0;
     int err = receive_all(socket, until_ns, &head, sizeof head, &packet->fd);
     if (!err && head.bytes > PACKET_BYTES_MAX)
         err = -EPROTO;
-    if (!err)
-        err = buffer_reserve(body, head.bytes);
-    if (!err)
+    if (!err && buffer_reserve(body, head.bytes))
+        err = discard(socket, until_ns, head.bytes, &packet->fd);
+    else if (!err)
         err = receive_all(socket, until_ns, body->bytes, head.bytes, &packet->fd);
     if (err && packet->fd >= 0) {
         close(packet->fd);

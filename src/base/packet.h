@@ -33,7 +33,7 @@ int packet_send(int socket, unsigned kind, const struct buffer *body, int fd);
 /* Receives the next packet into `packet`, whose buffer is used again; a file in it is the caller's
  * to close. Returns 0; -EPIPE if the other end has gone; -ETIMEDOUT if it has not arrived
  * by `until_ns` (CLOCK_MONOTONIC; 0: it may take any time); -EPROTO if it is not a packet; or
- * -ENOMEM. */
+ * -ENOMEM: then it is lost, and the next one can be received. */
 int packet_receive(int socket, uint64_t until_ns, struct packet *packet);
 
 #endif

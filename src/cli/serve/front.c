@@ -212,8 +212,9 @@ static void forget_http(struct front *front)
 static void take_requests(struct front *front)
 {
     struct packet packet = {0};
-    while (packet_receive(front->http, 0, &packet) == 0) {
-        if (packet.kind == HTTP_REQUEST && packet.fd >= 0)
+    int err;
+    while (!(err = packet_receive(front->http, 0, &packet)) || err == -ENOMEM) {
+        if (!err && packet.kind == HTTP_REQUEST && packet.fd >= 0)
             begin_call(front, packet.fd);
         else if (packet.fd >= 0)
             close(packet.fd);

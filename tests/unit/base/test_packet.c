@@ -124,6 +124,45 @@ static void test_a_length_beyond_the_most_takes_no_memory(void **state)
     assert_int_equal(packet.body.capacity, 0);
 }
 
+static bool lacks_memory;
+
+int __real_buffer_reserve(struct buffer *buffer, size_t length);
+int __wrap_buffer_reserve(struct buffer *buffer, size_t length);
+
+int __wrap_buffer_reserve(struct buffer *buffer, size_t length)
+{
+    if (!lacks_memory)
+        return __real_buffer_reserve(buffer, length);
+    return buffer->error = -ENOMEM;
+}
+
+static void test_a_packet_without_memory_is_lost_and_no_other(void **state)
+{
+    (void)state;
+    struct buffer long_body = {0}, body = {0};
+    struct packet packet = {0};
+    for (uint64_t number = 0; number < 200; number++)
+        packet_put_number(&long_body, number);
+    packet_put_text(&body, "text");
+    int next = dup(ends[0]);
+    close(next);
+    assert_int_equal(packet_send(ends[0], KIND, &long_body, ends[0]), 0);
+    assert_int_equal(packet_send(ends[0], OTHER_KIND, &body, -1), 0);
+    lacks_memory = true;
+    assert_int_equal(packet_receive(ends[1], soon_ns(), &packet), -ENOMEM);
+    lacks_memory = false;
+    assert_int_equal(packet.fd, -1);
+    assert_int_equal(dup(ends[0]), next); /* its file is closed */
+    close(next);
+    assert_int_equal(packet_receive(ends[1], soon_ns(), &packet), 0);
+    struct bytes bytes = packet_bytes(&packet);
+    assert_int_equal(packet.kind, OTHER_KIND);
+    assert_string_equal(packet_text(&bytes), "text");
+    buffer_free(&long_body);
+    buffer_free(&body);
+    buffer_free(&packet.body);
+}
+
 static void check_no_text(uint64_t length, const char *text, size_t bytes)
 {
     struct packet packet = {0};
@@ -184,6 +223,7 @@ int main(void)
         WITH_SOCKETS(test_what_is_there_too_late_is_not_taken),
         WITH_SOCKETS(test_a_length_beyond_the_most_takes_no_memory),
         WITH_SOCKETS(test_more_files_than_one),
+        WITH_SOCKETS(test_a_packet_without_memory_is_lost_and_no_other),
         cmocka_unit_test(test_text_that_is_none),
     };
     return cmocka_run_group_tests_name("packet", tests, NULL, NULL);
