@@ -18,9 +18,7 @@
  * - All _free functions accept NULL.
  * - Times are in nanoseconds. Sampling uses CLOCK_MONOTONIC.
  * - The library never prints.
- * - Use each object from one thread at a time. The exceptions are fgprof_recorder_stop,
- *   fgprof_recorder_child, fgprof_recorder_profile_so_far, fgprof_recorder_moment,
- *   fgprof_recorder_profile_since and fgprof_recorder_profile_last.
+ * - Use each object from one thread at a time, except with the functions that say otherwise.
  *
  * Compatibility: a program that was built with this header also runs with later libraries of the
  * same major version, without being compiled again.
@@ -90,8 +88,8 @@ enum fgprof_kind {
     FGPROF_KIND_MUTEX,
     /* Waits under their owners: the stack of the thread that is waited for, a frame like
      * "[holds mutex g_lock]" or "[pipe to sort/123]", the name of the thread that waits, and its
-     * stack. If the owner waits itself, its own owner comes first, and so on. Waits without a known
-     * owner are left out. */
+     * stack. If the owner waits itself, its own owner comes first, and so on. A wait without a
+     * known owner is under the thread that ended it, and left out if that is not known either. */
     FGPROF_KIND_BLAME,
     /* The kinds from here on are of objects and not of time: of what code made, and whether it is
      * still there. See fgprof_recorder_objects. */
@@ -219,10 +217,10 @@ FGPROF_API int fgprof_options_set_tasks(fgprof_options *options, bool are_wanted
  * still ends when a spawned command exits. Default: false. */
 FGPROF_API int fgprof_options_set_children(fgprof_options *options, bool are_followed);
 
-/* Sets whether to keep the order of each thread's samples, which FGPROF_SPEEDSCOPE needs
- * and FGPROF_HTML shows. Up to
- * 4,194,304 runs of equal samples are kept, of 16 bytes each. After that the timelines end, and
- * the summary's timeline_lost_ns says how much time they lack. Default: false. */
+/* Sets whether to keep the order of each thread's samples, which FGPROF_SPEEDSCOPE and
+ * FGPROF_FIREFOX need and FGPROF_HTML shows. Up to 4,194,304 runs of equal samples are kept, of 16
+ * bytes each. After that the timelines end, and the summary's timeline_lost_ns says how much time
+ * they lack. Default: false. */
 FGPROF_API int fgprof_options_set_timeline(fgprof_options *options, bool is_wanted);
 
 /* Keeps only the last part of the recording, so that it can go on for as long as it likes:
@@ -260,10 +258,9 @@ FGPROF_API int fgprof_options_set_trace_ids(fgprof_options *options, bool are_wa
  * ticks find a thread with the same value of the label `key`, which is copied, and the same trace
  * and span ids. Samples of a span are set aside until it has lasted so long; those of shorter
  * spans, and those without the label, are left out. The summary's samples counts them all the same;
- * its spans_kept and spans_dropped say how many spans there were. Spans are measured by ticks, and
- * so to one of these; of spans that follow each other without either a moment without the label or
- * another value or ids, a thread has one. There are no timelines then. Errors: -EINVAL if `key` is
- * empty, -ENOMEM. */
+ * its spans_kept and spans_dropped say how many spans there were. Spans are measured in ticks. Two
+ * spans with the same value and without ids count as one if no tick falls between them. There are
+ * no timelines then. Errors: -EINVAL if `key` is empty, -ENOMEM. */
 FGPROF_API int fgprof_options_set_slow(fgprof_options *options, const char *key, uint64_t min_ns);
 
 /* Also records objects (enum fgprof_kind, from FGPROF_KIND_HEAP on): see fgprof_recorder_objects.
@@ -311,8 +308,8 @@ FGPROF_API int fgprof_options_set_debuginfod(fgprof_options *options, uint64_t l
 typedef struct fgprof_recorder fgprof_recorder;
 typedef struct fgprof_profile fgprof_profile;
 
-/* Makes a recorder with a copy of the options. The caller frees it. It forks a process without
- * privileges that reads files of the targets, which is a child of the calling process and ends with
+/* Makes a recorder with a copy of the options. The caller frees it. It forks two processes without
+ * privileges that read files of the targets. They are children of the calling process, and end with
  * the recorder, or if the calling process ends. Errors: -ENOMEM, -EMFILE, -EAGAIN if no thread or
  * process can be started; if kernel stacks are wanted, -EACCES without CAP_SYS_ADMIN,
  * and -ENOENT if the kernel does not provide them. */
@@ -669,7 +666,7 @@ struct fgprof_wait {
     const char *owner;    /* the name of the thread that had it; NULL: not known */
     uint64_t time_ns;
     /* What ended the wait, by the kernel's record of switches: the name of a thread, or such as
-     * "timer"; NULL: not known. Since 0.2. */
+     * "timer"; NULL: not known. */
     const char *waker;
 };
 
@@ -904,8 +901,8 @@ FGPROF_API int fgprof_profile_leave_out(fgprof_profile *profile, const char *fun
 FGPROF_API int fgprof_profile_set_command(fgprof_profile *profile, const char *command);
 
 /* Sets why the profile is written, in one line for its readers: all formats but FGPROF_FOLDED,
- * FGPROF_SPEEDSCOPE and FGPROF_FIREFOX have it. A profile that is read from a file has that of the
- * file. The string is copied. NULL, the default: none. Errors: -ENOMEM. */
+ * FGPROF_SPEEDSCOPE, FGPROF_FIREFOX and FGPROF_OTLP have it. A profile that is read from a file has
+ * that of the file. The string is copied. NULL, the default: none. Errors: -ENOMEM. */
 FGPROF_API int fgprof_profile_set_reason(fgprof_profile *profile, const char *reason);
 
 /* Returns why the profile was written; NULL: not known. Valid until the profile is freed or the

@@ -302,7 +302,7 @@ const struct cli_option option_table[] = {
      .set = set_thread, .is_common = true},
     {"tid", 0, "TID[,...]", RUNNING, OPTIONS_WHICH,
      "only these threads, and those chosen by --thread", .set = set_tid},
-    {"no-idle", 0, NULL, WRITING, OPTIONS_WHICH, "leave out threads that never ran",
+    {"no-idle", 0, NULL, WRITING, OPTIONS_WHICH, "leave out threads that never moved",
      .at = AT(drops_idle), .is_common = true},
     {"idle", 0, NULL, WRITING, OPTIONS_WHICH, "keep them (default)", .set = set_idle},
     {"slow", 0, "KEY>TIME", WRITING, OPTIONS_WHICH,
