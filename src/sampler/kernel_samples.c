@@ -228,12 +228,12 @@ static void note(struct sampler *sampler, struct thread *thread)
 static int read_python(struct sampler *sampler, struct sampled_process *process,
                        struct thread *thread, const struct observation *observation)
 {
-    struct snapshot *snapshot = observation->snapshot;
     if (!python_of(process, thread).layout || !sampler->off_cpu.record)
         return 0;
     int err = off_cpu_samples_take(sampler);
-    if (!err && !python_take_copy(process, thread, observation->sampled.at_ns, snapshot))
-        thread->kernel.lacks_python = snapshot->python && snapshot->python->is_cut;
+    if (!err)
+        thread->kernel.lacks_python = python_take_copy(process, thread, observation->sampled.at_ns,
+                                                       observation->snapshot) == SWITCH_FRAMES_CUT;
     return err;
 }
 

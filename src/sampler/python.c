@@ -106,17 +106,17 @@ static const struct python_copy *find_copy(const struct sampled_python *python, 
     return NULL;
 }
 
-bool python_take_copy(struct sampled_process *process, const struct thread *thread, uint64_t at_ns,
-                      struct snapshot *snapshot)
+uint32_t python_take_copy(struct sampled_process *process, const struct thread *thread,
+                          uint64_t at_ns, struct snapshot *snapshot)
 {
     const struct python_copy *copy = find_copy(&process->python, thread->tid, at_ns);
     if (!copy)
-        return false;
+        return SWITCH_FRAMES_NONE;
     const struct past_departure past = {.frames = (const unsigned char *)copy->frames,
                                         .frame_count = copy->count,
                                         .frames_state = copy->state};
     record_source_read_frames(&past, &process->python.place.layout, snapshot);
-    return copy->state == SWITCH_FRAMES_WHOLE;
+    return copy->state;
 }
 
 /* ---- Tasks ---- */

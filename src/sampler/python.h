@@ -20,10 +20,10 @@ struct python_thread python_of(const struct sampled_process *process, const stru
  * sample. Returns 0 or -ENOMEM. */
 int python_keep_copy(struct sampled_process *process, const struct past_departure *past);
 
-/* Fills in the Python frames of a sample that was taken at that time. Returns whether they are all
- * there. */
-bool python_take_copy(struct sampled_process *process, const struct thread *thread, uint64_t at_ns,
-                      struct snapshot *snapshot);
+/* Fills in the Python frames of a sample that was taken at that time. Returns how much of them
+ * there is: enum switch_frames_state. */
+uint32_t python_take_copy(struct sampled_process *process, const struct thread *thread,
+                          uint64_t at_ns, struct snapshot *snapshot);
 
 /* Tells the worker of a tick, at which it may read the program's tasks. Returns 0 or -ENOMEM. */
 int python_tell_tasks(struct sampler *sampler, struct sampled_process *process, bool is_last);

@@ -43,7 +43,7 @@ static void keep(pid_t tid, uint64_t at_ns, uint64_t code, size_t count)
     assert_int_equal(python_keep_copy(&process, &past), 0);
 }
 
-static bool take(pid_t tid, uint64_t at_ns)
+static uint32_t take(pid_t tid, uint64_t at_ns)
 {
     const struct thread thread = {.tid = tid};
     if (snapshot.python)
@@ -57,26 +57,27 @@ static void test_a_sample_has_the_frames_of_its_moment(void **state)
     keep(7, AT_NS, 0x1000, 3);
     keep(8, AT_NS, 0x2000, 2);
     keep(7, AT_NS + FAR_NS, 0x3000, 1);
-    assert_true(take(7, AT_NS + NEAR_NS));
+    assert_int_equal(take(7, AT_NS + NEAR_NS), SWITCH_FRAMES_WHOLE);
     assert_int_equal(snapshot.python->state, PYTHON_FRAMES_READ);
     assert_int_equal(snapshot.python->count, 3);
     assert_int_equal(snapshot.python->items[1].code, 0x1010);
     assert_int_equal(snapshot.python->items[1].instruction, 0x1012);
     assert_false(snapshot.python->items[1].is_entry);
     assert_true(snapshot.python->items[2].is_entry);
-    assert_true(take(8, AT_NS + NEAR_NS));
+    assert_int_equal(take(8, AT_NS + NEAR_NS), SWITCH_FRAMES_WHOLE);
     assert_int_equal(snapshot.python->items[0].code, 0x2000);
-    assert_true(take(7, AT_NS + FAR_NS - NEAR_NS)); /* clocks are read one after the other */
+    /* Clocks are read one after the other. */
+    assert_int_equal(take(7, AT_NS + FAR_NS - NEAR_NS), SWITCH_FRAMES_WHOLE);
     assert_int_equal(snapshot.python->items[0].code, 0x3000);
 }
 
 static void test_frames_of_another_moment_or_thread(void **state)
 {
     (void)state;
-    assert_false(take(7, AT_NS)); /* none came yet */
+    assert_int_equal(take(7, AT_NS), SWITCH_FRAMES_NONE); /* none came yet */
     keep(7, AT_NS, 0x1000, 3);
-    assert_false(take(7, AT_NS + FAR_NS));
-    assert_false(take(9, AT_NS));
+    assert_int_equal(take(7, AT_NS + FAR_NS), SWITCH_FRAMES_NONE);
+    assert_int_equal(take(9, AT_NS), SWITCH_FRAMES_NONE);
     assert_null(snapshot.python);
 }
 
@@ -84,9 +85,11 @@ static void test_more_frames_than_are_copied(void **state)
 {
     (void)state;
     keep(7, AT_NS, 0x1000, SWITCH_FRAMES_MAX);
-    assert_false(take(7, AT_NS));
+    assert_int_equal(take(7, AT_NS), SWITCH_FRAMES_CUT);
     assert_true(snapshot.python->is_cut);
     assert_int_equal(snapshot.python->count, SWITCH_FRAMES_MAX);
+    /* Memory that had cut frames before says nothing of a sample without any. */
+    assert_int_equal(take(7, AT_NS + FAR_NS), SWITCH_FRAMES_NONE);
 }
 
 static void test_old_ones_make_room(void **state)
@@ -94,8 +97,8 @@ static void test_old_ones_make_room(void **state)
     (void)state;
     for (unsigned i = 0; i < 100; i++)
         keep(7, AT_NS + i * FAR_NS, 0x1000 * (i + 1), 1);
-    assert_false(take(7, AT_NS));
-    assert_true(take(7, AT_NS + 99 * (uint64_t)FAR_NS));
+    assert_int_equal(take(7, AT_NS), SWITCH_FRAMES_NONE);
+    assert_int_equal(take(7, AT_NS + 99 * (uint64_t)FAR_NS), SWITCH_FRAMES_WHOLE);
     assert_int_equal(snapshot.python->items[0].code, 0x1000 * 100);
 }
 
