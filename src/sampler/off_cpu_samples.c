@@ -120,19 +120,28 @@ static int start_opening(struct sampler *sampler)
     return 0;
 }
 
-static int end_opening(struct sampler *sampler)
+/* Waits until it is opened. Returns 0, or why there is none. */
+static int join_opening(struct sampler *sampler, struct switch_record **ret_record)
 {
     struct record_opening *opening = sampler->off_cpu.opening;
-    if (!opening)
-        return 0;
     pthread_join(opening->thread, NULL);
     sampler->off_cpu.opening = NULL;
     if (opening->err && opening->log.length)
         sampler->options->take_bpf_log(opening->log.bytes, sampler->options->bpf_log_context);
     buffer_free(&opening->log);
-    int err = use_record(sampler, opening->record, opening->err);
+    *ret_record = opening->record;
+    int err = opening->err;
     free(opening);
     return err;
+}
+
+static int end_opening(struct sampler *sampler)
+{
+    struct switch_record *record;
+    if (!sampler->off_cpu.opening)
+        return 0;
+    int err = join_opening(sampler, &record);
+    return use_record(sampler, record, err);
 }
 
 int off_cpu_samples_begin(struct sampler *sampler)
@@ -153,7 +162,9 @@ int off_cpu_samples_begin(struct sampler *sampler)
 void off_cpu_samples_end(struct sampler *sampler)
 {
     struct off_cpu_samples *samples = &sampler->off_cpu;
-    end_opening(sampler);
+    /* A recording that ends before it is opened has no use for it. */
+    if (samples->opening)
+        sampler->counts.record_refusal = -join_opening(sampler, &samples->record);
     if (samples->source)
         samples->source->free(samples->source);
     switch_record_free(samples->record);

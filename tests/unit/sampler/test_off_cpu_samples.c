@@ -1074,6 +1074,24 @@ static void test_a_record_is_opened_meanwhile(void **state)
     assert_int_equal(fake->records_freed, 1);
 }
 
+/* So nothing was captured by it. */
+static void test_a_record_that_is_opened_at_the_end(void **state)
+{
+    (void)state;
+    struct fake_process *process = fake_process(PID);
+    fake_thread(process, PID, FAKE_SLEEPS);
+    fake->options.capture = CAPTURE_AUTO;
+    fake->record_error = 0;
+    fake->holds_record = true;
+    fake_begin();
+    fake_ticks(1);
+    fake_end();
+    assert_int_equal(fake->records_opened, 1);
+    assert_int_equal(fake->records_freed, 1);
+    assert_false(process->is_recorded);
+    assert_false(fake->sampler.counts.has_switch_record);
+}
+
 static bool has_event_if_registers_are_needed(const struct fake_thread *thread)
 {
     fake_request_of(thread->tid, (struct request){.kind = REQUEST_REGISTERS});
@@ -1190,6 +1208,7 @@ int main(void)
         TEST(test_why_a_record_is_refused),
         TEST(test_no_log_if_the_record_is_permitted),
         TEST(test_a_record_is_opened_meanwhile),
+        TEST(test_a_record_that_is_opened_at_the_end),
         TEST(test_threads_have_no_events_beside_the_record),
         TEST(test_a_record_is_closed_at_the_end),
         TEST(test_the_record_knows_when_ticks_are),

@@ -144,7 +144,8 @@ struct fake {
 
     /* The record of switches. */
     int record_error;          /* 0: permitted. It is not from the beginning */
-    _Atomic bool holds_record; /* opening it takes until this is false */
+    _Atomic bool holds_record; /* opening it takes until this is false, or
+                                  sampling has ended */
     _Atomic unsigned records_opened, records_freed;
     struct ticks recorded_ticks; /* as the record knows them */
     uint64_t messages_lost, hidden_returns;

@@ -280,8 +280,15 @@ static bool collect_samples(struct source *source, struct observation *ret_obser
     return true;
 }
 
+/* Sampling has ended: the record is closed next. */
+static void free_kernel(struct source *source)
+{
+    (void)source;
+    fake->holds_record = false;
+}
+
 struct source fake_kernel = {
-    .observe = observe_by_kernel, .collect = collect_samples, .free = free_nothing};
+    .observe = observe_by_kernel, .collect = collect_samples, .free = free_kernel};
 
 void fake_sample(pid_t process_id, pid_t tid, uint64_t at_ns)
 {
