@@ -33,9 +33,9 @@ bool procfs_parse_stat(const char *line, struct proc_stat *ret_stat)
     int fields = sscanf(end_of_name + 1,
                         " %c %d %*s %*s %*s %*s %u %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
                         "%*s %llu %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
-                        "%*s %d",
-                        &stat.state, &stat.parent, &stat.flags, &start, &stat.cpu);
-    if (fields != 5)
+                        "%*s %d %*s %d",
+                        &stat.state, &stat.parent, &stat.flags, &start, &stat.cpu, &stat.policy);
+    if (fields != 6)
         return false;
     stat.start_tick = start;
     *ret_stat = stat;

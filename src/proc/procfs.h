@@ -19,6 +19,7 @@ struct proc_stat {
     unsigned flags;      /* field 9: the kernel's PF_* flags */
     uint64_t start_tick; /* field 22: start after boot, in ticks of sysconf(_SC_CLK_TCK) */
     int cpu;             /* field 39: where it runs or ran last */
+    int policy;          /* field 41: SCHED_OTHER and others of sched(7) */
 };
 
 /* Whether it is a kernel thread, which has no program. */

@@ -70,6 +70,12 @@ static void want_visit(struct sampler *sampler, const struct thread *thread)
         visits->wanted[place] = (struct wanted_visit){thread->number, thread->tid};
 }
 
+/* Beside a thread of real-time priority we would get no CPU until it leaves it. */
+static bool has_priority(const struct proc_stat *stat)
+{
+    return stat->policy == SCHED_FIFO || stat->policy == SCHED_RR || stat->policy == SCHED_DEADLINE;
+}
+
 void taken_cpu_note_look(struct sampler *sampler, const struct sampled_process *process,
                          struct thread *thread, enum outcome outcome, const struct reading *now)
 {
@@ -83,7 +89,7 @@ void taken_cpu_note_look(struct sampler *sampler, const struct sampled_process *
         return;
     own->is_out_of_reach = !has_times ||
                            procfs_thread_stat(process->process.proc_fd, thread->tid, &stat) ||
-                           !taken_cpu_may_go_to(&sampler->visits, stat.cpu);
+                           has_priority(&stat) || !taken_cpu_may_go_to(&sampler->visits, stat.cpu);
     if (own->is_out_of_reach)
         return;
     own->is_here = stat.cpu == sched_getcpu();

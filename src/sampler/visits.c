@@ -23,7 +23,12 @@
 #define LOOKS_MAX 32
 #define SLICE_NS 100000
 
-/* struct sched_attr of sched_setattr(2), which glibc 2.36 does not declare. */
+/* Of linux/sched.h and linux/sched/types.h, for sched_setattr(2), which glibc 2.36 does not
+ * declare.
+ */
+#ifndef SCHED_FLAG_RESET_ON_FORK
+#define SCHED_FLAG_RESET_ON_FORK 0x01
+#endif
 struct sched_attributes {
     uint32_t size, policy;
     uint64_t flags;
@@ -40,12 +45,17 @@ static bool can_be_visited(const struct sampled_process *process, const struct t
 }
 
 /* A thread with a short slice gets its CPU at once when it wakes up, from 6.12 on (PREEMPT_SHORT in
- * the kernel's kernel/sched/features.h). 0: an ordinary one. */
+ * the kernel's kernel/sched/features.h). 0: an ordinary one. To clear SCHED_RESET_ON_FORK, which
+ * stops may have set, takes a capability. */
 static void set_slice(uint64_t slice_ns)
 {
+    int policy = sched_getscheduler(0);
     struct sched_attributes attributes = {
-        .size = sizeof attributes, .nice = getpriority(PRIO_PROCESS, 0), .runtime_ns = slice_ns};
-    if ((sched_getscheduler(0) & ~SCHED_RESET_ON_FORK) == SCHED_OTHER)
+        .size = sizeof attributes,
+        .flags = policy & SCHED_RESET_ON_FORK ? SCHED_FLAG_RESET_ON_FORK : 0,
+        .nice = getpriority(PRIO_PROCESS, 0),
+        .runtime_ns = slice_ns};
+    if ((policy & ~SCHED_RESET_ON_FORK) == SCHED_OTHER)
         syscall(SYS_sched_setattr, 0, &attributes, 0);
 }
 

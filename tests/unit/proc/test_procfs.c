@@ -3,13 +3,14 @@
 
 #include <sys/auxv.h>
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 
 /* The fields behind the name, of a real line: flags are 4194560 and the start is 9056. */
 #define FIELDS                                                                                     \
     " S 1 1234 1234 0 -1 4194560 177 0 0 0 2 3 0 0 20 0 3 0 9056 5627904 386 "                     \
     "18446744073709551615 "                                                                        \
-    "1 1 0 0 0 0 0 4096 65536 1 0 0 17 1 0 0 0 0 0 0 0 0 0 0 0 0 0\n"
+    "1 1 0 0 0 0 0 4096 65536 1 0 0 17 1 50 2 0 0 0 0 0 0 0 0 0 0 0\n"
 
 static void assert_parses(const char *line)
 {
@@ -18,6 +19,8 @@ static void assert_parses(const char *line)
     assert_int_equal(stat.state, 'S');
     assert_int_equal(stat.flags, 4194560);
     assert_int_equal(stat.start_tick, 9056);
+    assert_int_equal(stat.cpu, 1);
+    assert_int_equal(stat.policy, SCHED_RR);
 }
 
 static void test_stat_line(void **state)
@@ -42,7 +45,7 @@ static void test_stat_keeps_the_whole_start(void **state)
     (void)state;
     struct proc_stat stat;
     assert_true(procfs_parse_stat("7 (k) I 2 0 0 0 -1 69238880 0 0 0 0 0 0 0 0 20 0 1 0 "
-                                  "18446744073709551614 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 3",
+                                  "18446744073709551614 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 3 0 0",
                                   &stat));
     assert_int_equal(stat.state, 'I');
     assert_int_equal(stat.flags, 69238880);
@@ -53,14 +56,15 @@ static void test_stat_refuses_short_lines(void **state)
 {
     (void)state;
     static const char whole[] = "1 (a) S 1 1 1 0 -1 256 0 0 0 0 2 3 0 0 20 0 3 0 9 1 2 3 4 5 6 7 8 "
-                                "9 10 11 12 13 14 15 16 7";
-    struct proc_stat stat = {'q', 4, 1, 2, 3};
+                                "9 10 11 12 13 14 15 16 7 0 1";
+    struct proc_stat stat = {'q', 4, 1, 2, 3, 5};
     char line[sizeof whole];
     assert_true(procfs_parse_stat(whole, &stat));
     assert_int_equal(stat.parent, 1);
     assert_int_equal(stat.start_tick, 9);
     assert_int_equal(stat.cpu, 7);
-    stat = (struct proc_stat){'q', 4, 1, 2, 3};
+    assert_int_equal(stat.policy, SCHED_FIFO);
+    stat = (struct proc_stat){'q', 4, 1, 2, 3, 5};
     for (size_t length = 0; length < sizeof whole - 1; length++) {
         memcpy(line, whole, length);
         line[length] = '\0';
@@ -71,6 +75,7 @@ static void test_stat_refuses_short_lines(void **state)
     assert_int_equal(stat.flags, 1);
     assert_int_equal(stat.start_tick, 2);
     assert_int_equal(stat.cpu, 3);
+    assert_int_equal(stat.policy, 5);
     assert_false(procfs_parse_stat("no name at all 1 2 3 4 5 6 7 8 9", &stat));
 }
 

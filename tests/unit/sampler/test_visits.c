@@ -2,6 +2,7 @@
 #include "fake/fake.h"
 
 #include <limits.h>
+#include <sched.h>
 
 #define PID 100
 #define TID 101
@@ -123,16 +124,39 @@ static void test_who_had_the_cpu_is_stopped(void **state)
     assert_int_equal(visits_told(TID), 0);
 }
 
-/* Where the sampler may not go, threads are stopped from elsewhere. */
-static void test_one_out_of_reach(void **state)
+static void expect_stops_from_elsewhere(struct fake_thread *thread)
 {
-    (void)state;
-    struct fake_thread *thread = begin_on(2);
     fake_run(thread, 5);
     assert_int_equal(thread->stops, 5);
     assert_int_equal(fake->moves, 0);
     assert_int_equal(thread->stop.visit_ns, 0);
     assert_int_equal(thread->stop.came_ns, 0);
+}
+
+/* Where the sampler may not go, threads are stopped from elsewhere. */
+static void test_one_out_of_reach(void **state)
+{
+    (void)state;
+    expect_stops_from_elsewhere(begin_on(2));
+}
+
+/* The sampler would get no CPU there. */
+static void test_one_of_real_time_priority(void **state)
+{
+    (void)state;
+    struct fake_thread *thread = begin_on(1);
+    thread->policy = SCHED_FIFO;
+    expect_stops_from_elsewhere(thread);
+}
+
+/* Without the capability to clear that flag, a slice could not be set. */
+static void test_a_slice_leaves_the_reset_on_fork(void **state)
+{
+    (void)state;
+    fake->resets_on_fork = true;
+    fake_run(begin_on(1), 5);
+    assert_true(fake->moves > 1);
+    assert_false(fake->lost_reset_on_fork);
 }
 
 /* At the end each thread has a stack, and the sampler its CPUs. */
@@ -191,6 +215,8 @@ int main(void)
         IN_WORLD(test_one_that_had_left_is_stopped_for_its_tick),
         IN_WORLD(test_who_had_the_cpu_is_stopped),
         IN_WORLD(test_one_out_of_reach),
+        IN_WORLD(test_one_of_real_time_priority),
+        IN_WORLD(test_a_slice_leaves_the_reset_on_fork),
         IN_WORLD(test_the_end),
         IN_WORLD(test_with_the_kernel_s_samples_there_are_none),
         IN_WORLD(test_some_of_many),

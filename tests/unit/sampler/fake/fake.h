@@ -55,6 +55,7 @@ struct fake_thread {
     bool is_group_stopped; /* a signal has stopped it, too */
     uint64_t pause_ns;     /* a stop takes so long */
     bool has_no_event;     /* the kernel can't sample it */
+    int policy;            /* SCHED_OTHER and others of sched(7) */
     int cpu;               /* where it is, if it is known which CPUs there are: see cpus */
     uint64_t left_ns;      /* when it left that CPU, by that CPU's clock */
     uint64_t start;        /* its first function */
@@ -171,7 +172,9 @@ struct fake {
     int cpu;          /* where it is, */
     uint64_t came_ns; /* and since when, by that CPU's clock; 0: not known */
     bool is_pinned;   /* it has asked to stay there */
-    unsigned moves;   /* how often it has asked to go to one CPU */
+    bool resets_on_fork, lost_reset_on_fork; /* a stop has given it SCHED_RESET_ON_FORK, which it
+                                                no longer has */
+    unsigned moves;                          /* how often it has asked to go to one CPU */
 
     /* Births, page faults, objects. */
     int births_error, stack_error, faults_error, agent_error;

@@ -194,7 +194,8 @@ int __wrap_procfs_thread_stat(int proc_fd, pid_t tid, struct proc_stat *ret_stat
     if (!fake->cpus || !is_there(thread) || thread->doing == FAKE_GONE)
         return -ESRCH;
     bool is_awake = thread->doing == FAKE_RUNS || thread->doing == FAKE_WAITS;
-    *ret_stat = (struct proc_stat){.state = is_awake ? 'R' : 'S', .cpu = thread->cpu};
+    *ret_stat = (struct proc_stat){
+        .state = is_awake ? 'R' : 'S', .cpu = thread->cpu, .policy = thread->policy};
     return 0;
 }
 
@@ -207,9 +208,19 @@ int __wrap_sched_getaffinity(pid_t tid, size_t bytes, cpu_set_t *set)
     return fake->cpus ? 0 : -1;
 }
 
+static void set_reset_on_fork(void)
+{
+    const struct sched_param none = {0};
+    if (fake->moves && !(sched_getscheduler(0) & SCHED_RESET_ON_FORK))
+        fake->lost_reset_on_fork = true;
+    sched_setscheduler(0, SCHED_OTHER | SCHED_RESET_ON_FORK, &none);
+}
+
 int __wrap_sched_setaffinity(pid_t tid, size_t bytes, const cpu_set_t *set)
 {
     (void)tid, (void)bytes;
+    if (fake->resets_on_fork)
+        set_reset_on_fork();
     fake->is_pinned = CPU_COUNT(set) == 1;
     fake->moves += fake->is_pinned;
     for (int i = 0; i < fake->cpus && fake->is_pinned; i++) {
