@@ -262,6 +262,7 @@ static int end_process(struct sampler *sampler, struct sampled_process *process)
         struct thread *thread = &process->threads.items[i];
         err = tell_gone(sampler, process, thread, &until, false);
         listing_close_events(sampler, thread);
+        watches_forget(&sampler->watches, thread->number);
         thread->life.has_exited = true;
     }
     if (!err)

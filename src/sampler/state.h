@@ -115,14 +115,16 @@ struct sampler {
     atomic_bool is_to_stop;   /* sampling is to end */
 };
 
-/* The process with this id; NULL: it is not sampled. */
+/* The process with this id; NULL: it is not sampled. Another one may have had that id before. */
 static inline struct sampled_process *sampler_process(const struct sampler *sampler, pid_t pid)
 {
+    struct sampled_process *found = NULL;
     for (size_t i = 0; i < sampler->process_count; i++) {
-        if (sampler->processes[i]->process.pid == pid)
-            return sampler->processes[i];
+        struct sampled_process *process = sampler->processes[i];
+        if (process->process.pid == pid && (!found || found->has_exited))
+            found = process;
     }
-    return NULL;
+    return found;
 }
 
 #endif

@@ -2,6 +2,7 @@
  * end. */
 #include "fake/fake.h"
 
+#include <unistd.h>
 #include <errno.h>
 
 #define PID 100
@@ -280,9 +281,14 @@ static void test_the_end_of_a_process(void **state)
     assert_int_equal(processes_add(&fake->sampler, PID + 50), 0);
     fake_ticks(3);
     fake_forget_told();
+    const struct sampled_process *sampled = sampler_process(&fake->sampler, PID);
+    uint32_t first = sampled->threads.items[0].number;
+    assert_int_equal(watches_get(&fake->sampler.watches, first)->schedstat.fd_plus_1, 0);
+    watches_get(&fake->sampler.watches, first)->schedstat.fd_plus_1 = dup(STDIN_FILENO) + 1;
     for (unsigned i = 0; i < 2; i++)
         process->threads[i]->doing = FAKE_GONE; /* its first thread stays a zombie */
     fake_ticks(2);
+    assert_int_equal(watches_get(&fake->sampler.watches, first)->schedstat.fd_plus_1, 0);
     assert_int_equal(fake_count(PID, EVIDENCE_GONE), 1);
     assert_int_equal(fake_count(PID + 1, EVIDENCE_GONE), 1);
     size_t from = fake->told_next;
@@ -301,6 +307,19 @@ static void test_the_end_of_a_process(void **state)
     }
     assert_int_equal(fake->result, 0);
     assert_non_null(fake_next(MESSAGE_END));
+}
+
+static void test_an_id_that_is_used_again(void **state)
+{
+    (void)state;
+    struct sampled_process first = {.process.pid = PID, .has_exited = true},
+                           second = {.process.pid = PID};
+    struct sampled_process *processes[] = {&first, &second};
+    const struct sampler sampler = {.processes = processes, .process_count = 2};
+    assert_ptr_equal(sampler_process(&sampler, PID), &second);
+    second.has_exited = true;
+    assert_non_null(sampler_process(&sampler, PID));
+    assert_null(sampler_process(&sampler, PID + 1));
 }
 
 static void test_the_end_of_the_recording(void **state)
@@ -474,6 +493,7 @@ int main(void)
         IN_WORLD(test_threads_come_and_go),
         IN_WORLD(test_a_thread_with_another_name_is_told),
         IN_WORLD(test_the_end_of_a_process),
+        IN_WORLD(test_an_id_that_is_used_again),
         IN_WORLD(test_the_end_of_the_recording),
         IN_WORLD(test_one_that_moved_is_no_idle_one),
         IN_WORLD(test_the_duration),
