@@ -131,7 +131,7 @@ int tell_observed(struct sampler *sampler, struct sampled_process *process, stru
     bool is_stopped = observation->evidence == EVIDENCE_STOPPED;
     bool is_visit = is_stopped && observation->stop.visit_ns;
     observation->ticks = is_visit ? 0 : thread->schedule.look_ticks;
-    if (is_stopped && !observation->stop.asked.pc) {
+    if (is_stopped && !observation->stop.asked.pc && observation->state == THREAD_RUNNING) {
         observation->ticks += thread->wants.spared_ticks;
         thread->wants.spared_ticks = 0;
     }

@@ -33,11 +33,12 @@ static void assert_nothing_more(struct one_thread *world)
     assert_false(channel_receive(world->sampler.channel, false, &message));
 }
 
-static void observe_as(struct one_thread *world, uint64_t at_ns, enum evidence evidence)
+static void observe_in(struct one_thread *world, uint64_t at_ns, enum evidence evidence,
+                       enum thread_state state)
 {
     struct observation observation = {
         .evidence = evidence,
-        .state = evidence == EVIDENCE_ASLEEP ? THREAD_SLEEPING : THREAD_RUNNING,
+        .state = state,
         .now.at_ns = at_ns,
         .snapshot = snapshots_take(channel_snapshots(world->sampler.channel), 64,
                                    &(const struct stack_place){0}),
@@ -45,6 +46,12 @@ static void observe_as(struct one_thread *world, uint64_t at_ns, enum evidence e
     assert_non_null(observation.snapshot);
     assert_int_equal(tell_observed(&world->sampler, &world->process, &world->thread, &observation),
                      0);
+}
+
+static void observe_as(struct one_thread *world, uint64_t at_ns, enum evidence evidence)
+{
+    observe_in(world, at_ns, evidence,
+               evidence == EVIDENCE_ASLEEP ? THREAD_SLEEPING : THREAD_RUNNING);
 }
 
 static void observe(struct one_thread *world, uint64_t at_ns)
@@ -90,6 +97,9 @@ static void test_a_sample_stands_for_looks_that_were_spared(void **state)
     world->thread.schedule.look_ticks = 2;
     world->thread.wants.spared_ticks = 5;
     observe(world, 5000);
+    assert_int_equal(next(world).ticks, 2);
+    /* It slept at the tick for which it was stopped. */
+    observe_in(world, 5500, EVIDENCE_STOPPED, THREAD_SLEEPING);
     assert_int_equal(next(world).ticks, 2);
     for (unsigned i = 0; i < 2; i++) {
         observe_as(world, 6000, EVIDENCE_STOPPED);
