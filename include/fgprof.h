@@ -591,6 +591,7 @@ struct fgprof_summary {
      * long the thread ran, so that shares of short waits may be off. */
     uint64_t hidden_returns;
     uint64_t sees_user_only; /* of growth, 1: pages that system calls touch first are missing */
+    uint64_t wakes_lost; /* waits of which it is not known what ended them: too many did at once */
 };
 
 /* Fills the caller's struct. `bytes` is its size, sizeof *ret_summary: see "Compatibility". */

@@ -397,6 +397,8 @@ static void summarize_sources(const struct cli_options *options,
              summary->has_kernel_samples ? "kernel samples" : "stops");
     say_count(summary->recorded_lost, "wait came too fast to be counted where it was",
               "waits came too fast to be counted where they were", "");
+    say_count(summary->wakes_lost, "wait ended", "waits ended",
+              " when too many did at once: what ended them is not known");
     say_count(summary->hidden_returns, "return of a thread to a CPU was",
               "returns of threads to a CPU were",
               " hidden by the kernel: when that was is computed from how long the thread ran");

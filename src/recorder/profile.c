@@ -53,6 +53,7 @@ static void summarize_sampling(const struct clock *clock, const struct recorded 
     summary->record_refusal = counts->record_refusal;
     summary->recorded_samples = counts->recorded_samples;
     summary->recorded_lost = counts->recorded_lost;
+    summary->wakes_lost = counts->wakes_lost;
     summary->hidden_returns = counts->hidden_returns;
     summary->kernel_refusal = counts->kernel_refusal;
     summary->kernel_names_refusal = (uint64_t)counts->kernel_names_refusal;

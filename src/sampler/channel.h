@@ -35,6 +35,7 @@ struct sampling_counts {
     uint64_t observations_put_off;   /* made later because the worker was behind */
     uint64_t recorded_samples;       /* ticks at which only the record knew where threads were */
     uint64_t recorded_lost;          /* waits whose place the record did not know, or not in time */
+    uint64_t wakes_lost;             /* ends of waits that the record had no room for */
     uint64_t hidden_returns;         /* to a CPU, which the kernel did not tell the record */
     uint64_t kernel_samples;         /* of threads that ran; of these: */
     uint64_t kernel_samples_lost;    /* dropped by the kernel, not collected in time */

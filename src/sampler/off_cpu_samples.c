@@ -576,6 +576,7 @@ int off_cpu_samples_take(struct sampler *sampler)
     int err = switch_record_drain(samples->record, take, sampler);
     const struct switch_counters counters = switch_record_counters(samples->record);
     sampler->counts.recorded_lost = samples->without_stack + counters.lost_messages;
+    sampler->counts.wakes_lost = counters.lost_wakes;
     sampler->counts.hidden_returns = counters.hidden_returns;
     return err < 0 ? err : 0;
 }

@@ -9,7 +9,6 @@ enum thread_phase {
     PHASE_TO_STOP,  /* stopped next: not looked at */
     PHASE_STOPPING, /* asked to stop: not looked at */
     PHASE_UNWANTED, /* not chosen by its name: only its name is read */
-    PHASES,
 };
 
 enum phase_event {

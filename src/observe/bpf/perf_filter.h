@@ -19,7 +19,6 @@ struct page_levels {
 /* All zero: there is none. */
 struct filter {
     struct perf_filter_bpf *programs;
-    int program_fd;
     /* For page faults only; else NULL and 0: */
     volatile struct page_choice *choices;        /* by group */
     const volatile struct passed_faults *passed; /* by CPU */

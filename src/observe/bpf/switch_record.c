@@ -48,7 +48,6 @@ struct switch_record {
     struct slot_index index;
     struct leaving *leaving;
     size_t leaving_count, leaving_capacity;
-    uint64_t bad_messages;
     /* While messages are taken out: */
     switch_take_fn *take;
     void *take_argument;
@@ -169,11 +168,8 @@ static int take_message(void *argument, void *data, size_t bytes)
 {
     struct switch_record *record = argument;
     struct past_departure past;
-    if (!past_departure_read(data, bytes, &record->offsets, &past)) {
-        record->bad_messages++;
-        return 0;
-    }
-    return record->take(record->take_argument, &past);
+    bool is_whole = past_departure_read(data, bytes, &record->offsets, &past);
+    return is_whole ? record->take(record->take_argument, &past) : 0;
 }
 
 static int map_memory(struct switch_record *record)
@@ -591,7 +587,7 @@ struct switch_counters switch_record_counters(const struct switch_record *record
         .without_slot = __atomic_load_n(&shared->failures.slots, __ATOMIC_RELAXED),
         .without_memory = __atomic_load_n(&shared->failures.storage, __ATOMIC_RELAXED),
         .lost_messages = __atomic_load_n(&shared->failures.ring, __ATOMIC_RELAXED),
-        .bad_messages = record->bad_messages,
+        .lost_wakes = __atomic_load_n(&shared->failures.wakes, __ATOMIC_RELAXED),
         .hidden_returns = __atomic_load_n(&shared->failures.returns, __ATOMIC_RELAXED),
         .slots_used = __atomic_load_n(&shared->slots_used, __ATOMIC_RELAXED),
     };

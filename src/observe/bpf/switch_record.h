@@ -138,7 +138,7 @@ struct switch_counters {
     uint64_t without_memory; /* of these: nothing, or no stack, was recorded; also while memory is
                                 allocated when threads are woken, and the thread never was */
     uint64_t lost_messages;  /* nobody has taken older ones out in time */
-    uint64_t bad_messages;   /* were not as they should be */
+    uint64_t lost_wakes;     /* the same of those about what ended waits */
     uint64_t hidden_returns; /* of threads to a CPU: no switch told of them */
     uint32_t slots_used;     /* how many slots were ever needed at a time */
 };

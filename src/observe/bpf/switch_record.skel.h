@@ -56,7 +56,6 @@ struct switch_record_bpf {
 	} *rodata;
 	struct switch_record_bpf__bss {
 		__u64 watched_since_ns;
-		struct switch_failures failures;
 		struct switch_cpu cpus[256];
 		__u32 wanted_cpu;
 		char __pad0[4];
@@ -67,6 +66,7 @@ struct switch_record_bpf {
 		struct process_set followed;
 		struct ticks ticks;
 		struct switch_births births;
+		struct switch_failures failures;
 		__u32 slots_used;
 	} *bss;
 
@@ -304,7 +304,6 @@ switch_record_bpf__assert(struct switch_record_bpf *s __attribute__((unused)))
 	_Static_assert(sizeof(s->rodata->stack_window_ns) == 8, "unexpected size of 'stack_window_ns'");
 	_Static_assert(sizeof(s->rodata->stack_pause_ns) == 8, "unexpected size of 'stack_pause_ns'");
 	_Static_assert(sizeof(s->bss->watched_since_ns) == 8, "unexpected size of 'watched_since_ns'");
-	_Static_assert(sizeof(s->bss->failures) == 40, "unexpected size of 'failures'");
 	_Static_assert(sizeof(s->bss->cpus) == 278528, "unexpected size of 'cpus'");
 	_Static_assert(sizeof(s->bss->wanted_cpu) == 4, "unexpected size of 'wanted_cpu'");
 	_Static_assert(sizeof(s->bss->current_stay) == 64, "unexpected size of 'current_stay'");
@@ -313,6 +312,7 @@ switch_record_bpf__assert(struct switch_record_bpf *s __attribute__((unused)))
 	_Static_assert(sizeof(s->bss->followed) == 524288, "unexpected size of 'followed'");
 	_Static_assert(sizeof(s->bss->ticks) == 24, "unexpected size of 'ticks'");
 	_Static_assert(sizeof(s->bss->births) == 32776, "unexpected size of 'births'");
+	_Static_assert(sizeof(s->bss->failures) == 40, "unexpected size of 'failures'");
 	_Static_assert(sizeof(s->bss->slots_used) == 4, "unexpected size of 'slots_used'");
 #ifdef __cplusplus
 #undef _Static_assert

@@ -65,6 +65,7 @@ static void put_recording(struct json *json, const struct report *report)
         {"pause_max_ns", summary->pause_max_ns},
         {"recorded_samples", summary->recorded_samples},
         {"recorded_lost", summary->recorded_lost},
+        {"wakes_lost", summary->wakes_lost},
         {"hidden_returns", summary->hidden_returns},
         {"record_refusal", summary->record_refusal > 0 ? (uint64_t)summary->record_refusal : 0},
         {"filter_refusal", summary->filter_refusal},

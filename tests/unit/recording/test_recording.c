@@ -358,6 +358,7 @@ static void test_what_was_added_later(void **state)
     profile->summary.kernel_names_refusal = 13;
     profile->summary.filter_refusal = 1;
     profile->summary.hidden_returns = 5;
+    profile->summary.wakes_lost = 6;
     profile->summary.sees_user_only = 1;
     profile->samples[3].never_moved = true;
     make_elapsed(profile);

@@ -766,12 +766,14 @@ static void test_lost_messages_are_counted(void **state)
     (void)state;
     struct fake_thread *thread = begin_with_runner();
     fake->messages_lost = 3;
+    fake->wakes_lost = 5;
     fake->hidden_returns = 7;
     fake_departs(thread, THREAD_SLEEPING, tick_ns(3) - 1000, tick_ns(4) + 100, tick_ns(4) + 200);
     fake_hoard(0);
     take_tick(4, LATE_NS);
     assert_int_equal(fake->sampler.counts.recorded_lost,
                      4); /* and one, of two ticks, without a snapshot */
+    assert_int_equal(fake->sampler.counts.wakes_lost, 5);
     assert_int_equal(fake->sampler.counts.hidden_returns, 7);
 }
 

@@ -1339,6 +1339,28 @@ static void test_messages_that_do_not_fit_are_counted(void **state)
     teardown(&world);
 }
 
+static int count_wake(void *argument, const struct past_departure *past)
+{
+    *(unsigned *)argument += past->kind == SWITCH_MESSAGE_WAKE;
+    return 0;
+}
+
+static void test_wakes_that_do_not_fit_are_counted(void **state)
+{
+    (void)state;
+    const unsigned turns = 20;
+    const struct switch_options options = {.tells_wakes = true, .ring_bytes = 4096};
+    struct world world = setup_followed(&options, sleep_often);
+    unsigned taken = 0;
+    for (unsigned turn = 1; turn <= turns; turn++)
+        sleep_through(&world, turn, turn, turn);
+    uint64_t lost = switch_record_counters(world.record).lost_wakes;
+    assert_true(switch_record_drain(world.record, count_wake, &taken) > 0);
+    assert_in_range(lost, 1, turns - 1);
+    assert_in_range(taken + lost, turns, turns + 1); /* it was woken to begin, too */
+    teardown(&world);
+}
+
 static int refuse(void *argument, const struct past_departure *past)
 {
     (void)argument, (void)past;
@@ -1662,6 +1684,7 @@ int main(void)
         cmocka_unit_test(test_which_cpu_a_woken_thread_waits_for),
         cmocka_unit_test(test_when_a_thread_is_moved_to_another_cpu),
         cmocka_unit_test(test_messages_that_do_not_fit_are_counted),
+        cmocka_unit_test(test_wakes_that_do_not_fit_are_counted),
         cmocka_unit_test(test_whoever_takes_messages_may_stop),
         cmocka_unit_test(test_threads_without_a_slot_are_counted),
         cmocka_unit_test(test_threads_that_end_give_their_slots_back),
