@@ -123,6 +123,13 @@ static void read_valid(const struct context_thread *thread, const struct context
     }
 }
 
+static bool are_equal(const struct thread_context *a, const struct thread_context *b)
+{
+    return a->state == b->state &&
+           (a->state != CONTEXT_READ ||
+            (a->bytes == b->bytes && memcmp(a->record, b->record, a->bytes) == 0));
+}
+
 void thread_context_read_running(const struct context_thread *thread,
                                  const struct context_place *place, struct thread_context *context)
 {
@@ -133,14 +140,7 @@ void thread_context_read_running(const struct context_thread *thread,
     for (unsigned i = 1; i < READINGS && context->state == CONTEXT_READ; i++) {
         pause_for_a_moment();
         again.state = read_once(thread, place, &again, &address_again);
-        if (address_again != address || !thread_context_equal(context, &again))
+        if (address_again != address || !are_equal(context, &again))
             context->state = CONTEXT_CHANGED;
     }
-}
-
-bool thread_context_equal(const struct thread_context *a, const struct thread_context *b)
-{
-    return a->state == b->state &&
-           (a->state != CONTEXT_READ ||
-            (a->bytes == b->bytes && memcmp(a->record, b->record, a->bytes) == 0));
 }

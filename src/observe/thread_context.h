@@ -60,7 +60,4 @@ void thread_context_read(const struct context_thread *thread, const struct conte
 void thread_context_read_running(const struct context_thread *thread,
                                  const struct context_place *place, struct thread_context *context);
 
-/* Whether both say the same. */
-bool thread_context_equal(const struct thread_context *a, const struct thread_context *b);
-
 #endif
