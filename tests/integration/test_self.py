@@ -129,6 +129,9 @@ def test_requests_to_a_server_of_the_programs_own(world):
         assert f"\nType: {kind}\n" in shown and (kind == "delay" or "in_computing" in shown), (path, shown)
     status, _, body = answer(world, "/debug/pprof/goroutine?debug=2")
     assert status == 200 and b'"computing"' in body and b"in_waiting" in body, body
+    for path in "/", "/debug/pprof/":
+        status, _, body = answer(world, path)
+        assert status == 200 and b"fgprof?seconds=10" in body and b"last=" not in body, (path, body)
     for url, wanted, why in (("/debug/fgprof?seconds=x", 400, b"whole number"), ("/nothing", 404, b"no such page"),
                              ("/debug/fgprof?last=10s", 400, b"nothing was sampled before"),
                              ("/debug/pprof/heap", 404, b"no heap profile")):

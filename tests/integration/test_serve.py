@@ -1,6 +1,7 @@
 """Profiles over HTTP, as Go programs serve them."""
 
 import contextlib
+import html
 import http.client
 import json
 import os
@@ -638,7 +639,7 @@ def test_the_page(world):
             browser.open(server.url)
             assert f"fixture-holders ({target.pid})" in browser.text("h1")
             # The last minute is on it, and reloads itself with the view that was chosen.
-            minute = "document.getElementById('minute').contentWindow"
+            minute = "document.getElementById('last').contentWindow"
             wait_for(lambda: browser.run(f"return !!{minute}.document.querySelector('#graph canvas')"),
                      "the flame graph")
             browser.run(f"{minute}.location.hash = 'search=lock'; {minute}.isOld = true")
@@ -653,6 +654,20 @@ def test_the_page(world):
             assert not browser.console(), browser.console()
         finally:
             browser.close()
+
+
+def test_pages_ask_for_what_is_kept(world):
+    """Their links to the time before are answered, however little is kept."""
+    with world.running("holders", 60) as target:
+        for keep, last in (("1s", "1s"), ("0.1s", "0.1s"), ("2m", "60s")):
+            with serving(world, "-p", target.pid, "--keep", keep) as server:
+                for path, count in ("/", 3), ("/debug/pprof/", 1):
+                    links = [html.unescape(link) for link in
+                             re.findall(r'(?:src|href)="(/debug/fgprof\?last=[^"]+)"', server.text(path))]
+                    assert len(links) == count and all(f"last={last}&" in link for link in links), links
+                    for link in links:
+                        server.text(link)
+                assert "{{" not in server.text("/")
 
 
 @users_build

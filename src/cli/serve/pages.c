@@ -5,6 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#define LAST_MAX_NS 60000000000u
+
+/* {{what}} stands for what is sampled, and {{seconds}} for how much of the time before is shown. */
 static const char page[] = {
 #include "serve_page.inc"
     0};
@@ -37,14 +40,29 @@ static void put_what(struct session *session, int fd)
     put_text(fd, what);
 }
 
+/* A minute, or all that is kept if that is less. */
+static double last_s(const struct session *session)
+{
+    uint64_t keep_ns = session_keep_ns(session);
+    return (double)(keep_ns < LAST_MAX_NS ? keep_ns : LAST_MAX_NS) / 1e9;
+}
+
 void answer_page(const struct request *request, struct answer *answer)
 {
-    static const char mark[] = "{{what}}";
-    const char *at = strstr(page, mark);
-    const char *after = at + sizeof mark - 1;
-    dprintf(answer->body_fd, "%.*s", (int)(at - page), page);
-    put_what(request->session, answer->body_fd);
-    dprintf(answer->body_fd, "%s", after);
+    const char *at = page, *mark;
+    /* A program that profiles itself has no profile of the time before. */
+    if (request->session->is_for_one) {
+        answer_index(request, answer);
+        return;
+    }
+    for (; (mark = strstr(at, "{{")); at = strstr(mark, "}}") + 2) {
+        dprintf(answer->body_fd, "%.*s", (int)(mark - at), at);
+        if (strncmp(mark, "{{what}}", 8) == 0)
+            put_what(request->session, answer->body_fd);
+        else
+            dprintf(answer->body_fd, "%.11g", last_s(request->session));
+    }
+    dprintf(answer->body_fd, "%s", at);
 }
 
 /* As a part of a URL's path (RFC 3986, 3.3). */
@@ -129,8 +147,7 @@ void answer_index(const struct request *request, struct answer *answer)
     } rows[] = {
         {"/debug/fgprof?seconds=10&amp;format=html",
          "where all threads spend their time, running and waiting, for 10 seconds; format: pprof "
-         "(default), folded, text, html, speedscope, firefox, report, raw; last=60s: of the last "
-         "minute"},
+         "(default), folded, text, html, speedscope, firefox, report, raw"},
         {"profile?seconds=10", "where they run"},
         {"block?debug=1", "where they wait for each other; with seconds: for that long"},
         {"mutex?debug=1", "where they hold locks that others wait for"},
@@ -146,6 +163,12 @@ void answer_index(const struct request *request, struct answer *answer)
         dprintf(fd, "<dt><a href=\"%s%s\">%s</a></dt><dd>%s</dd>\n",
                 *rows[i].link == '/' ? "" : "/debug/pprof/", rows[i].link, rows[i].link,
                 rows[i].text);
+    if (!request->session->is_for_one)
+        dprintf(fd,
+                "<dt><a href=\"/debug/fgprof?last=%.11gs&amp;format=html\">"
+                "/debug/fgprof?last=%.11gs&amp;format=html</a></dt><dd>the same, for the time "
+                "before</dd>\n",
+                last_s(request->session), last_s(request->session));
     put_allocations(request->session, fd);
     put_threads(request->session, fd);
     put_customs(request->session, fd);
