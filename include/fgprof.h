@@ -213,8 +213,9 @@ FGPROF_API int fgprof_options_set_goroutines(fgprof_options *options, bool are_w
 FGPROF_API int fgprof_options_set_tasks(fgprof_options *options, bool are_wanted);
 
 /* Sets whether to sample the descendants of the processes too, each as a process of its own, from
- * its birth, and also after its parent has exited. The calling process is never sampled. Sampling
- * still ends when a spawned command exits. Default: false. */
+ * its birth, and also after its parent has exited. The calling process is never sampled, nor are
+ * helpers of other profilers that run already. Sampling still ends when a spawned command exits.
+ * Default: false. */
 FGPROF_API int fgprof_options_set_children(fgprof_options *options, bool are_followed);
 
 /* Sets whether to keep the order of each thread's samples, which FGPROF_SPEEDSCOPE and

@@ -17,21 +17,14 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-/* Whether it is a helper process of a profiler, which nobody looks for. */
-static bool is_helper(const char *name)
-{
-    return strcmp(name, READER_NAME) == 0 || strcmp(name, HTTP_NAME) == 0 ||
-           strcmp(name, PUSH_NAME) == 0;
-}
-
 static bool is_wanted(pid_t pid, const regex_t *expression)
 {
     char path[32], name[THREAD_NAME_BYTES];
     struct proc_stat stat;
     snprintf(path, sizeof path, "/proc/%d/stat", pid);
     return !procfs_stat(AT_FDCWD, path, &stat) && !proc_stat_is_kernel_thread(&stat) &&
-           !proc_stat_has_exited(&stat) && procfs_process_name(pid, name) && !is_helper(name) &&
-           regexec(expression, name, 0, NULL, 0) == 0;
+           !proc_stat_has_exited(&stat) && procfs_process_name(pid, name) &&
+           !is_helper_name(name) && regexec(expression, name, 0, NULL, 0) == 0;
 }
 
 /* Lists the processes whose name matches the expression, except the calling process, helpers

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -19,6 +20,12 @@ enum { START, HELPER };
 
 #define START_NS 10000000000u
 #define FIRST_FD 3
+
+bool is_helper_name(const char *name)
+{
+    return strcmp(name, READER_NAME) == 0 || strcmp(name, HTTP_NAME) == 0 ||
+           strcmp(name, PUSH_NAME) == 0;
+}
 
 #ifdef __SANITIZE_ADDRESS__
 

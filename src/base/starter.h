@@ -16,6 +16,9 @@
 #define HTTP_NAME "fgprof-http"
 #define PUSH_NAME "fgprof-push"
 
+/* Whether a process of this name is a helper, of this profiler or of another one. */
+bool is_helper_name(const char *name);
+
 /* What a helper does. */
 struct helper_role {
     const char *name;          /* of the process */

@@ -1,6 +1,7 @@
 /* Reads the hierarchies below CGROUP_ROOT (cgroups(7)): one of version 2, or several of version 1,
  * which may hold the same group. */
 #include "cli/cgroup.h"
+#include "base/starter.h"
 #include "cli/options/values.h"
 #include "cli/say.h"
 
@@ -9,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* A container's id has 64 hexadecimal digits; fewer could be part of another name. */
 #define CONTAINER_ID_MIN 8
@@ -21,6 +23,15 @@ struct search {
     bool was_found;
 };
 
+/* Not this profiler, and no helper of any. */
+static bool is_wanted(const struct search *search, pid_t pid)
+{
+    char name[64];
+    fgprof_process_name(pid, name, sizeof name);
+    return pid != getpid() && !is_helper_name(name) &&
+           !id_is_there(*search->pids, *search->count, pid);
+}
+
 /* Processes that are not visible in our PID namespace are 0. Returns false if memory is short. */
 static bool read_processes(const struct search *search, const char *directory)
 {
@@ -32,7 +43,7 @@ static bool read_processes(const struct search *search, const char *directory)
     FILE *file = fopen(path, "re");
     free(path);
     while (file && ok && fscanf(file, "%d", &pid) == 1) {
-        if (pid > 0 && !id_is_there(*search->pids, *search->count, pid))
+        if (pid > 0 && is_wanted(search, pid))
             ok = id_add(search->pids, search->count, pid);
     }
     if (file)
@@ -118,7 +129,7 @@ static bool complain_of(const struct search *search)
     static const char *const what[] = {[CGROUP_BY_PATH] = "control group",
                                        [CGROUP_BY_UNIT] = "unit",
                                        [CGROUP_BY_CONTAINER] = "container"};
-    return say(search->was_found ? "%s %s has no process here"
+    return say(search->was_found ? "%s %s has no process to sample here"
                                  : "there is no %s %s below " CGROUP_ROOT,
                what[search->by], search->name);
 }

@@ -152,15 +152,13 @@ static bool attach(fgprof_recorder *recorder, pid_t pid)
     return true;
 }
 
-/* Attaches processes that were found, but this one. Some may belong to another user: the others are
- * sampled. */
+/* Attaches processes that were found. Some may belong to another user: the others are sampled. */
 static bool attach_found(fgprof_recorder *recorder, const pid_t *pids, size_t count,
                          struct selected_pids *targets)
 {
     bool ok = true;
     for (size_t i = 0; i < count && ok; i++) {
-        if (pids[i] != getpid() && !id_is_there(targets->pids, targets->count, pids[i]) &&
-            attach(recorder, pids[i]))
+        if (!id_is_there(targets->pids, targets->count, pids[i]) && attach(recorder, pids[i]))
             ok = add(&targets->pids, &targets->count, pids[i]);
     }
     return ok && targets->count;

@@ -3,6 +3,7 @@
 #include "sampler/goroutines.h"
 #include "base/array.h"
 #include "base/clock.h"
+#include "base/starter.h"
 #include "sampler/kernel_samples.h"
 #include "sampler/listing.h"
 #include "sampler/naming.h"
@@ -170,6 +171,9 @@ static int join(struct sampler *sampler, struct sampled_process *process, uint64
 static int take_in(struct sampler *sampler, const struct relative *found, bool is_start)
 {
     struct sampled_process *process;
+    char name[THREAD_NAME_BYTES];
+    if (is_start && procfs_process_name(found->pid, name) && is_helper_name(name))
+        return 0;
     int err = add(sampler, found->pid, &process);
     if (err == -ENOMEM)
         return err;

@@ -5,6 +5,7 @@ import os
 import time
 
 from harness import Skip, by_root, folded
+from test_serve import serving
 
 # Version 2 alone or beside version 1, or a hierarchy of version 1.
 ROOTS = ("/sys/fs/cgroup/unified", "/sys/fs/cgroup/systemd", "/sys/fs/cgroup")
@@ -62,6 +63,21 @@ def test_processes_of_a_group(world):
             assert sampled(world, *how) == both, how
         move(first.pid, os.path.dirname(os.path.dirname(directory)))
         move(second.pid, os.path.dirname(os.path.dirname(directory)))
+
+
+def test_profilers_leave_out_their_helpers(world):
+    """Services of one unit: a program, a profiler that serves, and this one."""
+    with group("unit") as (directory, path), world.running("states", 60) as target:
+        def join():
+            move(os.getpid(), directory)
+        done = world.fgprof("attach", "--cgroup", path, "-d", "1s", preexec_fn=join)
+        assert done.returncode == 1 and "has no process to sample here" in done.stderr, done
+        move(target.pid, directory)
+        with serving(world, "-p", target.pid, preexec_fn=join) as server:
+            done = world.fgprof("attach", "--cgroup", path, "-d", "1s", "--processes", preexec_fn=join)
+            assert done.returncode == 0, done.stderr
+            names = {root.rsplit("/", 1)[0] for root in by_root(folded(done.stdout))}
+            assert names == {"fixture-states", "fgprof-c"}, names
 
 
 def test_no_such_group(world):
