@@ -41,12 +41,6 @@ static int status_of(int wait_status)
                                     : WEXITSTATUS(wait_status);
 }
 
-static bool goes_on(pid_t child)
-{
-    siginfo_t info = {0};
-    return !waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT) && !info.si_pid;
-}
-
 /* Samples the command, which has been started, and writes the profile. Returns the command's exit
  * status, or 125 on failure. */
 static int record_started(const struct cli_options *options, fgprof_recorder *recorder,
@@ -58,7 +52,7 @@ static int record_started(const struct cli_options *options, fgprof_recorder *re
         name_page(options, child, file) ? run_recorder(options, recorder) : NULL;
     bool written = profile && write_and_summarize(options, recorder, profile, file);
     fgprof_profile_free(profile);
-    if (!options->is_quiet && goes_on(child))
+    if (!options->is_quiet && command_goes_on(child))
         say("%s is still running: waiting for process %d to exit", options->command_argv[0],
             (int)child);
     int err = fgprof_recorder_wait(recorder, &wait_status);

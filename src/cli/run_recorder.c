@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -132,17 +133,26 @@ static void stop(int number, siginfo_t *info, void *context)
 
 /* The signal that arrived before the command was started; 0: none. */
 static volatile sig_atomic_t early_signal;
+static volatile sig_atomic_t was_started;
+
+bool command_goes_on(pid_t child)
+{
+    siginfo_t info = {0};
+    return child > 0 && !waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT) &&
+           !info.si_pid;
+}
 
 static void forward(int number, siginfo_t *info, void *context)
 {
-    (void)context;
     int saved_errno = errno;
     pid_t child = fgprof_recorder_child(current);
     /* Ctrl-C and Ctrl-\ at the terminal (SI_KERNEL) go to the whole foreground process group. A
      * hang-up goes to the session's leader alone. */
     bool has_reached_it = (number == SIGINT || number == SIGQUIT) && info->si_code == SI_KERNEL;
-    if (child <= 0)
+    if (child <= 0 && !was_started)
         early_signal = number;
+    else if (!command_goes_on(child))
+        stop(number, info, context);
     else if (!has_reached_it)
         kill(child, number);
     errno = saved_errno;
@@ -182,6 +192,7 @@ void interrupt_forwards(fgprof_recorder *recorder)
 void interrupt_forward_early(fgprof_recorder *recorder)
 {
     pid_t child = fgprof_recorder_child(recorder);
+    was_started = child > 0;
     if (early_signal && child > 0)
         kill(child, early_signal);
 }

@@ -31,11 +31,15 @@ void interrupt_stops(fgprof_recorder *recorder);
 
 /* From now on SIGINT, SIGTERM, SIGHUP and SIGQUIT are meant for the command that `recorder` has
  * started. A signal from the terminal has reached it already; a signal sent to this process is
- * passed on. Sampling ends when the command exits. */
+ * passed on. Sampling ends when the command exits; after that, a second signal ends this process.
+ */
 void interrupt_forwards(fgprof_recorder *recorder);
 
 /* The same for signals that came before there was a command. */
 void interrupt_forward_early(fgprof_recorder *recorder);
+
+/* Whether the command, which is a child of this process, has not exited. */
+bool command_goes_on(pid_t child);
 
 /* Makes a recorder with these options. On failure, prints the reason on stderr and returns NULL. */
 fgprof_recorder *new_recorder(const struct cli_options *options, const fgprof_options *library);

@@ -1,5 +1,6 @@
 """`run`: the command's status, its files, its signals."""
 
+import fcntl
 import os
 import pty
 import re
@@ -9,8 +10,8 @@ import signal
 import subprocess
 import time
 
-from harness import (HANGS_S, by_root, children_of, folded, limit_on_an_old_kernel, ticks_planned,
-                     wait_for_ticks, wait_until_sampled)
+from harness import (HANGS_S, by_root, children_of, folded, limit_on_an_old_kernel, status_field, ticks_planned,
+                     wait_for, wait_for_ticks, wait_until_sampled)
 from test_capture import refuse_record
 
 
@@ -94,6 +95,34 @@ def test_a_forwarded_signal_ends_the_command_and_the_profile_is_written(world):
         assert sampler.returncode == status, stderr
         assert any("in_spin" in stack for stack in folded(open(out).read()))
         os.unlink(out)
+
+
+def test_signals_after_the_commands_end(world):
+    """The first lets the profile be written; the second ends the profiler, as with attach."""
+    for options in (), ("-d", "0.2s"):
+        for is_read in True, False:
+            path = world.path("pipe")
+            os.mkfifo(path)
+            reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+            fcntl.fcntl(reader, fcntl.F_SETPIPE_SZ, 4096)  # less than a page has, which so waits to be read
+            sampler = world.start("run", *options, "-f", "html", "-o", path, "--", "sleep", "0.5")
+            wait_for(lambda: select.select([reader], [], [], 0)[0], "the profile")
+            wait_for(lambda: all(status_field(child, "State").startswith("Z") for child in children_of(sampler.pid)),
+                     "the command's end")
+            sampler.send_signal(signal.SIGTERM)
+            if is_read:
+                os.set_blocking(reader, True)
+                with os.fdopen(reader) as file:
+                    assert file.read().rstrip().endswith("</html>")
+                assert sampler.wait(timeout=HANGS_S) == 0, sampler.stderr.read()
+            else:
+                def has_ended():
+                    sampler.send_signal(signal.SIGTERM)
+                    return sampler.poll() is not None
+                wait_for(has_ended, "the profiler's end")
+                assert sampler.returncode == -signal.SIGTERM, sampler.returncode
+                os.close(reader)
+            os.unlink(path)
 
 
 def live_lines(shown):
