@@ -776,8 +776,8 @@ enum fgprof_format {
      * process is a resource with service.name, process.pid and process.executable.name, and has a
      * Profile for each type of value: see fgprof_profile_set_times. For FGPROF_KIND_BLOCK and
      * FGPROF_KIND_MUTEX these are contentions and delay, and for objects those of FGPROF_PPROF.
-     * Samples have the attribute thread.name,
-     * and thread.id if threads are told apart by id. */
+     * Samples have the attribute thread.name. If threads are told apart by id, they also have
+     * thread.id, and goroutine, which FGPROF_PPROF has as a label. */
     FGPROF_OTLP,
     /* The Firefox Profiler's processed format, gzipped, for https://profiler.firefox.com: threads
      * in the order of time, with their states as categories and their waits as markers. Needs the

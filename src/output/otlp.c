@@ -104,7 +104,8 @@ enum word {
     WORD_FAULTS,
     WORD_RSS,
     WORD_THREADCREATE,
-    WORD_CUSTOM, /* stands for the profile's own name, if it has one */
+    WORD_CUSTOM,    /* stands for the profile's own name, if it has one */
+    WORD_GOROUTINE, /* the conventions have no name for it: that of pprof's label */
     WORDS
 };
 static const char *const words[WORDS] = {
@@ -131,6 +132,7 @@ static const char *const words[WORDS] = {
     "rss",
     "threadcreate",
     "custom",
+    "goroutine",
 };
 
 /* A type of value and its sampling period. */
@@ -149,7 +151,7 @@ struct used {
 
 struct attribute {
     enum word key;
-    uint32_t value; /* a row of the strings, or of WORD_THREAD_ID the number */
+    uint32_t value; /* a row of the strings, or of WORD_THREAD_ID and WORD_GOROUTINE the number */
 };
 
 struct otlp {
@@ -299,17 +301,18 @@ static void put_sample(struct otlp *otlp, const struct type *type,
     uint64_t value = value_of(otlp, type, sample);
     if (!value)
         return;
-    uint32_t name =
-        sample->thread_name ? attribute_number(otlp, WORD_THREAD_NAME, sample->thread_name) : 0;
-    uint32_t id = sample->tid ? attribute_number(otlp, WORD_THREAD_ID, sample->tid) : 0;
+    const struct attribute attributes[] = {{WORD_THREAD_NAME, sample->thread_name},
+                                           {WORD_THREAD_ID, sample->tid},
+                                           {WORD_GOROUTINE, sample->goroutine}};
     size_t begin = protobuf_begin(out, PROFILE_SAMPLE);
     protobuf_number(out, SAMPLE_STACK, number_of(&otlp->stacks, sample->stack));
-    if (name || id) {
+    if (sample->thread_name || sample->tid || sample->goroutine) {
         size_t packed = protobuf_begin(out, SAMPLE_ATTRIBUTES);
-        if (name)
-            protobuf_varint(out, name);
-        if (id)
-            protobuf_varint(out, id);
+        for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++) {
+            if (attributes[i].value)
+                protobuf_varint(out,
+                                attribute_number(otlp, attributes[i].key, attributes[i].value));
+        }
         protobuf_end(out, packed);
     }
     size_t packed = protobuf_begin(out, SAMPLE_VALUES);
@@ -523,7 +526,7 @@ static void put_attributes(struct otlp *otlp)
         size_t begin = protobuf_begin(&otlp->out, DICTIONARY_ATTRIBUTE);
         protobuf_number(&otlp->out, ATTRIBUTE_KEY,
                         string_number(otlp, word_row(otlp, attribute->key)));
-        if (attribute->key == WORD_THREAD_ID)
+        if (attribute->key == WORD_THREAD_ID || attribute->key == WORD_GOROUTINE)
             put_int_value(otlp, ATTRIBUTE_VALUE, attribute->value);
         else
             put_text_value(otlp, ATTRIBUTE_VALUE,

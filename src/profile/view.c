@@ -52,9 +52,11 @@ int profile_view_make_times(const struct fgprof_profile *profile, unsigned times
             .made = from->made,
             .gone = from->gone,
         };
-        if (tells_threads) {
+        if (tells_threads)
             sample.thread_name = from->thread_name;
-            sample.tid = profile->threads == FGPROF_THREADS_BY_NAME ? 0 : from->tid;
+        if (tells_threads && profile->threads == FGPROF_THREADS_BY_ID) {
+            sample.tid = from->is_goroutine ? 0 : from->tid;
+            sample.goroutine = from->is_goroutine ? from->tid : from->goroutine;
         }
         err = profile_add_sample(&merged, &sample, NULL);
     }

@@ -18,8 +18,8 @@ int profile_view_make(const struct fgprof_profile *profile, bool tells_places,
                       struct profile_view *ret_view);
 /* Makes a view for servers of continuous profiling: the samples with any of `times` (enum
  * fgprof_times), merged unless they differ in process, stack, thread, or in whether they ran if
- * `times` distinguishes that. Threads are only distinguished if `tells_threads`. Returns 0 or
- * -ENOMEM. */
+ * `times` distinguishes that. Threads are only distinguished if `tells_threads`. A
+ * goroutine's id is in `goroutine`, and `tid` is only a thread's. Returns 0 or -ENOMEM. */
 int profile_view_make_times(const struct fgprof_profile *profile, unsigned times,
                             bool tells_threads, struct profile_view *ret_view);
 void profile_view_free(struct profile_view *view);

@@ -10,6 +10,7 @@ import sys
 
 from harness import HANGS_S, Skip, alone, context_switches, folded, has, late_share, need, ready, ticks_planned, users_build, wait_for
 from test_go import BUILDS, build, minor_version
+from receiver import Otlp
 from test_serve import serving
 
 DEBIANS = "/usr/bin/go"
@@ -338,6 +339,11 @@ def test_the_goroutine_that_a_thread_runs(world):
     with ready(build(world, "goroutines-at-work", []), 120, stdin=subprocess.PIPE) as target:
         text = world.attach(target, "-f", "text", "--threads=tid", duration="2s").stdout
         names = world.attach(target, "-f", "text", duration="0.5s").stdout
+        path, threads = world.path("otlp.gz"), os.listdir(f"/proc/{target.pid}/task")
+        world.attach(target, "-f", "otlp", "--threads=tid", "-o", path, duration="1s")
+    (_, profiles), = Otlp(world, open(path, "rb").read()).resources
+    attributes = {name: [attached for stack, _, attached in profiles["wall", "nanoseconds"]["samples"] if name in stack]
+                  for name in ("main.compute", "main.rest")}
     ids, running, labelled = {"main.compute": set(), "main.rest": set()}, 0, 0
     for part in text.split("\n\n"):
         labels, found = re.search("# labels: (.*)", part), re.search("main.compute|main.rest", part)
@@ -350,6 +356,13 @@ def test_the_goroutine_that_a_thread_runs(world):
     assert labelled > 0.9 * running > 0, (labelled, running, text)
     assert ids["main.compute"] - {None} == ids["main.rest"] - {None} and len(ids["main.rest"]) >= 4, (ids, text)
     assert '"goroutine"' not in names, names
+    for name, found in attributes.items():
+        numbers = {str(attached["goroutine"]) for attached in found if "goroutine" in attached}
+        assert numbers == ids[name] - {None}, (attributes, ids)
+    # A goroutine that waits is on no thread.
+    assert not any("thread.id" in attached for attached in attributes["main.rest"]), attributes
+    tids = {str(attached["thread.id"]) for attached in attributes["main.compute"] if "thread.id" in attached}
+    assert tids and tids <= set(threads), (attributes, threads)
 
 
 def shares_of(counts, names):
