@@ -250,7 +250,8 @@ bool name_page(const struct cli_options *options, pid_t pid, struct output_file 
 
 static int open_output(const struct cli_options *options, struct output_file *file)
 {
-    int err = output_file_open(file, options->writes_page ? PAGE_PLACEHOLDER : options->output);
+    int err = options->writes_page ? output_file_create(file, PAGE_PLACEHOLDER)
+                                   : output_file_open(file, options->output);
     if (err && options->writes_page)
         say("no page can be written here: %s: give -o FILE", strerror(-err));
     else if (err)

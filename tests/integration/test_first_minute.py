@@ -186,6 +186,21 @@ def test_a_page_of_a_command(world):
 
 
 @users_build
+def test_a_page_leaves_other_files_alone(world):
+    """What it is called until it has its own name is taken by something else here."""
+    elsewhere = fresh_directory(world, "elsewhere") + "/page.html"
+    open(elsewhere, "w").close()
+    with named(world) as (_, (target,)):
+        for number, make in enumerate((lambda path: os.symlink(elsewhere, path), os.mkdir, os.mkfifo)):
+            directory = fresh_directory(world, f"taken{number}")
+            make(directory + "/fgprof.html")
+            before = os.lstat(directory + "/fgprof.html")
+            status, _, said = on_terminal(world, target.pid, "-d", "200ms", directory=directory)
+            assert status == 0 and len(os.listdir(directory)) == 2, (number, status, said, os.listdir(directory))
+            assert os.lstat(directory + "/fgprof.html").st_ino == before.st_ino
+
+
+@users_build
 def test_no_page_where_nothing_can_be_written(world):
     with named(world) as (_, (target,)):
         status, shown, said = on_terminal(world, target.pid, "-d", "200ms", directory="/proc")
