@@ -702,8 +702,10 @@ bool write_and_summarize(const struct cli_options *options, const fgprof_recorde
     struct written written = {0};
     if (!err)
         err = commit(file, &written);
+    const char *page = written.path ? written.path : file->path;
     if (err && !critical_err)
-        say("the profile could not be written to %s: %s", output_file_name(options->output),
+        say("the profile could not be written to %s: %s",
+            options->writes_page && page ? page : output_file_name(options->output),
             strerror(-err));
     if (err)
         output_file_abandon(file);

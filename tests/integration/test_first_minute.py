@@ -5,6 +5,7 @@ import contextlib
 import os
 import pty
 import re
+import resource
 import signal
 import subprocess
 
@@ -23,14 +24,14 @@ def named(world, count=1, fixture="workers"):
                      for _ in range(count)]
 
 
-def on_terminal(world, *arguments, directory, environment=None):
+def on_terminal(world, *arguments, directory, environment=None, **options):
     """Runs the profiler with a terminal as its standard output. Returns its exit status, what it wrote
     there, and what it wrote to standard error."""
     main, side = pty.openpty()
     try:
         with subprocess.Popen([world.program, *map(str, arguments)], cwd=directory, text=True,
                               stdin=subprocess.DEVNULL, stdout=side, stderr=subprocess.PIPE,
-                              env=dict(os.environ, **(environment or {}))) as profiler:
+                              env=dict(os.environ, **(environment or {})), **options) as profiler:
             os.close(side)
             _, said = profiler.communicate(timeout=HANGS_S)
         shown = b""
@@ -198,6 +199,16 @@ def test_a_page_leaves_other_files_alone(world):
             status, _, said = on_terminal(world, target.pid, "-d", "200ms", directory=directory)
             assert status == 0 and len(os.listdir(directory)) == 2, (number, status, said, os.listdir(directory))
             assert os.lstat(directory + "/fgprof.html").st_ino == before.st_ino
+
+
+@users_build
+def test_a_page_that_does_not_fit_is_named(world):
+    directory = fresh_directory(world, "too small")
+    with named(world) as (_, (target,)):
+        status, _, said = on_terminal(world, target.pid, "-q", "-d", "200ms", directory=directory,
+                                      preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64)))
+    assert status == 1 and not os.listdir(directory), (status, said)
+    assert re.fullmatch(r"fgprof-c: the profile could not be written to fgprof-\S+-\d+\.html: .*\n", said), said
 
 
 @users_build
