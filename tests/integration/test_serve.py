@@ -14,7 +14,7 @@ import tempfile
 import threading
 import time
 
-from harness import (HANGS_S, alone, end, folded, kept_open, need, soak_until, soaking, status_field, tool,
+from harness import (HANGS_S, Skip, alone, end, folded, kept_open, need, soak_until, soaking, status_field, tool,
                      users_build, wait_for, wait_until_asleep)
 from webdriver import Browser
 
@@ -575,6 +575,17 @@ def test_addresses(world):
                 assert server.ask("/metrics", Host=host, Authorization="Bearer secret")[0] == status, host
             done = world.fgprof("serve", "-p", target.pid, "--listen", f"127.0.0.1:{server.port}")
             assert done.returncode == 1 and "in use" in done.stderr, done
+
+
+def test_a_port_that_is_not_permitted(world):
+    if int(open("/proc/sys/net/ipv4/ip_unprivileged_port_start").read()) < 2:
+        raise Skip("everybody may have each port here")
+    user = {} if os.geteuid() else {"user": 65534, "group": 65534, "extra_groups": []}
+    with world.running("holders", 60, **user) as target:
+        done = world.fgprof("serve", "-p", target.pid, "--listen", "127.0.0.1:1", **user)
+    assert done.returncode == 1, done
+    assert done.stderr == ("fgprof-c: can't listen at 127.0.0.1:1: permission denied: give a port from 1024 on, or run "
+                           "with CAP_NET_BIND_SERVICE\n"), done.stderr
 
 
 def test_a_unix_socket(world):

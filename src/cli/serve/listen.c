@@ -87,10 +87,13 @@ static int bind_and_listen(const struct addrinfo *found)
     return err;
 }
 
-/* The first of a name's addresses that can be had. */
+#define OTHERS_COULD_REACH_IT 1
+
+/* The first of a name's addresses that can be had. Returns 0, a negative errno, or
+ * OTHERS_COULD_REACH_IT if none was tried. */
 static int bind_first(const struct addrinfo *found, bool allows_remote, struct listener *listener)
 {
-    int err = -EACCES;
+    int err = OTHERS_COULD_REACH_IT;
     for (; found; found = found->ai_next) {
         if (!is_loopback(found->ai_addr) && !allows_remote)
             continue;
@@ -150,9 +153,12 @@ static bool open_inet(const char *address, bool allows_remote, struct listener *
         return complain_of(address, gai_strerror(failure));
     int err = bind_first(found, allows_remote, listener);
     freeaddrinfo(found);
-    if (err == -EACCES && !allows_remote)
+    if (err == OTHERS_COULD_REACH_IT)
         return complain_of(address, "others could reach it: give a loopback address or unix:PATH, "
                                     "or --allow-remote with --token-file FILE");
+    if (err == -EACCES)
+        return complain_of(address, "permission denied: give a port from 1024 on, or run with "
+                                    "CAP_NET_BIND_SERVICE");
     if (err)
         return complain_of(address, strerror(-err));
     show(listener);
