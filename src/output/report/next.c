@@ -49,9 +49,13 @@ void report_append_file(struct buffer *buffer, const char *path)
 
 static void append_pids(struct buffer *buffer, const struct fgprof_profile *profile)
 {
-    buffer_puts(buffer, profile->process_count ? "" : " -p PID");
-    for (size_t i = 0; i < profile->process_count && i < PIDS_MAX; i++)
-        buffer_print(buffer, "%s%" PRIu32, i ? "," : " -p ", profile->processes[i].pid);
+    size_t count = 0;
+    for (size_t i = 0; i < profile->process_count && count < PIDS_MAX; i++) {
+        uint32_t pid = profile->processes[i].pid; /* 0: of processes that have ended */
+        if (pid)
+            buffer_print(buffer, "%s%" PRIu32, count++ ? "," : " -p ", pid);
+    }
+    buffer_puts(buffer, count ? "" : " -p PID");
 }
 
 static void append_options(struct buffer *buffer, const struct suggestion *chosen)

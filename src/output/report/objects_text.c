@@ -61,7 +61,7 @@ static void append_process(struct buffer *buffer, const struct fgprof_profile *p
         return;
     }
     name_append_short(buffer, *name ? name : "[unnamed]", REPORT_NAME_COLUMNS);
-    if (profile->process_count)
+    if (profile->process_count && profile->processes[0].pid) /* 0: of processes that have ended */
         buffer_print(buffer, "/%" PRIu32, profile->processes[0].pid);
 }
 

@@ -49,6 +49,17 @@ static void test_heap(void **state)
                                  "in 102051\n" SAMPLED) ALLOCATED IN_USE FUNCTIONS);
 }
 
+static void test_processes_that_have_ended(void **state)
+{
+    (void)state;
+    struct fgprof_profile *profile = make_heap();
+    profile->processes[0].pid = 0;
+    char *text = written(profile, FGPROF_REPORT, NULL);
+    assert_non_null(strstr(text, "fgprof-c report: heap of app; 60.00 s\n"));
+    free(text);
+    fgprof_profile_free(profile);
+}
+
 static void test_all_that_is_known(void **state)
 {
     (void)state;
@@ -232,9 +243,13 @@ static void test_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_heap),         cmocka_unit_test(test_all_that_is_known),
-        cmocka_unit_test(test_other_kinds),  cmocka_unit_test(test_the_most_of_many),
-        cmocka_unit_test(test_a_difference), cmocka_unit_test(test_differences_of_two_kinds),
+        cmocka_unit_test(test_heap),
+        cmocka_unit_test(test_processes_that_have_ended),
+        cmocka_unit_test(test_all_that_is_known),
+        cmocka_unit_test(test_other_kinds),
+        cmocka_unit_test(test_the_most_of_many),
+        cmocka_unit_test(test_a_difference),
+        cmocka_unit_test(test_differences_of_two_kinds),
         cmocka_unit_test(test_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -689,6 +689,14 @@ static void test_the_next_command(void **state)
         snprintf(expected, sizeof expected, "\n  fgprof-c %s\n", cases[i].next);
         ASSERT_REPORT(profile, expected);
     }
+    /* The row of processes that have ended has no id. */
+    free(profile->recorded_by);
+    profile->recorded_by = NULL;
+    process_of(profile, 0, "app");
+    process_of(profile, 12, "app");
+    ASSERT_REPORT(profile, "\n  fgprof-c attach -p 10,12 -d 30s --on-cpu -o cpu.html\n");
+    profile->processes[0].pid = profile->processes[2].pid = 0;
+    ASSERT_REPORT(profile, "\n  fgprof-c attach -p PID -d 30s --on-cpu -o cpu.html\n");
 }
 
 static void test_how_profiles_of_a_difference_were_recorded(void **state)
