@@ -774,6 +774,7 @@ def test_bad_options(world):
             (["--push", url, "--tag", "a-b=c"], "give KEY=VALUE"),
             (["--push", url, "--tag", "a="], "1 to 1024 printable characters"),
             (["--push", url, "--tag", "a=\t"], "1 to 1024 printable characters"),
+            (["--push", url, "--tag", os.fsdecode(b"a=caf\xe9")], "1 to 1024 printable characters, in UTF-8"),
             (["--push", url, "--tag", "a=" + 1025 * "x"], "1 to 1024 printable characters"),
             (["--push", url, "--tag", "a=1", "--tag", "a=2"], "its key is given twice"),
             (["--push", url, "--tag", "a.b=1", "--tag", "a_b=2"], "its key is given twice"),

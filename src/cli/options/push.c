@@ -1,4 +1,5 @@
 #include "cli/options/push.h"
+#include "base/utf8.h"
 #include "cli/options/values.h"
 #include "cli/say.h"
 
@@ -144,13 +145,13 @@ static bool is_reserved(const char *key)
     return strchr("._", key[0]) && key[1] && strchr("._", key[1]);
 }
 
+/* Both servers take UTF-8 alone. */
 static bool is_printable(const char *text)
 {
-    for (; *text; text++) {
-        if ((unsigned char)*text < 0x20 || *text == 0x7f)
-            return false;
-    }
-    return true;
+    size_t bytes;
+    while (*text && (bytes = utf8_printable_bytes(text)))
+        text += bytes;
+    return !*text;
 }
 
 bool push_tag_parse(struct push_options *push, const char *value)
@@ -164,7 +165,7 @@ bool push_tag_parse(struct push_options *push, const char *value)
                         "give KEY=VALUE; a key has letters, digits, _ and ., and begins with a "
                         "letter or _");
     if (!equals[1] || strlen(equals + 1) > TAG_VALUE_MAX || !is_printable(equals + 1))
-        return complain("tag", value, "give a value of 1 to 1024 printable characters");
+        return complain("tag", value, "give a value of 1 to 1024 printable characters, in UTF-8");
     if (push->tag_count == PUSH_TAGS_MAX)
         return complain("tag", value, "at most 16 can be given");
     char *key = strndup(value, length);
