@@ -195,13 +195,14 @@ def test_stdout_closed_early(world):
         sampler.stderr.close()
 
 
-def test_pprof_is_not_written_to_a_terminal(world):
-    leader, follower = os.openpty()
-    done = subprocess.run([world.program, "attach", "-p", "1", "-f", "pprof"], stdout=follower,
-                          stderr=subprocess.PIPE, text=True, timeout=20)
-    os.close(leader)
-    os.close(follower)
-    assert done.returncode == 2 and "terminal" in done.stderr, done
+def test_what_is_not_written_to_a_terminal(world):
+    for arguments in ["attach", "-p", "1", "-f", "pprof"], ["diff", "-f", "html", "a", "b"]:
+        leader, follower = os.openpty()
+        done = subprocess.run([world.program, *arguments], stdout=follower, stderr=subprocess.PIPE, text=True,
+                              timeout=20)
+        os.close(leader)
+        os.close(follower)
+        assert done.returncode == 2 and "terminal" in done.stderr, done
 
 
 def test_interrupted_attach_writes_what_it_has(world):

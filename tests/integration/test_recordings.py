@@ -212,6 +212,8 @@ def test_command_line_of_convert_and_diff(world):
                             (["convert", "a", "-o", "x.svg"], "x.svg"),
                             (["convert", "a", "-n"], "no option '-n'"),
                             (["diff", "a", "b", "-f", "raw"], "folded, html or report"),
+                            *((["diff", "a", "b", "-o", "x" + ending], "use .folded, .html or .report, or give -f")
+                              for ending in (".pb.gz", ".json", ".fgprof", ".otlp.gz", ".txt")),
                             (["convert", "a", "--normalize"], "normalize"),
                             (["diff", "a", "b", "--on-cpu", "--off-cpu"], "combined")):
         done = world.fgprof(*arguments)

@@ -209,13 +209,25 @@ static bool check_arguments(struct cli_options *options, int count, char **argum
     }
 }
 
+/* Nobody reads binary formats or pages at a terminal. */
+static bool check_terminal(const struct cli_options *options)
+{
+    bool is_for_eyes = !format_is_binary(options->format) && options->format != FGPROF_HTML;
+    return is_for_eyes || strcmp(options->output, "-") != 0 || options->writes_page ||
+           !isatty(STDOUT_FILENO) || say("a terminal can't show this format: give -o FILE");
+}
+
 /* A difference is a page or a report if its file is named so, and stacks otherwise. */
-static void choose_difference(struct cli_options *options)
+static bool choose_difference(struct cli_options *options)
 {
     enum fgprof_format format;
-    if (!options->has_format && format_of_ending(options->output, &format) &&
-        (format == FGPROF_HTML || format == FGPROF_REPORT))
-        options->format = format;
+    if (options->has_format || !format_of_ending(options->output, &format))
+        return check_terminal(options);
+    options->format = format;
+    return format == FGPROF_FOLDED || format == FGPROF_HTML || format == FGPROF_REPORT ||
+           complain("output", options->output,
+                    "a difference can't be of this format: use .folded, .html or .report, or give "
+                    "-f");
 }
 
 /* pprof, recordings and reports have elapsed time anyway. */
@@ -305,8 +317,8 @@ static bool check_format(struct cli_options *options)
     if (options->command == COMMAND_RECORD || options->command == COMMAND_SERVE)
         return check_keeping(options);
     if (options->command == COMMAND_DIFF)
-        choose_difference(options);
-    if (options->command == COMMAND_DUMP || options->command == COMMAND_DIFF)
+        return choose_difference(options);
+    if (options->command == COMMAND_DUMP)
         return true;
     if (options->command == COMMAND_REPORT)
         return check_critical(options);
@@ -324,10 +336,8 @@ static bool check_format(struct cli_options *options)
             of_order);
     if (of_order && options->slow_key)
         return say("%s shows all time in order: use --slow with other formats", of_order);
-    bool is_for_eyes = !format_is_binary(options->format) && options->format != FGPROF_HTML;
-    if (!is_for_eyes && to_stdout && !options->writes_page && isatty(STDOUT_FILENO))
-        return say("a terminal can't show this format: give -o FILE");
-    return check_critical(options) && check_elapsed(options) && check_objects(options);
+    return check_terminal(options) && check_critical(options) && check_elapsed(options) &&
+           check_objects(options);
 }
 
 /* "fgprof-c" and the words of `argv`, quoted for a shell if needed. The caller frees it. NULL if
