@@ -78,18 +78,19 @@ def test_page_of_a_time_without_samples(world):
 
 
 def test_page_of_a_recording_that_lagged(world):
-    """Looks at threads that were put off are told, if there were any."""
+    """Looks at threads that were put off are told, if there were any, and pauses that were skipped."""
     path = world.path("lagged.html")
     made_page.write_page(world.program, path, [0, [[1, [], 50]], 0])
     text = open(path).read()
     browser = Browser()
     try:
         for count in (0, 12345):
-            changed = re.sub(r'"observations_put_off":\d+', f'"observations_put_off":{count}', text)
+            changed = re.sub(r'"(observations_put_off|samples_thinned)":\d+', rf'"\1":{count}', text)
             open(path, "w").write(changed)
             Page(browser, path)
-            shown = "Looks put off\n12\u202f345\n" in browser.text("#summary")
-            assert shown == bool(count), (count, browser.text("#summary"))
+            for said in ("Looks put off\n12\u202f345\n",
+                         "Pauses skipped\n12\u202f345, because threads had spent what --max-pause allows"):
+                assert (said in browser.text("#summary")) == bool(count), (said, count, browser.text("#summary"))
     finally:
         browser.close()
 

@@ -62,6 +62,8 @@ function timeRows(raw) {
     ['Pauses', summary.pauses ? `${whole(summary.pauses)}: ${duration(summary.pause_median_ns)} ` +
       `median, ${duration(summary.pause_p99_ns)} p99, ${duration(summary.pause_max_ns)} max`
       : summary.kernel_samples ? 'none' : 'none: no thread was found running'],
+    ['Pauses skipped', summary.samples_thinned && `${whole(summary.samples_thinned)}, because ` +
+      'threads had spent what --max-pause allows'],
   ];
 }
 
