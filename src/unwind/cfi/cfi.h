@@ -85,8 +85,9 @@ struct cfi_row {
 bool cfi_find_row(const struct cfi_entry *entry, uint64_t address, struct cfi_row *ret_row);
 
 /* Whether evaluating any of the entry's rows ends without a fault: its programs run to their ends,
- * and its expressions have no jumps, no division, and no unknown operation. Nor is its return
- * address signed: libunwind 1.6 takes such a frame for its own caller, and the stack for whole. */
+ * its registers exist, and its expressions have no jumps, no division, and no unknown operation.
+ * Nor is its return address signed: libunwind 1.6 takes such a frame for its own caller, and the
+ * stack for whole. */
 bool cfi_is_bounded(const struct cfi_entry *entry);
 bool cfi_expression_is_bounded(struct bytes expression);
 

@@ -11,7 +11,7 @@ struct machine {
     struct cfi_row initial; /* after the CIE's program: DW_CFA_restore goes back to it */
     struct cfi_row remembered[REMEMBERED_MAX];
     unsigned remembered_count;
-    bool checks_expressions;     /* an expression that is not bounded is an error */
+    bool is_strict;              /* what libunwind would run unchecked is an error */
     bool is_signed;              /* return addresses are signed somewhere */
     uint64_t location;           /* the address that the row is for */
     struct cfi_register ignored; /* for registers that are not followed here: vector registers,
@@ -52,7 +52,7 @@ static struct bytes read_block(struct machine *machine, struct bytes *program)
     struct bytes block = {program->at, program->at, false};
     bytes_skip(program, length);
     block.end = program->at;
-    if (machine->checks_expressions && !cfi_expression_is_bounded(block))
+    if (machine->is_strict && !cfi_expression_is_bounded(block))
         program->failed = true;
     return block;
 }
@@ -97,7 +97,7 @@ static bool run_cfa_instruction(struct machine *machine, uint8_t code, struct by
 /* The instructions that say where a register is. Returns false for any other. */
 static bool run_register_instruction(struct machine *machine, uint8_t code, struct bytes *program)
 {
-    uint64_t number;
+    uint64_t number, other;
     switch (code) {
     case DW_CFA_offset_extended:
     case DW_CFA_val_offset:
@@ -126,7 +126,10 @@ static bool run_register_instruction(struct machine *machine, uint8_t code, stru
         return true;
     case DW_CFA_register:
         number = bytes_uleb(program);
-        set(machine, number, CFI_IN_REGISTER, (int64_t)bytes_uleb(program));
+        other = bytes_uleb(program);
+        if (machine->is_strict && other >= architecture.register_count)
+            program->failed = true;
+        set(machine, number, CFI_IN_REGISTER, (int64_t)other);
         return true;
     case DW_CFA_expression:
         set_expression(machine, program, CFI_AT_EXPRESSION);
@@ -227,7 +230,7 @@ static bool run_both(struct machine *machine, const struct cfi_entry *entry, uin
 bool cfi_find_row(const struct cfi_entry *entry, uint64_t address, struct cfi_row *ret_row)
 {
     struct machine machine;
-    machine.checks_expressions = false;
+    machine.is_strict = false;
     if (!run_both(&machine, entry, address))
         return false;
     *ret_row = machine.row;
@@ -237,7 +240,7 @@ bool cfi_find_row(const struct cfi_entry *entry, uint64_t address, struct cfi_ro
 bool cfi_is_bounded(const struct cfi_entry *entry)
 {
     struct machine machine;
-    machine.checks_expressions = true;
+    machine.is_strict = true;
     return entry->return_register < architecture.register_count &&
            run_both(&machine, entry, UINT64_MAX) && !machine.is_signed;
 }

@@ -17,9 +17,11 @@ struct take {
 
 typedef void take_function(struct take *take);
 
-/* Both call `function`. One says with a detour where its CFA is, rsp + 16: dup, drop. */
+/* All call `function`. Two say with a detour where their CFA is, rsp + 16: dup, drop. One of these
+ * also says that rbx is in a register far beyond the last. */
 void call_plainly(struct take *take, take_function *function);
 void call_with_detour(struct take *take, take_function *function);
+void call_with_far_register(struct take *take, take_function *function);
 extern const char plain_call_end[], detour_call_end[];
 
 __asm__(".text\n"
@@ -46,7 +48,19 @@ __asm__(".text\n"
         ".cfi_def_cfa 7, 8\n"
         "ret\n"
         ".cfi_endproc\n"
-        ".size call_with_detour, . - call_with_detour\n");
+        ".size call_with_detour, . - call_with_detour\n"
+        ".type call_with_far_register, @function\n"
+        "call_with_far_register:\n"
+        ".cfi_startproc\n"
+        "sub $8, %rsp\n"
+        ".cfi_escape 0x0f, 4, 0x77, 16, 0x12, 0x13\n"
+        ".cfi_escape 0x09, 3, 0xff, 0xff, 0xff, 0xff, 0x7f\n"
+        "call *%rsi\n"
+        "add $8, %rsp\n"
+        ".cfi_def_cfa 7, 8\n"
+        "ret\n"
+        ".cfi_endproc\n"
+        ".size call_with_far_register, . - call_with_far_register\n");
 
 __attribute__((noinline)) static void take_leaf(struct take *take)
 {
@@ -69,6 +83,12 @@ __attribute__((noinline)) static void take_with_detour(struct take *take)
 {
     take->calls[1] = (uintptr_t)__builtin_return_address(0) - 1;
     call_with_detour(take, take_leaf);
+    __asm__ volatile("" ::: "memory");
+}
+
+__attribute__((noinline)) static void take_with_far_register(struct take *take)
+{
+    call_with_far_register(take, take_leaf);
     __asm__ volatile("" ::: "memory");
 }
 
@@ -165,6 +185,22 @@ static void test_what_rules_cannot_say_goes_to_libunwind(void **state)
     snapshot_clear(&take.snapshot);
 }
 
+/* libunwind would take its number as an index, far outside its own memory. What it makes of a frame
+ * without unwind tables is a guess. */
+static void test_a_register_that_does_not_exist(void **state)
+{
+    (void)state;
+    struct take take = {0};
+    take_with_far_register(&take);
+    struct unwound unwound = by_either(&take.snapshot, FRAMES_MAX);
+    assert_int_equal(unwound.err, 0);
+    assert_true(unwound.stack.depth >= 2);
+    assert_int_equal(unwound.stack.addresses[0], registers_pc(&take.snapshot.registers));
+    assert_int_equal(unwound.stack.addresses[1], take.calls[0]);
+    free(unwound.stack.addresses);
+    snapshot_clear(&take.snapshot);
+}
+
 /* Not where the stack ends before: at the depth that was asked for, or where its copy does. */
 static void test_what_is_not_reached_is_not_complex(void **state)
 {
@@ -211,6 +247,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_by_rules_as_by_libunwind),
         cmocka_unit_test(test_what_rules_cannot_say_goes_to_libunwind),
+        cmocka_unit_test(test_a_register_that_does_not_exist),
         cmocka_unit_test(test_what_is_not_reached_is_not_complex),
         cmocka_unit_test(test_a_module_that_was_not_read),
     };

@@ -111,6 +111,22 @@ static void test_signed_return_addresses(void **state)
         made_entry(START, START + 16, common, sizeof common, program + 2, sizeof program - 2)));
 }
 
+static bool is_bounded(const uint8_t *program, size_t bytes)
+{
+    return cfi_is_bounded(made_entry(START, START + 16, common, sizeof common, program, bytes));
+}
+
+/* libunwind takes the number of a register that holds another one's value as an index. */
+static void test_values_in_registers_that_do_not_exist(void **state)
+{
+    (void)state;
+    uint8_t last = (uint8_t)(architecture.register_count - 1);
+    assert_true(is_bounded(BYTES(DW_CFA_register, 3, last)));
+    assert_false(is_bounded(BYTES(DW_CFA_register, 3, last + 1)));
+    assert_false(is_bounded(BYTES(DW_CFA_register, 3, 0x80, 0x80, 0x80, 0x80, 0x80, 0x02)));
+    assert_false(is_bounded(BYTES(DW_CFA_register, REGISTERS_MAX, 0xff, 0x7f)));
+}
+
 static void test_registers_by_expression(void **state)
 {
     (void)state;
@@ -397,6 +413,7 @@ int main(void)
         cmocka_unit_test(test_cfa_by_expression),
         cmocka_unit_test(test_where_registers_are),
         cmocka_unit_test(test_signed_return_addresses),
+        cmocka_unit_test(test_values_in_registers_that_do_not_exist),
         cmocka_unit_test(test_registers_by_expression),
         cmocka_unit_test(test_rows),
         cmocka_unit_test(test_advances),
