@@ -10,7 +10,7 @@
 
 struct bytes {
     const uint8_t *at, *end;
-    bool failed; /* a read went past the end, or a number has no end */
+    bool failed; /* a read went past the end, or a number has no end or is too long */
 };
 
 static inline size_t bytes_left(const struct bytes *bytes)
@@ -27,11 +27,11 @@ static inline void bytes_skip(struct bytes *bytes, uint64_t count)
     bytes->at += count;
 }
 
-/* A number of `size` bytes, at most 8. */
+/* A number of `size` bytes; more than 8 fail. */
 static inline uint64_t bytes_unsigned(struct bytes *bytes, unsigned size)
 {
     uint64_t value = 0;
-    if (size > bytes_left(bytes)) {
+    if (size > sizeof value || size > bytes_left(bytes)) {
         bytes->failed = true;
         return 0;
     }

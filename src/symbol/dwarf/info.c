@@ -176,7 +176,7 @@ static int read_header(struct debug_info *info, uint64_t at, struct unit *unit)
         unit->address_bytes = (unsigned)bytes_unsigned(&bytes, 1);
     }
     unit->first_die = at + (uint64_t)(bytes.at - start);
-    return bytes.failed ? -ENOEXEC : 0;
+    return bytes.failed || unit->address_bytes > sizeof(uint64_t) ? -ENOEXEC : 0;
 }
 
 int debug_info_list_units(struct debug_info *info)

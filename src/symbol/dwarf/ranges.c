@@ -31,7 +31,7 @@ static int read_pairs(struct code_ranges *ranges, const struct unit *unit, uint6
     uint64_t base = unit->low_pc;
     unsigned size = unit->address_bytes;
     uint64_t new_base = size < 8 ? ((uint64_t)1 << 8 * size) - 1 : UINT64_MAX;
-    for (size_t i = 0; i < RANGES_MAX && size && size <= 8; i++, at += 2 * size) {
+    for (size_t i = 0; i < RANGES_MAX && size; i++, at += 2 * size) {
         uint64_t start, end;
         if (!section_number(section, at, size, &start) ||
             !section_number(section, at + size, size, &end) || (!start && !end))
@@ -74,11 +74,11 @@ static bool read_entry(const struct unit *unit, struct bytes *bytes, uint64_t *b
         second += *base;
         break;
     case DW_RLE_base_address:
-        *base = bytes_unsigned(bytes, unit->address_bytes <= 8 ? unit->address_bytes : 9);
+        *base = bytes_unsigned(bytes, unit->address_bytes);
         return !bytes->failed;
     case DW_RLE_start_end:
     case DW_RLE_start_length:
-        first = bytes_unsigned(bytes, unit->address_bytes <= 8 ? unit->address_bytes : 9);
+        first = bytes_unsigned(bytes, unit->address_bytes);
         second = kind == DW_RLE_start_end ? bytes_unsigned(bytes, unit->address_bytes)
                                           : bytes_uleb(bytes);
         break;

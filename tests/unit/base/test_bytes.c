@@ -79,6 +79,19 @@ static void test_numbers_behind_the_end(void **state)
     }
 }
 
+/* Their size may be what a damaged file says. */
+static void test_numbers_of_more_than_64_bits(void **state)
+{
+    (void)state;
+    static const uint8_t bytes[256] = {0xff};
+    for (unsigned size = 9; size < sizeof bytes; size++) {
+        struct bytes from = bytes_of(bytes, sizeof bytes);
+        assert_true(bytes_unsigned(&from, size) == 0);
+        assert_true(from.failed);
+        assert_ptr_equal(from.at, bytes);
+    }
+}
+
 static void test_failure_stays(void **state)
 {
     (void)state;
@@ -193,6 +206,7 @@ int main(void)
         cmocka_unit_test(test_plain_numbers),
         cmocka_unit_test(test_signed_numbers),
         cmocka_unit_test(test_numbers_behind_the_end),
+        cmocka_unit_test(test_numbers_of_more_than_64_bits),
         cmocka_unit_test(test_failure_stays),
         cmocka_unit_test(test_skip),
         cmocka_unit_test(test_unsigned_leb),

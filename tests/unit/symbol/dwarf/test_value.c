@@ -3,6 +3,8 @@
 #include "elf/dwarf.h"
 #include "symbol/dwarf/info.h"
 
+#include <errno.h>
+
 #define NO_NUMBER 0u /* of a form whose value is not used */
 
 static const struct unit unit = {.version = 5, .address_bytes = 8, .offset_bytes = 4};
@@ -102,12 +104,27 @@ static void test_forms_that_there_are_not(void **state)
     assert_false(value_read(&large, &bytes, DW_FORM_addr, 0, &value));
 }
 
+/* An address of more than 64 bits is a damaged one. */
+static void test_sizes_of_addresses_in_unit_headers(void **state)
+{
+    (void)state;
+    unsigned char header[] = {9, 0, 0, 0, 5, 0, DW_UT_compile, 8, 0, 0, 0, 0, 0};
+    struct debug_info info = {0};
+    struct unit read;
+    info.sections[DEBUG_INFO] = (struct section){.memory = header, .bytes = sizeof header};
+    for (unsigned address_bytes = 1; address_bytes < 256; address_bytes++) {
+        header[7] = (unsigned char)address_bytes;
+        assert_int_equal(unit_read(&info, 0, &read), address_bytes <= 8 ? 0 : -ENOEXEC);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_form_takes_its_bytes),
         cmocka_unit_test(test_each_form_may_be_cut),
         cmocka_unit_test(test_forms_that_there_are_not),
+        cmocka_unit_test(test_sizes_of_addresses_in_unit_headers),
     };
     return cmocka_run_group_tests_name("value", tests, NULL, NULL);
 }
