@@ -32,23 +32,61 @@ struct progress {
     struct libunwind *libunwind;
     uint32_t reads_left;
     /* In this step: */
-    bool missed_stack;       /* the copy of the stack does not reach an address */
-    bool missed_unwind_info; /* an address has none */
-    bool missed_register;    /* a register is not in the snapshot */
+    const struct mapping *mapping; /* of the frame's code */
+    const struct segment *tables;  /* the part of its file that has its unwind tables; or NULL */
+    bool missed_stack;             /* the copy of the stack does not reach an address */
+    bool missed_unwind_info;       /* an address has none */
+    bool missed_register;          /* a register is not in the snapshot */
     bool missed_frame_pointer;
 };
 
+/* The part of the file that has the unwind tables. NULL if there is none, or if another one claims
+ * to be there too, as then it matters how many bytes are read at a time. */
+static const struct segment *find_tables(const struct module *module)
+{
+    const struct segment *found = NULL;
+    for (size_t i = 0; i < module->segment_count; i++) {
+        const struct segment *segment = &module->segments[i];
+        if (module->unwind_table.header_address - segment->address < segment->file_bytes)
+            found = segment;
+    }
+    for (size_t i = 0; i < module->segment_count && found; i++) {
+        const struct segment *segment = &module->segments[i];
+        if (segment != found && (segment->address - found->address < found->file_bytes ||
+                                 found->address - segment->address < segment->file_bytes))
+            return NULL;
+    }
+    return found;
+}
+
+static bool holds(const struct segment *segment, uint64_t address, uint64_t bytes)
+{
+    uint64_t at = address - segment->address;
+    return at <= segment->file_bytes && bytes <= segment->file_bytes - at;
+}
+
 /* libunwind believes what it reads: it does not compare a register's number with how many there
  * are, an expression may loop, and rows are put aside without limit. So what it will read is
- * checked first. It searches by offsets of 32 bits. */
-static bool is_safe(struct progress *progress, const struct mapping *mapping, uint64_t ip)
+ * checked first, and must lie where access_mem reads nothing else. It searches by offsets of 32
+ * bits. */
+static bool is_safe(struct progress *progress, uint64_t ip)
 {
-    const struct unwind_table *table = &mapping->module->unwind_table;
-    uint64_t address = ip - mapping->bias;
+    struct module *module = progress->mapping->module;
+    const struct unwind_table *table = &module->unwind_table;
+    const struct segment *tables = progress->tables;
+    uint64_t address = ip - progress->mapping->bias;
     int64_t offset = (int64_t)(address - table->header_address);
     struct cfi_entry *entry = &progress->libunwind->entry;
-    return offset == (int32_t)offset && cfi_find_in_table(mapping->module, address, entry) &&
-           cfi_is_bounded(entry);
+    return tables && offset == (int32_t)offset && table->entry_count <= tables->file_bytes / 8 &&
+           holds(tables, table->entries_address, table->entry_count * 8) &&
+           cfi_find_in_table(module, address, entry) &&
+           holds(tables, entry->first, entry->last - entry->first) && cfi_is_bounded(entry);
+}
+
+/* Whether one address is the same part of the same file to both. */
+static bool lie_alike(const struct mapping *left, const struct mapping *right)
+{
+    return left->module == right->module && left->bias == right->bias;
 }
 
 static int find_proc_info(unw_addr_space_t as, unw_word_t ip, unw_proc_info_t *ret_info,
@@ -57,7 +95,8 @@ static int find_proc_info(unw_addr_space_t as, unw_word_t ip, unw_proc_info_t *r
     struct progress *progress = arg;
     const struct mapping *mapping = space_find(progress->walk->space, ip);
     if (!mapping || !mapping->has_bias || !mapping->module->unwind_table.header_address ||
-        mapping->module->unread || !is_safe(progress, mapping, ip)) {
+        mapping->module->unread || !progress->mapping || !lie_alike(mapping, progress->mapping) ||
+        !is_safe(progress, ip)) {
         progress->missed_unwind_info = true;
         return -UNW_ENOINFO;
     }
@@ -88,6 +127,16 @@ static int get_dyn_info_list_addr(unw_addr_space_t as, unw_word_t *ret_address, 
     return -UNW_ENOINFO;
 }
 
+/* Whether a word has a byte of the frame's unwind tables. */
+static bool is_of_tables(const struct progress *progress, uint64_t address)
+{
+    const struct segment *tables = progress->tables;
+    if (!tables)
+        return false;
+    uint64_t start = tables->address + progress->mapping->bias;
+    return address - start < tables->file_bytes || start - address < sizeof(unw_word_t);
+}
+
 static int access_mem(unw_addr_space_t as, unw_word_t address, unw_word_t *value, int write,
                       void *arg)
 {
@@ -99,9 +148,15 @@ static int access_mem(unw_addr_space_t as, unw_word_t address, unw_word_t *value
     if (!progress->reads_left)
         return -UNW_EINVAL;
     progress->reads_left--;
+    /* What was checked is in the file. A stack pointer may claim that the stack is there. */
+    if (is_of_tables(progress, address))
+        return module_read(progress->mapping->module, address - progress->mapping->bias, value,
+                           sizeof *value)
+                   ? 0
+                   : -UNW_EINVAL;
     if (walk_read_stack(walk, address, value))
         return 0;
-    /* Unwind tables and code are read in the same way. */
+    /* Code is read in the same way. */
     if (space_read_file(walk->space, address, value, sizeof *value))
         return 0;
     progress->missed_stack = true;
@@ -242,9 +297,20 @@ static int walk_frames(struct progress *progress, unw_cursor_t *cursor)
             stack->cut = STACK_CUT_UNREAD;
             return 0;
         }
+        /* libunwind may know the frame, and by either address. */
+        const struct mapping *before = space_find(walk->space, address_of_call(pc));
+        if (before && !lie_alike(before, mapping)) {
+            stack->cut = STACK_CUT_NO_UNWIND_INFO;
+            return 0;
+        }
         is_exact = is_trampoline;
         *progress = (struct progress){
-            .walk = walk, .libunwind = progress->libunwind, .reads_left = progress->reads_left};
+            .walk = walk,
+            .libunwind = progress->libunwind,
+            .reads_left = progress->reads_left,
+            .mapping = mapping,
+            .tables = mapping->has_bias ? find_tables(mapping->module) : NULL,
+        };
         int step = unw_step(cursor);
         if (step <= 0) {
             note_end(progress, cursor, step);

@@ -32,6 +32,8 @@ struct cfi_entry {
     uint8_t pointer_encoding; /* DW_EH_PE_* */
     bool has_augmentation;    /* the FDE has data of its own, after its length */
     bool is_signal_frame;     /* code that returns to it returns from a signal handler */
+    bool is_plain;            /* libunwind finds the same programs in it: see cfi_is_bounded */
+    uint64_t first, last;     /* the positions of the first byte of both, and after the last */
     struct bytes common_program, program;
     struct {
         uint8_t common[CFI_CIE_BYTES_MAX], own[CFI_ENTRY_BYTES_MAX];
@@ -45,6 +47,7 @@ struct cfi_head {
     uint64_t body_bytes;   /* how long the body is */
     uint64_t cie_position; /* for an FDE */
     bool is_cie;
+    bool has_64_bits; /* it is in the 64-bit format */
 };
 
 /* Reads the head at `position`. Returns false at the end, or if it can't be one. */
@@ -84,10 +87,11 @@ struct cfi_row {
  * programs are damaged, or use what is not known. */
 bool cfi_find_row(const struct cfi_entry *entry, uint64_t address, struct cfi_row *ret_row);
 
-/* Whether evaluating any of the entry's rows ends without a fault: its programs run to their ends,
- * its registers exist, and its expressions have no jumps, no division, and no unknown operation.
- * Nor is its return address signed: libunwind 1.6 takes such a frame for its own caller, and the
- * stack for whole. */
+/* Whether libunwind can evaluate any of the entry's rows without a fault: it is in the 32-bit
+ * format, its augmentation has only what libunwind reads too, its programs run to their ends, its
+ * registers exist, and its expressions have no jumps, no division, and no unknown operation. Nor is
+ * its return address signed: libunwind 1.6 takes such a frame for its own caller, and the stack for
+ * whole. */
 bool cfi_is_bounded(const struct cfi_entry *entry);
 bool cfi_expression_is_bounded(struct bytes expression);
 

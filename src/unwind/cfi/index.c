@@ -12,7 +12,8 @@ struct table_entry {
     int32_t start, fde;
 };
 
-/* The position of the last FDE in the linker's table that begins at or before `address`. */
+/* The position of the last FDE in the linker's table that begins at or before `address`. Offsets
+ * are compared with their signs, as libunwind does it. */
 static bool position_in_table(struct module *module, uint64_t address, uint64_t *ret_position)
 {
     const struct unwind_table *table = &module->unwind_table;
@@ -23,7 +24,7 @@ static bool position_in_table(struct module *module, uint64_t address, uint64_t 
         if (!module_read(module, table->entries_address + middle * sizeof entry, &entry,
                          sizeof entry))
             return false;
-        if (table->header_address + (uint64_t)(int64_t)entry.start <= address)
+        if (entry.start <= (int64_t)(address - table->header_address))
             low = middle + 1;
         else
             high = middle;

@@ -241,6 +241,6 @@ bool cfi_is_bounded(const struct cfi_entry *entry)
 {
     struct machine machine;
     machine.is_strict = true;
-    return entry->return_register < architecture.register_count &&
+    return entry->is_plain && entry->return_register < architecture.register_count &&
            run_both(&machine, entry, UINT64_MAX) && !machine.is_signed;
 }

@@ -109,16 +109,21 @@ static struct unwound by_rules(const struct snapshot *snapshot, size_t max_depth
     return unwound;
 }
 
-static struct unwound by_libunwind(const struct snapshot *snapshot, size_t max_depth)
+static struct unwound by_libunwind_in(struct space *space, const struct snapshot *snapshot,
+                                      size_t max_depth)
 {
     struct libunwind *libunwind;
     struct unwound unwound = {0};
-    struct walk walk = {self.space,     snapshot,       max_depth,
-                        &unwound.stack, &unwound.hints, UINT64_MAX};
+    struct walk walk = {space, snapshot, max_depth, &unwound.stack, &unwound.hints, UINT64_MAX};
     assert_int_equal(libunwind_new(&libunwind), 0);
     unwound.err = walk_by_libunwind(&walk, libunwind);
     libunwind_free(libunwind);
     return unwound;
+}
+
+static struct unwound by_libunwind(const struct snapshot *snapshot, size_t max_depth)
+{
+    return by_libunwind_in(self.space, snapshot, max_depth);
 }
 
 static struct unwound by_either(const struct snapshot *snapshot, size_t max_depth)
@@ -201,6 +206,58 @@ static void test_a_register_that_does_not_exist(void **state)
     snapshot_clear(&take.snapshot);
 }
 
+/* A stack pointer may lie in the unwind tables, and the process have written to its copy of them:
+ * they are read from the file, as that is what was checked. */
+static void test_a_stack_in_the_unwind_tables(void **state)
+{
+    (void)state;
+    struct take take = {0};
+    take_with_detour(&take);
+    struct unwound before = by_libunwind(&take.snapshot, FRAMES_MAX);
+    const struct mapping *mapping = space_find(self.space, registers_pc(&take.snapshot.registers));
+    struct stack_copy *stack = &take.snapshot.other_stack;
+    stack->address = mapping->module->unwind_table.header_address + mapping->bias;
+    stack->bytes = stack->capacity = 1u << 20;
+    stack->memory = calloc(1, stack->bytes);
+    assert_non_null(stack->memory);
+    memset(stack->memory, 0xff, stack->bytes);
+    struct unwound unwound = by_libunwind(&take.snapshot, FRAMES_MAX);
+    assert_whole(&take, &unwound, detour_call_end);
+    assert_same(&unwound, &before);
+    free(before.stack.addresses);
+    free(unwound.stack.addresses);
+    snapshot_clear(&take.snapshot);
+}
+
+/* The frame's address and the one before it are in two files: which of them libunwind knows the
+ * frame by is not known. */
+static void test_an_address_between_two_files(void **state)
+{
+    (void)state;
+    struct take take = {0};
+    struct space space = *self.space;
+    take_plainly(&take);
+    uint64_t pc = registers_pc(&take.snapshot.registers);
+    size_t at = (size_t)(space_find(self.space, pc) - self.space->mappings);
+    space.mappings = calloc(space.mapping_count + 1, sizeof *space.mappings);
+    assert_non_null(space.mappings);
+    for (size_t i = 0; i <= space.mapping_count; i++)
+        space.mappings[i] = self.space->mappings[i > at ? i - 1 : i];
+    space.mapping_count++;
+    space.mappings[at].end = space.mappings[at + 1].start = pc;
+    space.last = NULL;
+    for (unsigned i = 0; i < 2; i++) {
+        struct unwound unwound = by_libunwind_in(&space, &take.snapshot, FRAMES_MAX);
+        assert_int_equal(unwound.err, 0);
+        assert_int_equal(unwound.stack.cut, i ? STACK_CUT_NO_UNWIND_INFO : STACK_WHOLE);
+        assert_true(i ? unwound.stack.depth == 1 : unwound.stack.depth > 4);
+        free(unwound.stack.addresses);
+        space.mappings[at].bias += 0x1000; /* now they are not parts of one */
+    }
+    free(space.mappings);
+    snapshot_clear(&take.snapshot);
+}
+
 /* Not where the stack ends before: at the depth that was asked for, or where its copy does. */
 static void test_what_is_not_reached_is_not_complex(void **state)
 {
@@ -248,6 +305,8 @@ int main(void)
         cmocka_unit_test(test_by_rules_as_by_libunwind),
         cmocka_unit_test(test_what_rules_cannot_say_goes_to_libunwind),
         cmocka_unit_test(test_a_register_that_does_not_exist),
+        cmocka_unit_test(test_a_stack_in_the_unwind_tables),
+        cmocka_unit_test(test_an_address_between_two_files),
         cmocka_unit_test(test_what_is_not_reached_is_not_complex),
         cmocka_unit_test(test_a_module_that_was_not_read),
     };

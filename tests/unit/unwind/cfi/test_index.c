@@ -214,6 +214,24 @@ static void test_damaged_tables(void **state)
     made_module_free(&module);
 }
 
+/* The offsets of a table have a sign: one that leads below address 0 is before all functions. */
+static void test_offsets_below_the_first_address(void **state)
+{
+    (void)state;
+    struct module module;
+    struct cfi_index index = {0};
+    const int32_t lowest = INT32_MIN;
+    begin();
+    put_functions(&eh, &made_eh_form);
+    make_module(&module, NULL, &eh, NULL);
+    put_table(&module);
+    module.unwind_table.entry_count = 1;
+    memcpy(module.image.memory + 0x3000 + 12, &lowest, sizeof lowest);
+    assert_int_equal(find(&index, &module, function_at(0)), function_at(0));
+    cfi_index_free(&index);
+    made_module_free(&module);
+}
+
 /* What stands behind an entry that claims to go on for ever is not found, what is before it is. */
 static void test_an_entry_that_never_ends(void **state)
 {
@@ -246,6 +264,7 @@ int main(void)
         cmocka_unit_test(test_both_sections),
         cmocka_unit_test(test_nothing_at_all),
         cmocka_unit_test(test_damaged_tables),
+        cmocka_unit_test(test_offsets_below_the_first_address),
         cmocka_unit_test(test_an_entry_that_never_ends),
     };
     return cmocka_run_group_tests_name("cfi_index", tests, NULL, NULL);
