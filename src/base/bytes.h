@@ -46,7 +46,10 @@ static inline int64_t bytes_signed(struct bytes *bytes, unsigned size)
     return (int64_t)(bytes_unsigned(bytes, size) << unused_bits) >> unused_bits;
 }
 
-/* LEB128 numbers (DWARF 5, 7.6), of at most 64 bits. */
+#define LEB_BITS_MAX 70 /* ten bytes of seven */
+
+/* LEB128 numbers (DWARF 5, 7.6), of at most 64 bits: ones of more bytes than these need fail. Other
+ * readers differ in what they make of such a number. */
 static inline uint64_t bytes_leb(struct bytes *bytes, unsigned *ret_bits, bool *ret_is_negative)
 {
     uint64_t value = 0;
@@ -58,6 +61,8 @@ static inline uint64_t bytes_leb(struct bytes *bytes, unsigned *ret_bits, bool *
             value |= (uint64_t)(byte & 0x7f) << bits;
         bits += 7;
     } while (byte & 0x80 && !bytes->failed);
+    if (bits > LEB_BITS_MAX)
+        bytes->failed = true;
     *ret_bits = bits;
     *ret_is_negative = byte & 0x40;
     return value;

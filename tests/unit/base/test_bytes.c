@@ -168,17 +168,23 @@ static void test_overlong_leb(void **state)
     assert_true(uleb_of(BYTES(0x85, 0x80, 0x80, 0x00)) == 5);
     assert_true(sleb_of(BYTES(0x85, 0x80, 0x80, 0x00)) == 5);
     assert_true(sleb_of(BYTES(0xfb, 0xff, 0xff, 0x7f)) == -5);
-    /* What does not fit into 64 bits is lost, and shifts nothing out of range. */
+    assert_true(uleb_of(BYTES(0x85, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x00)) == 5);
+}
+
+static void test_leb_of_more_than_ten_bytes(void **state)
+{
+    (void)state;
     uint8_t bytes[40];
-    memset(bytes, 0xff, sizeof bytes);
-    bytes[sizeof bytes - 1] = 0x7f;
-    assert_true(uleb_of(bytes, sizeof bytes) == UINT64_MAX);
-    assert_true(sleb_of(bytes, sizeof bytes) == -1);
-    memset(bytes, 0x80, sizeof bytes);
-    bytes[0] = 0x87;
-    bytes[sizeof bytes - 1] = 0x00;
-    assert_true(uleb_of(bytes, sizeof bytes) == 7);
-    assert_true(sleb_of(bytes, sizeof bytes) == 7);
+    for (size_t count = 11; count < sizeof bytes; count++) {
+        memset(bytes, 0x80, sizeof bytes);
+        bytes[count - 1] = 5;
+        struct bytes from = bytes_of(bytes, sizeof bytes);
+        bytes_uleb(&from);
+        assert_true(from.failed);
+        from = bytes_of(bytes, sizeof bytes);
+        bytes_sleb(&from);
+        assert_true(from.failed);
+    }
 }
 
 static void test_leb_without_an_end(void **state)
@@ -212,6 +218,7 @@ int main(void)
         cmocka_unit_test(test_unsigned_leb),
         cmocka_unit_test(test_signed_leb),
         cmocka_unit_test(test_overlong_leb),
+        cmocka_unit_test(test_leb_of_more_than_ten_bytes),
         cmocka_unit_test(test_leb_without_an_end),
     };
     return cmocka_run_group_tests_name("bytes", tests, NULL, NULL);

@@ -125,6 +125,9 @@ static void test_values_in_registers_that_do_not_exist(void **state)
     assert_false(is_bounded(BYTES(DW_CFA_register, 3, last + 1)));
     assert_false(is_bounded(BYTES(DW_CFA_register, 3, 0x80, 0x80, 0x80, 0x80, 0x80, 0x02)));
     assert_false(is_bounded(BYTES(DW_CFA_register, REGISTERS_MAX, 0xff, 0x7f)));
+    /* 0, or 5 << 70 % 64 to libunwind. */
+    assert_false(is_bounded(
+        BYTES(DW_CFA_register, 3, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 5)));
 }
 
 static void test_registers_by_expression(void **state)
