@@ -50,12 +50,13 @@ static int append(struct jit_code *code, const struct jit_symbol *symbol)
 int jit_code_add(struct jit_code *code, uint64_t start, uint64_t size, const char *name,
                  size_t name_bytes, uint32_t line_count)
 {
-    struct jit_symbol symbol = {.start = start,
-                                .size = size,
-                                .first_line = (uint32_t)code->line_count - line_count,
-                                .line_count = line_count};
+    size_t open_lines = code->line_count - code->claimed_line_count;
+    struct jit_symbol symbol = {.start = start, .size = size};
     if (!size)
         return 0;
+    symbol.line_count = line_count < open_lines ? line_count : (uint32_t)open_lines;
+    symbol.first_line = (uint32_t)code->line_count - symbol.line_count;
+    code->claimed_line_count = code->line_count;
     int err = intern(code, name, name_bytes, &symbol.name);
     return err ? err : append(code, &symbol);
 }
@@ -190,13 +191,34 @@ static int add_lines(struct jit_code *code, const struct jit_code *from, uint32_
     return err;
 }
 
-int jit_code_add_copy(struct jit_code *code, const struct jit_code *from, uint32_t symbol)
+/* Copies the symbol's lines if no other one's copy has them, and says where they are. */
+static int share_lines(struct jit_code *code, const struct jit_code *from, uint32_t *copied,
+                       struct jit_symbol *symbol)
 {
-    const struct jit_symbol *own = &from->symbols[symbol];
-    const char *name = strings_get(&from->strings, own->name);
-    int err = add_lines(code, from, own->first_line, own->line_count);
-    return err ? err
-               : jit_code_add(code, own->start, own->size, name, strlen(name), own->line_count);
+    uint32_t *line = &copied[symbol->first_line], first = (uint32_t)code->line_count;
+    if (!symbol->line_count)
+        return 0;
+    if (!*line) {
+        int err = add_lines(code, from, symbol->first_line, symbol->line_count);
+        code->claimed_line_count = code->line_count;
+        if (err)
+            return err;
+        *line = first + 1;
+    }
+    symbol->first_line = *line - 1;
+    return 0;
+}
+
+int jit_code_add_copy(struct jit_code *code, const struct jit_code *from, uint32_t symbol,
+                      uint32_t *copied)
+{
+    struct jit_symbol copy = from->symbols[symbol];
+    const char *name = strings_get(&from->strings, copy.name);
+    copy.id = 0;
+    int err = intern(code, name, strlen(name), &copy.name);
+    if (!err)
+        err = share_lines(code, from, copied, &copy);
+    return err ? err : append(code, &copy);
 }
 
 /* Those that are some code's name now, or will be. */
@@ -208,32 +230,27 @@ static void keep_current(const struct jit_code *code, struct renumber *needed)
         renumber_keep(needed, (uint32_t)i);
 }
 
-/* Lines that were announced for a symbol that is still to come. */
-static int copy_open_lines(const struct jit_code *from, struct jit_code *code)
-{
-    uint32_t first = 0;
-    for (size_t i = 0; i < from->symbol_count; i++) {
-        uint32_t end = from->symbols[i].first_line + from->symbols[i].line_count;
-        first = end > first ? end : first;
-    }
-    return add_lines(code, from, first, from->line_count - first);
-}
-
 static int copy_needed(const struct jit_code *from, const struct renumber *needed,
                        struct jit_code *code)
 {
+    uint32_t *copied = calloc(from->line_count + 1, sizeof *copied);
     int err = jit_code_init(code);
+    if (!copied)
+        err = -ENOMEM;
     for (uint32_t i = 0; i < from->symbol_count && !err; i++) {
         if (renumber_of(needed, i) == ROW_GONE)
             continue;
-        err = jit_code_add_copy(code, from, i);
+        err = jit_code_add_copy(code, from, i, copied);
         if (!err && from->symbols[i].id)
             err = jit_code_identify(code, from->symbols[i].id);
         code->applied_count += i < from->applied_count;
     }
+    /* Lines that were announced for a symbol that is still to come. */
     if (!err)
-        err = copy_open_lines(from, code);
+        err = add_lines(code, from, (uint32_t)from->claimed_line_count,
+                        from->line_count - from->claimed_line_count);
     code->lowest_line_offset = from->lowest_line_offset;
+    free(copied);
     return err;
 }
 

@@ -52,6 +52,7 @@ struct jit_code {
                                           applied */
     struct jit_line *lines;
     size_t line_count, line_capacity;
+    size_t claimed_line_count;   /* the lines before this one belong to symbols */
     uint32_t lowest_line_offset; /* of all lines, if there are any */
     struct strings strings;
     struct index by_id; /* symbols that have an id */
@@ -62,7 +63,8 @@ int jit_code_init(struct jit_code *code);
 void jit_code_free(struct jit_code *code);
 
 /* Announces a symbol; start + size must not overflow. A symbol of size 0 is left out. The last
- * `line_count` lines belong to it. Returns 0, -ENOSPC if a limit is reached, or -ENOMEM. */
+ * `line_count` lines belong to it, but for those that belong to another one. Returns 0, -ENOSPC if
+ * a limit is reached, or -ENOMEM. */
 int jit_code_add(struct jit_code *code, uint64_t start, uint64_t size, const char *name,
                  size_t name_bytes, uint32_t line_count);
 
@@ -83,8 +85,11 @@ int jit_code_prepare(struct jit_code *code);
 /* Puts what jit_code_prepare sorted over the ranges. Returns 0 or -ENOMEM. */
 int jit_code_apply(struct jit_code *code);
 
-/* Adds a copy of a symbol of `from` and of its lines. Errors as above. */
-int jit_code_add_copy(struct jit_code *code, const struct jit_code *from, uint32_t symbol);
+/* Adds a copy of a symbol of `from` and of its lines. Symbols that were moved share theirs:
+ * `copied` has, for each line of `from` and one more, where in `code` the copy of the lines that
+ * begin there is, + 1; 0: not copied yet. Errors as above. */
+int jit_code_add_copy(struct jit_code *code, const struct jit_code *from, uint32_t symbol,
+                      uint32_t *copied);
 
 /* Removes symbols that were replaced and that `needed` does not keep, if they are many. Those that
  * stay have new numbers, which are then in `needed`. Returns 0, or a negative errno; then nothing

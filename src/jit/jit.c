@@ -148,16 +148,11 @@ const struct jit_symbol *jit_find(const struct jit *jit, uint32_t space, uint64_
     return &jit->code.symbols[jit->uses[number].symbol];
 }
 
-int jit_copy(const struct jit *jit, struct jit **ret_copy)
+/* Copies the uses and the symbols that they have by now. `numbers` and `lines` say where the copies
+ * of symbols and lines are, + 1; 0: not copied yet. */
+static int copy_uses(const struct jit *jit, struct jit *copy, uint32_t *numbers, uint32_t *lines)
 {
-    struct jit *copy;
-    uint32_t *numbers = calloc(jit->code.symbol_count + 1, sizeof *numbers); /* + 1; 0: not copied
-                                                                                yet */
-    int err = numbers ? jit_new(&copy) : -ENOMEM;
-    if (err) {
-        free(numbers);
-        return err;
-    }
+    int err = 0;
     for (size_t i = 0; i < jit->use_count && !err; i++) {
         const struct jit_use *use = &jit->uses[i];
         uint32_t symbol = use->symbol;
@@ -166,15 +161,29 @@ int jit_copy(const struct jit *jit, struct jit **ret_copy)
         err = jit_note(copy, use->space, use->address);
         if (err || symbol == JIT_NO_SYMBOL)
             continue;
-        uint32_t number = numbers[symbol] - 1;
         if (!numbers[symbol]) {
-            number = (uint32_t)copy->code.symbol_count;
-            err = jit_code_add_copy(&copy->code, &jit->code, symbol);
+            err = jit_code_add_copy(&copy->code, &jit->code, symbol, lines);
+            if (!err)
+                numbers[symbol] = (uint32_t)copy->code.symbol_count;
         }
-        numbers[symbol] = number + 1;
-        copy->uses[copy->use_count - 1].symbol = number;
+        copy->uses[copy->use_count - 1].symbol = numbers[symbol] - 1;
+        /* Text that just met its limit may exceed it in another order. That code stays without a
+         * name: JIT_NO_SYMBOL is 0 - 1. */
+        err = err == -ENOSPC ? 0 : err;
     }
+    return err;
+}
+
+int jit_copy(const struct jit *jit, struct jit **ret_copy)
+{
+    struct jit *copy = NULL;
+    uint32_t *numbers = calloc(jit->code.symbol_count + 1, sizeof *numbers);
+    uint32_t *lines = calloc(jit->code.line_count + 1, sizeof *lines);
+    int err = numbers && lines ? jit_new(&copy) : -ENOMEM;
+    if (!err)
+        err = copy_uses(jit, copy, numbers, lines);
     free(numbers);
+    free(lines);
     if (err) {
         jit_free(copy);
         return err;

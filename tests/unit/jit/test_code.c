@@ -143,6 +143,18 @@ static void test_there_is_an_end_to_them(void **state)
     assert_name(code, JIT_SYMBOLS_MAX, "-");
 }
 
+/* A symbol may say that it has more lines than were announced for it. */
+static void test_lines_belong_to_one_symbol(void **state)
+{
+    struct jit_code *code = *state;
+    for (uint32_t i = 1; i <= 2; i++) {
+        assert_int_equal(jit_code_add_line(code, 0, "a.js", 4, i), 0);
+        assert_int_equal(jit_code_add(code, i * 0x1000, 0x10, "f", 1, 2), 0);
+        assert_int_equal(code->symbols[i - 1].first_line, i - 1);
+        assert_int_equal(code->symbols[i - 1].line_count, 1);
+    }
+}
+
 #define WITH_CODE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -152,6 +164,7 @@ int main(void)
         WITH_CODE(test_the_last_wins),
         WITH_CODE(test_as_a_plain_table_says),
         WITH_CODE(test_a_long_name_is_cut_between_characters),
+        WITH_CODE(test_lines_belong_to_one_symbol),
         WITH_CODE(test_there_is_an_end_to_them),
     };
     return cmocka_run_group_tests_name("jit_code", tests, NULL, NULL);

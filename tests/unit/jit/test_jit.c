@@ -176,6 +176,69 @@ static void test_a_copy_has_lines(void **state)
     jit_free(copy);
 }
 
+/* Code that has moved shares its lines, however often it has. */
+static void test_a_copy_has_the_lines_of_moved_code_once(void **state)
+{
+    enum { LINES = 1000, MOVES = 10000 }; /* their product is more lines than there may be */
+    struct jit *jit = *state;
+    announce(jit, 0x100, 0x10, "without lines");
+    for (uint32_t i = 0; i < LINES; i++)
+        assert_int_equal(jit_code_add_line(&jit->code, i, "a.js", 4, i + 1), 0);
+    assert_int_equal(jit_code_add(&jit->code, 0x1000, 0x1000, "f", 1, LINES), 0);
+    assert_int_equal(jit_code_identify(&jit->code, 7), 0);
+    sample(jit, SPACE, 0x108);
+    for (uint32_t i = 2; i < MOVES; i++) {
+        assert_int_equal(jit_code_move(&jit->code, 7, i * 0x1000), 0);
+        sample(jit, SPACE, i * 0x1000 + 5);
+    }
+    assert_false(replaces(jit));
+    struct jit *copy = copy_of(jit);
+    assert_int_equal(copy->code.line_count, LINES);
+    for (uint32_t i = 2; i < MOVES; i += 77) {
+        uint64_t address = i * 0x1000 + 5;
+        const struct jit_symbol *symbol = jit_find(copy, SPACE, address);
+        assert_non_null(symbol);
+        assert_int_equal(jit_code_line(&copy->code, symbol, address)->line, 6);
+    }
+    assert_name(copy, SPACE, 0x108, "without lines");
+    jit_free(copy);
+    /* Nor have those that are kept when others are not. */
+    jit_settle(jit);
+    jit_need(jit, SPACE, 0x2005);
+    jit_need(jit, SPACE, 0x3005);
+    announce(jit, 0x2000, (MOVES - 2) * 0x1000, "g");
+    assert_false(replaces(jit));
+    assert_int_equal(jit_keep_needed(jit), 0);
+    assert_true(jit->code.symbol_count < 10);
+    assert_int_equal(jit->code.line_count, LINES);
+    assert_int_equal(jit_code_line(&jit->code, jit_find(jit, SPACE, 0x3005), 0x3005)->line, 6);
+}
+
+/* The last name may exceed the limit. In the copy's order it is not the last. */
+static void test_a_copy_of_as_much_text_as_there_may_be(void **state)
+{
+    struct jit *jit = *state;
+    char name[JIT_NAME_MAX];
+    uint64_t count = 1;
+    announce(jit, 0, 1, "a");
+    memset(name, 'x', sizeof name);
+    for (; jit->code.strings.text_bytes < JIT_TEXT_BYTES_MAX; count++) {
+        memcpy(name, &(uint32_t){(uint32_t)count | 0x01010101}, 4);
+        memcpy(name + 4, &(uint32_t){(uint32_t)~count | 0x10101010}, 4);
+        assert_int_equal(jit_code_add(&jit->code, count, 1, name, sizeof name, 0), 0);
+    }
+    assert_false(replaces(jit));
+    for (uint64_t i = count; i-- > 0;)
+        sample(jit, SPACE, i);
+    struct jit *copy = copy_of(jit);
+    assert_non_null(jit_find(copy, SPACE, 1));
+    assert_name(jit, SPACE, 0, "-");
+    jit_settle(jit);
+    assert_name(jit, SPACE, 0, "a");
+    assert_name(copy, SPACE, 0, "-");
+    jit_free(copy);
+}
+
 /* A program that replaces its code for ever. */
 static void test_replaced_code_goes_unless_it_is_needed(void **state)
 {
@@ -245,6 +308,8 @@ int main(void)
         WITH_JIT(test_a_copy_has_the_names_by_now),
         WITH_JIT(test_a_copy_keeps_names_of_replaced_code),
         WITH_JIT(test_a_copy_has_lines),
+        WITH_JIT(test_a_copy_has_the_lines_of_moved_code_once),
+        WITH_JIT(test_a_copy_of_as_much_text_as_there_may_be),
         WITH_JIT(test_replaced_code_goes_unless_it_is_needed),
         WITH_JIT(test_what_stays_keeps_its_id_and_lines),
     };
