@@ -27,6 +27,15 @@ size_t utf8_printable_bytes(const char *text)
     return is_control ? 0 : utf8_bytes(s, 4);
 }
 
+size_t utf8_cut(const char *text, size_t bytes, size_t bytes_max)
+{
+    if (bytes <= bytes_max)
+        return bytes;
+    for (bytes = bytes_max; bytes > bytes_max - 4 && utf8_continues(text[bytes]);)
+        bytes--;
+    return bytes;
+}
+
 size_t utf8_columns(const char *text, size_t bytes)
 {
     size_t columns = 0;

@@ -18,6 +18,9 @@ static inline bool utf8_continues(char byte)
     return ((unsigned char)byte & 0xc0) == 0x80;
 }
 
+/* How many of the text's bytes are left if it is cut between characters to at most `bytes_max`. */
+size_t utf8_cut(const char *text, size_t bytes, size_t bytes_max);
+
 /* How many characters there are in the text. */
 size_t utf8_columns(const char *text, size_t bytes);
 

@@ -29,12 +29,7 @@ static int intern(struct jit_code *code, const char *name, size_t bytes, uint32_
     char text[JIT_NAME_MAX + 1];
     if (code->strings.text_bytes >= JIT_TEXT_BYTES_MAX)
         return -ENOSPC;
-    if (bytes > JIT_NAME_MAX) {
-        bytes = JIT_NAME_MAX;
-        /* Cuts between characters. */
-        while (bytes > JIT_NAME_MAX - 4 && utf8_continues(name[bytes]))
-            bytes--;
-    }
+    bytes = utf8_cut(name, bytes, JIT_NAME_MAX);
     memcpy(text, name, bytes);
     text[bytes] = '\0';
     return strings_intern(&code->strings, text, ret_name);

@@ -1,4 +1,5 @@
 #include "reader/naming.h"
+#include "base/utf8.h"
 #include "elf/elf_file.h"
 #include "reader/asked_files.h"
 #include "reader/module_packet.h"
@@ -99,6 +100,16 @@ static bool trampoline_is_at(struct module *module, uint64_t address)
     return module_read(module, address, code, sizeof code) && signal_return_is_at(code);
 }
 
+static void put_cut(struct buffer *answer, const char *text)
+{
+    size_t bytes = text ? utf8_cut(text, strlen(text), READER_TEXT_MAX) : 0;
+    packet_put_number(answer, text ? bytes + 1 : 0);
+    if (text) {
+        buffer_write(answer, text, bytes);
+        buffer_write(answer, "", 1);
+    }
+}
+
 static void put_symbol(struct naming *naming, uint64_t address, enum fgprof_names names)
 {
     struct open_module *opened = naming->current;
@@ -111,9 +122,9 @@ static void put_symbol(struct naming *naming, uint64_t address, enum fgprof_name
     packet_put_number(answer, trampoline_is_at(opened->module, address));
     for (size_t i = 0; i < symbol.line_count; i++) {
         const struct symbol_line *line = &symbol.lines[i];
-        packet_put_text(answer, line->name);
-        packet_put_text(answer, shown_name(&naming->shown, line->name, names));
-        packet_put_text(answer, line->file);
+        put_cut(answer, line->name);
+        put_cut(answer, shown_name(&naming->shown, line->name, names));
+        put_cut(answer, line->file);
         packet_put_number(answer, line->line);
         packet_put_number(answer, line->is_inlined);
     }
@@ -155,7 +166,7 @@ static int find_data(struct naming *naming, enum packet_kind kind, struct bytes 
                                      : variable_find(module, address, &name, &offset);
     naming->answer.length = 0;
     packet_put_number(&naming->answer, (uint64_t)(int64_t)err);
-    packet_put_text(&naming->answer, err ? NULL : name);
+    put_cut(&naming->answer, err ? NULL : name);
     packet_put_number(&naming->answer, offset);
     if (!err)
         free(name);
@@ -168,7 +179,7 @@ static int show_name(struct naming *naming, struct bytes body)
     const char *name = packet_text(&body);
     char *shown = name ? demangle(name, names) : NULL;
     naming->answer.length = 0;
-    packet_put_text(&naming->answer, shown);
+    put_cut(&naming->answer, shown);
     free(shown);
     return packet_send(naming->socket, PACKET_SHOWN, &naming->answer, -1);
 }

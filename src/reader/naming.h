@@ -8,6 +8,9 @@
  * work when only a few addresses are named. Each may have hundreds of megabytes of symbols. */
 #define OPEN_MODULES_MAX 4
 
+/* Longer names, and paths of files, are cut: they are kept as long as a profile needs them. */
+#define READER_TEXT_MAX 4096u
+
 extern const struct helper_role naming_role;
 
 #endif

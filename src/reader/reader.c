@@ -95,6 +95,15 @@ static int send_addresses(struct reader *reader, const struct reader_question *q
     return err;
 }
 
+/* A text that the reader has cut. */
+static const char *take_text(struct bytes *body)
+{
+    const char *text = packet_text(body);
+    if (text && strlen(text) > READER_TEXT_MAX)
+        body->failed = true;
+    return text;
+}
+
 /* Reads the next symbol of a packet. Returns 0 or -EPROTO. */
 static int take_symbol(struct bytes *body, struct symbol *ret_symbol, bool *ret_is_trampoline)
 {
@@ -106,9 +115,9 @@ static int take_symbol(struct bytes *body, struct symbol *ret_symbol, bool *ret_
         return -EPROTO;
     for (uint64_t i = 0; i < count; i++) {
         struct symbol_line *line = &ret_symbol->lines[i];
-        line->name = packet_text(body);
-        line->shown = packet_text(body);
-        line->file = packet_text(body);
+        line->name = take_text(body);
+        line->shown = take_text(body);
+        line->file = take_text(body);
         line->line = (uint32_t)packet_number(body);
         line->is_inlined = packet_number(body);
         if (!line->name || !line->shown)
@@ -217,7 +226,7 @@ static int find_data(struct reader *reader, const struct module *module, enum pa
     }
     struct bytes body = packet_bytes(&reader->connection.packet);
     err = (int)packet_number(&body);
-    const char *name = packet_text(&body);
+    const char *name = take_text(&body);
     *ret_offset = packet_number(&body);
     if (err || body.failed || !name)
         return -ENOENT;
@@ -260,6 +269,6 @@ char *reader_show(struct reader *reader, const char *name, enum fgprof_names nam
         return NULL;
     }
     struct bytes answer = packet_bytes(&reader->connection.packet);
-    const char *shown = packet_text(&answer);
-    return shown ? strdup(shown) : NULL;
+    const char *shown = take_text(&answer);
+    return shown && !answer.failed ? strdup(shown) : NULL;
 }

@@ -4,6 +4,7 @@
 #include "unit.h"
 #include "planted.h"
 #include "elf/elf_file.h"
+#include "reader/module_packet.h"
 #include "reader/naming.h"
 #include "reader/reader.h"
 #include "symbol/symbols.h"
@@ -34,9 +35,35 @@ enum fault {
     FAULT_EXEC,
     FAULT_KILL,
     FAULT_CODE,
+    FAULT_LONG_TEXT,
     FAULTS,
 };
 #define FAULT_AT(fault) (UINT64_MAX - FAULTS + (fault))
+
+/* No fault: here the file has names that are longer than any is shown. */
+#define LONG_NAMES_AT FAULT_AT(FAULTS)
+static char long_name[READER_TEXT_MAX + 100];
+
+/* Its only socket is that of its questions. */
+static void send_to_parent(enum packet_kind kind, const struct buffer *body, int fd)
+{
+    for (int socket = 3; socket < 1000 && packet_send(socket, kind, body, fd);)
+        socket++;
+}
+
+/* An answer with one symbol, whose texts were not cut. */
+static void send_long_text(void)
+{
+    struct buffer body = {0};
+    static const uint64_t before[] = {1, 1, 0, 0, 0}; /* one symbol, of one line */
+    buffer_write(&body, before, sizeof before);
+    for (unsigned i = 0; i < 3; i++)
+        packet_put_text(&body, long_name);
+    packet_put_number(&body, 1);
+    packet_put_number(&body, 0);
+    send_to_parent(PACKET_SYMBOLS, &body, -1);
+    buffer_free(&body);
+}
 
 /* Returns only if what it tries can be done. */
 static void plant(enum fault fault)
@@ -73,6 +100,9 @@ static void plant(enum fault fault)
     case FAULT_KILL:
         kill(getppid(), SIGKILL);
         break;
+    case FAULT_LONG_TEXT:
+        send_long_text();
+        break;
     default:
         mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     }
@@ -85,6 +115,10 @@ void __wrap_symbols_find(struct symbols *symbols, uint64_t address, struct symbo
     if (address > FAULT_AT(0) && address < FAULT_AT(FAULTS))
         plant((enum fault)(address - FAULT_AT(0)));
     __real_symbols_find(symbols, address, ret_symbol);
+    if (address == LONG_NAMES_AT) {
+        ret_symbol->lines[0] = (struct symbol_line){.name = long_name, .file = long_name};
+        ret_symbol->line_count = 1;
+    }
 }
 
 struct world {
@@ -119,6 +153,9 @@ static int open_program(struct module *module, uint32_t number)
 
 static int set_up_with(void **state, unsigned limit_ms)
 {
+    /* The character at the limit has two bytes. */
+    memset(long_name, 'n', sizeof long_name - 1);
+    memcpy(&long_name[READER_TEXT_MAX - 1], "\u00e4", 2);
     struct world *world = *state = calloc(1, sizeof *world);
     for (uint32_t i = 0; i < COUNT; i++) {
         if (open_program(&world->modules[i], i))
@@ -295,6 +332,31 @@ static void test_it_shows_names(void **state)
     assert_null(reader_show(world->reader, "read", FGPROF_NAMES_SHORT));
 }
 
+static int take_cut(void *context, uint64_t address, const struct symbol *symbol,
+                    bool is_trampoline)
+{
+    (void)address, (void)is_trampoline;
+    const struct symbol_line *line = &symbol->lines[0];
+    const char *const texts[] = {line->name, line->shown, line->file};
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(strlen(texts[i]), READER_TEXT_MAX - 1);
+        assert_memory_equal(texts[i], long_name, READER_TEXT_MAX - 1);
+    }
+    ++*(size_t *)context;
+    return 0;
+}
+
+static void test_long_names_are_cut(void **state)
+{
+    struct world *world = *state;
+    const uint64_t address = LONG_NAMES_AT;
+    const struct reader_question question = {
+        .module = &world->modules[0], .addresses = &address, .count = 1};
+    size_t count = 0;
+    assert_int_equal(reader_ask(world->reader, &question, take_cut, &count, &world->why), 0);
+    assert_int_equal(count, 1);
+}
+
 static int stop(void *context, uint64_t address, const struct symbol *symbol, bool is_trampoline)
 {
     (void)address, (void)symbol, (void)is_trampoline;
@@ -334,6 +396,11 @@ static void test_a_crash(void **state)
 static void test_an_end(void **state)
 {
     check_fault(*state, FAULT_END, "its reader crashed");
+}
+
+static void test_text_that_was_not_cut(void **state)
+{
+    check_fault(*state, FAULT_LONG_TEXT, "its reader failed");
 }
 
 static void test_a_hang(void **state)
@@ -395,12 +462,14 @@ int main(void)
         WITH_READER(test_what_cannot_be_read_says_why),
         WITH_READER(test_it_names_data),
         WITH_READER(test_it_shows_names),
+        WITH_READER(test_long_names_are_cut),
         WITH_READER(test_a_visit_can_end_it),
 #ifndef __SANITIZE_ADDRESS__
         WITH_READER(test_it_has_no_other_files),
         WITH_READER(test_a_reader_that_was_killed),
         WITH_READER(test_a_crash),
         WITH_READER(test_an_end),
+        WITH_READER(test_text_that_was_not_cut),
         cmocka_unit_test_setup_teardown(test_a_hang, set_up_impatient, tear_down),
         WITH_READER(test_memory),
         WITH_READER(test_it_can_open_nothing),
