@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #define WHY_BYTES 128
 
@@ -258,17 +259,19 @@ char *reader_show(struct reader *reader, const char *name, enum fgprof_names nam
     if (!err)
         err = packet_send(reader->connection.socket, PACKET_SHOW, &body, -1);
     buffer_free(&body);
+    struct packet *packet = &reader->connection.packet;
     if (!err)
-        err = packet_receive(reader->connection.socket, reader->connection.until_ns,
-                             &reader->connection.packet);
-    if (!err && reader->connection.packet.kind != PACKET_SHOWN)
+        err = packet_receive(reader->connection.socket, reader->connection.until_ns, packet);
+    if (!err && packet->fd >= 0)
+        close(packet->fd);
+    if (!err && (packet->kind != PACKET_SHOWN || packet->fd >= 0))
         err = -EPROTO;
     if (err) {
         connection_drop(&reader->connection);
         reader->cannot_show = true;
         return NULL;
     }
-    struct bytes answer = packet_bytes(&reader->connection.packet);
+    struct bytes answer = packet_bytes(packet);
     const char *shown = take_text(&answer);
     return shown && !answer.failed ? strdup(shown) : NULL;
 }

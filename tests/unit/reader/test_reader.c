@@ -121,6 +121,21 @@ void __wrap_symbols_find(struct symbols *symbols, uint64_t address, struct symbo
     }
 }
 
+#define SENDS_FILE "a symbol whose answer comes with a file"
+
+char *__real_demangle(const char *symbol, enum fgprof_names names);
+char *__wrap_demangle(const char *symbol, enum fgprof_names names);
+char *__wrap_demangle(const char *symbol, enum fgprof_names names)
+{
+    struct buffer body = {0};
+    if (strcmp(symbol, SENDS_FILE) != 0)
+        return __real_demangle(symbol, names);
+    packet_put_text(&body, "shown");
+    send_to_parent(PACKET_SHOWN, &body, STDIN_FILENO);
+    buffer_free(&body);
+    return NULL;
+}
+
 struct world {
     struct reader *reader;
     struct module modules[COUNT]; /* this program, again and again */
@@ -332,6 +347,31 @@ static void test_it_shows_names(void **state)
     assert_null(reader_show(world->reader, "read", FGPROF_NAMES_SHORT));
 }
 
+#ifndef __SANITIZE_ADDRESS__
+static size_t own_files(void)
+{
+    DIR *directory = opendir("/proc/self/fd");
+    size_t count = 0;
+    assert_non_null(directory);
+    while (readdir(directory))
+        count++;
+    closedir(directory);
+    return count;
+}
+
+/* Nothing may come with an answer that is a name. */
+static void test_a_name_that_comes_with_a_file(void **state)
+{
+    struct world *world = *state;
+    check_it_names(world, 0); /* the reader is there */
+    size_t files = own_files();
+    assert_null(reader_show(world->reader, SENDS_FILE, FGPROF_NAMES_SHORT));
+    assert_true(own_files() <= files);
+    assert_null(reader_show(world->reader, "_ZN3app4readEi", FGPROF_NAMES_SHORT));
+    check_it_names(world, 0); /* by another one */
+}
+#endif
+
 static int take_cut(void *context, uint64_t address, const struct symbol *symbol,
                     bool is_trampoline)
 {
@@ -470,6 +510,7 @@ int main(void)
         WITH_READER(test_a_crash),
         WITH_READER(test_an_end),
         WITH_READER(test_text_that_was_not_cut),
+        WITH_READER(test_a_name_that_comes_with_a_file),
         cmocka_unit_test_setup_teardown(test_a_hang, set_up_impatient, tear_down),
         WITH_READER(test_memory),
         WITH_READER(test_it_can_open_nothing),
