@@ -3,7 +3,8 @@
 
 #include <stdlib.h>
 
-/* How much of a function or a part is searched for jumps, and how many of these are looked at. */
+/* How much of a function or a part is searched for jumps, and how many of these, to elsewhere in
+ * the module, are looked at. A function with a moved part mostly jumps to that first. */
 #define CODE_BYTES_MAX (256u << 10)
 #define JUMPS_MAX 256
 
@@ -35,11 +36,13 @@ static uint64_t find_by_jumps(struct rule_tables *tables, struct module *module,
     struct rule_place entry;
     if (!read_cfa(tables, module, function->address, &entry))
         return 0;
-    for (size_t at = 0; at + JUMP_BYTES <= bytes; at++) {
+    unsigned jumps = 0;
+    for (size_t at = 0; at + JUMP_BYTES <= bytes && jumps < JUMPS_MAX; at++) {
         uint64_t target;
         if (!jump_is_at(code + at, function->address + at, &target) ||
-            target - function->address < function->bytes)
+            target - function->address < function->bytes || !module_has_memory(module, target))
             continue;
+        jumps++;
         uint64_t start = rule_tables_function(tables, module, target);
         if (start && start != function->address && !begins_as(tables, module, start, &entry))
             return start;

@@ -32,6 +32,12 @@ __asm__(
                              FUNCTION("other_frame") ".cfi_def_cfa_offset 32\n" JUMP("split_back")
                                  END_OF("other_frame") ".popsection\n");
 
+/* Before the jump to the part, many to a function. */
+#define JUMPS_BEFORE(count) ".rept " #count "\n" JUMP_IF("whole") ".endr\n" JUMP_IF("split_part")
+__asm__(".pushsection .text.moved_part_test_far, \"axR\", %progbits\n" FUNCTION("far_part")
+            BEGIN JUMPS_BEFORE(200) END RETURN END_OF("far_part") FUNCTION("too_far_part")
+                BEGIN JUMPS_BEFORE(256) END RETURN END_OF("too_far_part") ".popsection\n");
+
 static struct module_part symbol(const char *name)
 {
     struct module_part found;
@@ -59,6 +65,14 @@ static void test_a_call_at_the_end_is_no_part(void **state)
 {
     (void)state;
     assert_int_equal(find("whole"), 0);
+}
+
+/* A file may have as many jumps as it likes: looking all of them up would take long. */
+static void test_a_part_behind_many_jumps(void **state)
+{
+    (void)state;
+    assert_int_equal(find("far_part"), symbol("split_part").address);
+    assert_int_equal(find("too_far_part"), 0);
 }
 
 static uint64_t find_function(const char *name)
@@ -102,6 +116,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_part_is_found),
         cmocka_unit_test(test_a_call_at_the_end_is_no_part),
+        cmocka_unit_test(test_a_part_behind_many_jumps),
         cmocka_unit_test(test_the_function_of_a_part),
         cmocka_unit_test(test_a_part_of_nothing),
         cmocka_unit_test(test_what_is_no_function),
