@@ -45,10 +45,18 @@ static const union lookup_answer *find(const struct rule_table *table, uint64_t 
     return slot && slot->address_plus_1 ? &slot->answer : NULL;
 }
 
+static void clear(struct rule_table *table)
+{
+    free(table->slots);
+    *table = (struct rule_table){0};
+}
+
 /* Adds the answer for an address that has none. NULL if memory is short. */
 static const union lookup_answer *add(struct rule_table *table, uint64_t address,
                                       const union lookup_answer *answer)
 {
+    if (table->used == RULE_TABLE_MAX)
+        clear(table);
     if ((table->used + 1) * 2 > table->slot_count && grow(table))
         return NULL;
     struct rule_slot *slot = find_slot(table, address);
@@ -154,12 +162,6 @@ int rule_tables_learn_generated(struct rule_tables *tables, uint32_t space, uint
     if (address - function < code_bytes)
         answer.rule = rule_from_bytes(code, code_bytes, address - function);
     return add(&tables->generated[space], address, &answer) ? 0 : -ENOMEM;
-}
-
-static void clear(struct rule_table *table)
-{
-    free(table->slots);
-    *table = (struct rule_table){0};
 }
 
 static void clear_all(struct module_rules *rules)

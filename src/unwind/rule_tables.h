@@ -5,6 +5,9 @@
 
 #include "unwind/lookup.h"
 
+/* A table with so many answers, about 120 MB, is emptied: they can be looked up again. */
+#define RULE_TABLE_MAX ((size_t)1 << 20)
+
 struct rule_slot {
     uint64_t address_plus_1; /* 0: free */
     union lookup_answer answer;

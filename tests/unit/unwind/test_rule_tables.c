@@ -225,6 +225,28 @@ static void test_somebody_else_looks_up(void **state)
     rule_tables_free(&tables);
 }
 
+/* Tables do not grow for ever: one that is full begins anew. */
+static void test_a_full_table(void **state)
+{
+    (void)state;
+    struct module module = {.number = 3};
+    struct played played = {.lookups = {.find = play}};
+    struct rule_tables tables = {.lookups = &played.lookups};
+    const uint8_t code[1] = {0x90};
+    for (uint64_t address = 1; address <= RULE_TABLE_MAX + 10; address++) {
+        assert_int_equal(rule_tables_function(&tables, &module, address), address - 1);
+        assert_int_equal(rule_tables_learn_generated(&tables, 0, address, address, code, 1), 0);
+    }
+    assert_int_equal(tables.items[3].tables[LOOKUP_FUNCTION].used, 10);
+    assert_int_equal(tables.generated[0].used, 10);
+    assert_true(rule_tables_bytes(&tables) < 1u << 20);
+    assert_int_equal(rule_tables_function(&tables, &module, 1), 0); /* again */
+    assert_int_equal(played.asked[LOOKUP_FUNCTION], RULE_TABLE_MAX + 11);
+    assert_null(rule_tables_find_generated(&tables, 0, 1));
+    assert_non_null(rule_tables_find_generated(&tables, 0, RULE_TABLE_MAX + 10));
+    rule_tables_free(&tables);
+}
+
 static void assert_unread(struct rule_tables *tables, struct module *module)
 {
     assert_int_equal(rule_tables_find(tables, module, 100)->kind, RULE_UNREAD);
@@ -265,6 +287,7 @@ int main(void)
         cmocka_unit_test(test_the_start_of_a_function),
         cmocka_unit_test(test_signal_trampolines),
         cmocka_unit_test(test_somebody_else_looks_up),
+        cmocka_unit_test(test_a_full_table),
         cmocka_unit_test(test_what_cannot_be_read),
     };
     return cmocka_run_group_tests_name("rule_tables", tests, NULL, NULL);
