@@ -6,7 +6,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define FUNCTIONS_MAX ((size_t)4 << 20) /* of one unit */
+/* How many ranges there may be: many entries may refer to one long list. */
+#define FUNCTIONS_MAX ((size_t)4 << 20) /* of one unit's functions */
+#define INLINED_MAX ((size_t)1 << 20)   /* of the calls in one function; others are left out */
 
 void debug_functions_free(struct debug_functions *functions)
 {
@@ -33,7 +35,6 @@ static int add_function(struct debug_functions *functions, const struct die *die
 {
     struct code_ranges *ranges = &functions->scratch;
     int err = ranges_read(ranges, &functions->unit, die);
-    /* Many entries may refer to one long list. */
     if (!err && functions->count + ranges->count > FUNCTIONS_MAX)
         err = -ENOEXEC;
     if (!err)
@@ -69,8 +70,9 @@ static int read_entries(struct debug_functions *functions)
         }
         if (!die_read_attributes(unit, &bytes, abbrev, &die))
             break;
-        if (add_function(functions, &die, at))
-            return -ENOMEM;
+        int err = add_function(functions, &die, at);
+        if (err)
+            return err;
     }
     return 0;
 }
@@ -86,8 +88,10 @@ int debug_functions_read(struct debug_functions *functions, const struct unit *u
                          unit->end - unit->at);
     if (!err)
         err = read_entries(functions);
-    if (err)
+    if (err) {
+        functions->count = 0;
         return err;
+    }
     if (functions->count)
         qsort(functions->ranges, functions->count, sizeof *functions->ranges, compare);
     uint64_t reach = 0;
@@ -103,6 +107,7 @@ static bool add_inlined(struct debug_functions *functions, const struct die *die
 {
     struct code_ranges *ranges = &functions->scratch;
     if (ranges_read(ranges, &functions->unit, die) ||
+        functions->inlined_count + ranges->count > INLINED_MAX ||
         array_reserve(&functions->inlined, &functions->inlined_capacity,
                       functions->inlined_count + ranges->count))
         return false;

@@ -12,6 +12,7 @@
 
 #define CHAIN_MAX 16 /* a longer one is a circle */
 #define KEPT_BYTES_MAX ((size_t)32 << 20)
+#define UNIT_RANGES_MAX ((size_t)4 << 20) /* many units may refer to one long list */
 
 static void names_free(struct names *names)
 {
@@ -95,6 +96,8 @@ static const char *names_get(struct names *names, const struct unit *unit, uint6
 
 static int add_ranges(struct units *units, uint64_t unit, const struct code_ranges *ranges)
 {
+    if (units->count + ranges->count > UNIT_RANGES_MAX)
+        return 0;
     if (array_reserve(&units->ranges, &units->capacity, units->count + ranges->count))
         return -ENOMEM;
     for (size_t i = 0; i < ranges->count; i++) {
