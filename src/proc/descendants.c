@@ -2,6 +2,7 @@
 #include "proc/procfs.h"
 #include "base/array.h"
 #include "base/clock.h"
+#include "base/upper_bound.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -40,13 +41,24 @@ static int append(struct relatives *relatives, const struct relative *relative)
     return array_append(&relatives->items, &relatives->count, &relatives->capacity, *relative);
 }
 
-static bool holds(const struct relatives *relatives, pid_t pid)
+/* The member with this id, or NULL. */
+static struct relative *find_member(const struct descendants *descendants, pid_t pid)
 {
-    for (size_t i = 0; i < relatives->count; i++) {
-        if (relatives->items[i].pid == pid)
-            return true;
-    }
-    return false;
+    struct relative *members = descendants->members.items;
+    uint32_t number = INDEX_FIND(&descendants->by_pid, sizeof pid, &pid, members);
+    return number == INDEX_NONE ? NULL : &members[number];
+}
+
+/* In place of a member that had the id before. */
+static int add_member(struct descendants *descendants, const struct relative *relative)
+{
+    struct relatives *members = &descendants->members;
+    uint32_t number;
+    int err = INDEX_INTERN(&descendants->by_pid, sizeof relative->pid, relative, &members->items,
+                           &members->count, &members->capacity, &number);
+    if (!err)
+        members->items[number] = *relative;
+    return err;
 }
 
 /* Returns false if there is no such process. */
@@ -66,7 +78,7 @@ int descendants_add(struct descendants *descendants, pid_t pid)
 {
     struct relative relative = {.pid = pid};
     read_relative(pid, &relative);
-    return append(&descendants->members, &relative);
+    return add_member(descendants, &relative);
 }
 
 /* Returns 0, even if there is no such process, or -ENOMEM. */
@@ -151,40 +163,71 @@ static int see_all(struct descendants *descendants)
 /* Drops members that no longer exist; all processes must have been seen. */
 static void drop_gone(struct descendants *descendants)
 {
+    struct relatives *members = &descendants->members;
     size_t kept = 0;
-    for (size_t i = 0; i < descendants->members.count; i++) {
-        const struct relative *member = &descendants->members.items[i];
-        for (size_t j = 0; j < descendants->seen.count; j++) {
-            const struct relative *seen = &descendants->seen.items[j];
-            if (seen->pid == member->pid && seen->start_tick == member->start_tick) {
-                descendants->members.items[kept++] = *member;
-                break;
-            }
-        }
+    for (size_t i = 0; i < descendants->seen.count; i++) {
+        const struct relative *seen = &descendants->seen.items[i];
+        struct relative *member = find_member(descendants, seen->pid);
+        if (member && member->start_tick == seen->start_tick)
+            member->is_there = true;
     }
-    descendants->members.count = kept;
+    for (size_t i = 0; i < members->count; i++) {
+        if (!members->items[i].is_there)
+            continue;
+        members->items[kept] = members->items[i];
+        members->items[kept++].is_there = false;
+    }
+    members->count = kept;
+    INDEX_AGAIN(&descendants->by_pid, sizeof(pid_t), members->items, kept);
 }
 
-/* Adds processes whose parent is a member, until there are no more: a child's id may be lower than
- * its parent's. */
+/* Children of one parent are next to each other; the one that was asked for is before itself as it
+ * was listed. */
+static int compare_parents(const void *a, const void *b)
+{
+    const struct relative *left = a, *right = b;
+    if (left->parent != right->parent)
+        return ORDER(left->parent, right->parent);
+    return left->pid != right->pid ? ORDER(left->pid, right->pid)
+                                   : ORDER(left->is_listed, right->is_listed);
+}
+
+/* The first of what was seen whose parent is not below `parent`. */
+static size_t first_child(const struct relatives *seen, pid_t parent)
+{
+    return parent
+               ? upper_bound(seen->items, seen->count, sizeof *seen->items,
+                             offsetof(struct relative, parent), sizeof parent, (uint64_t)parent - 1)
+               : 0;
+}
+
+/* Adds the children of each member, those that it adds included. */
 static int take_in_seen(struct descendants *descendants)
 {
+    const struct relatives *seen = &descendants->seen;
     pid_t own_pid = getpid();
     int err = 0;
-    for (bool has_more = true; has_more && !err;) {
-        has_more = false;
-        for (size_t i = 0; i < descendants->seen.count && !err; i++) {
-            const struct relative *seen = &descendants->seen.items[i];
-            if (seen->pid == own_pid || !holds(&descendants->members, seen->parent) ||
-                holds(&descendants->members, seen->pid))
+    array_sort(seen->items, seen->count, compare_parents);
+    for (size_t i = 0; i < descendants->members.count && seen->count && !err; i++) {
+        pid_t parent = descendants->members.items[i].pid;
+        for (size_t j = first_child(seen, parent);
+             j < seen->count && seen->items[j].parent == parent && !err; j++) {
+            const struct relative *child = &seen->items[j];
+            if (child->pid == own_pid || find_member(descendants, child->pid))
                 continue;
-            has_more = true;
-            err = append(&descendants->members, seen);
+            err = add_member(descendants, child);
             if (!err)
-                err = append(&descendants->found, seen);
+                err = append(&descendants->found, child);
         }
     }
     return err;
+}
+
+int descendants_relate(struct descendants *descendants, bool is_complete)
+{
+    if (is_complete)
+        drop_gone(descendants);
+    return take_in_seen(descendants);
 }
 
 /* Whether few enough ids were handed out since the last look to ask for each. */
@@ -243,9 +286,7 @@ int descendants_look(struct descendants *descendants, uint64_t now_ns)
     int err = see_who_is_there(descendants, last_pid, lists, now_ns);
     if (err)
         return err;
-    if (lists)
-        drop_gone(descendants);
-    err = take_in_seen(descendants);
+    err = descendants_relate(descendants, lists);
     if (lists) {
         bool is_first = !descendants->listing.done_ns;
         descendants->last_pid_lags =
@@ -263,6 +304,7 @@ int descendants_look(struct descendants *descendants, uint64_t now_ns)
 void descendants_free(struct descendants *descendants)
 {
     free(descendants->members.items);
+    index_free(&descendants->by_pid);
     free(descendants->seen.items);
     free(descendants->found.items);
     free(descendants->unseen_ids);

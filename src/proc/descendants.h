@@ -12,6 +12,7 @@
 #ifndef FGPROF_PROC_DESCENDANTS_H
 #define FGPROF_PROC_DESCENDANTS_H
 
+#include "base/index.h"
 #include "base/throttle.h"
 
 #include <stdbool.h>
@@ -24,6 +25,7 @@ struct relative {
     uint64_t start_tick; /* as in struct proc_stat */
     uint64_t unseen_ns;  /* start of the last look that would have found it, but did not */
     bool is_listed;      /* found in the list of all processes, not by asking for its id */
+    bool is_there;       /* for a member: the current look saw it */
 };
 
 struct relatives {
@@ -41,6 +43,7 @@ struct unseen_id {
 /* Starts zeroed. */
 struct descendants {
     struct relatives members;     /* the processes given, and the descendants found */
+    struct index by_pid;          /* the members */
     struct relatives seen;        /* what the current look saw */
     struct relatives found;       /* new in the last look, parents before their children; may
                                      include their threads */
@@ -60,6 +63,10 @@ int descendants_add(struct descendants *descendants, pid_t pid);
 /* Looks for new descendants, which become members; never the calling process. Returns 0 or
  * -ENOMEM. */
 int descendants_look(struct descendants *descendants, uint64_t now_ns);
+
+/* A step of descendants_look: drops members that were not seen, if `is_complete`, and takes in what
+ * was seen and descends from a member. Returns 0 or -ENOMEM. */
+int descendants_relate(struct descendants *descendants, bool is_complete);
 
 void descendants_free(struct descendants *descendants);
 

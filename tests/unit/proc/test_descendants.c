@@ -1,5 +1,6 @@
 /* Finding descendants: this process's own children, by the kernel's word. */
 #include "unit.h"
+#include "base/array.h"
 #include "base/clock.h"
 #include "proc/descendants.h"
 
@@ -253,6 +254,45 @@ static void test_who_is_gone_is_no_member(void **state)
     descendants_free(&descendants);
 }
 
+static void see(struct descendants *descendants, pid_t pid, pid_t parent)
+{
+    const struct relative relative = {.pid = pid, .parent = parent, .start_tick = 5};
+    struct relatives *seen = &descendants->seen;
+    assert_int_equal(array_append(&seen->items, &seen->count, &seen->capacity, relative), 0);
+}
+
+/* Each is the parent of the one before. To look through all of them for each would take minutes. */
+static void test_a_hundred_thousand_processes(void **state)
+{
+    (void)state;
+    enum { FIRST = 5000000, COUNT = 100000 }; /* ids beyond the kernel's last one */
+    struct descendants descendants = {0};
+    for (pid_t pid = FIRST; pid < FIRST + COUNT; pid++)
+        see(&descendants, pid, pid + 1);
+    see(&descendants, FIRST + COUNT, 1);
+    assert_int_equal(descendants_add(&descendants, FIRST + COUNT), 0);
+    descendants.members.items[0].start_tick = 5;
+    assert_int_equal(descendants_relate(&descendants, true), 0);
+    assert_int_equal(descendants.found.count, COUNT);
+    for (pid_t i = 0; i < COUNT; i++)
+        assert_int_equal(descendants.found.items[i].pid, FIRST + COUNT - 1 - i);
+    /* Others have their ids now, and are found anew. */
+    for (size_t i = 0; i <= COUNT; i++)
+        descendants.seen.items[i].start_tick += descendants.seen.items[i].pid < FIRST + COUNT;
+    descendants.found.count = 0;
+    see(&descendants, FIRST - 1, FIRST + COUNT);
+    assert_int_equal(descendants_relate(&descendants, true), 0);
+    assert_int_equal(descendants.members.items[0].pid, FIRST + COUNT);
+    assert_int_equal(descendants.members.count, COUNT + 2);
+    assert_int_equal(descendants.found.count, COUNT + 1);
+    descendants.seen.count = 0;
+    assert_int_equal(descendants_relate(&descendants, false), 0);
+    assert_int_equal(descendants.members.count, COUNT + 2);
+    assert_int_equal(descendants_relate(&descendants, true), 0);
+    assert_int_equal(descendants.members.count, 0);
+    descendants_free(&descendants);
+}
+
 #define WITH_IDS(test) cmocka_unit_test_setup(test, keep_away_from_the_last_id)
 
 int main(void)
@@ -265,6 +305,7 @@ int main(void)
         WITH_IDS(test_an_id_that_nobody_has_is_asked_for_again),
         WITH_IDS(test_ids_that_stay_unseen_are_given_up),
         WITH_IDS(test_who_is_gone_is_no_member),
+        cmocka_unit_test(test_a_hundred_thousand_processes),
     };
     return cmocka_run_group_tests_name("descendants", tests, NULL, NULL);
 }
