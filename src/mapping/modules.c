@@ -337,9 +337,10 @@ static int keep_root(struct modules *modules, int proc_fd, pid_t tid)
     }
     if (array_reserve(&modules->roots, &modules->root_capacity, modules->root_count + 1))
         return 0;
-    int fd = openat(proc_fd, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (fd >= 0)
-        modules->roots[modules->root_count++] = (struct root){status.st_dev, status.st_ino, fd};
+    int fd = keep_reserve(openat(proc_fd, path, O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (fd < 0)
+        return 0;
+    modules->roots[modules->root_count++] = (struct root){status.st_dev, status.st_ino, fd};
     return fd + 1;
 }
 

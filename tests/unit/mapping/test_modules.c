@@ -6,7 +6,10 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 /* As lld lays a program out: the code of the second page in memory is in the first of the file. */
 static const struct segment lld[] = {
@@ -319,6 +322,70 @@ static void test_numbers_of_closed_modules_are_given_again(void **state)
     close(own_fd);
 }
 
+/* A child with another root directory, or 0 without the privilege for one. */
+static pid_t child_in_another_root(void)
+{
+    int ends[2];
+    char is_there = 0;
+    assert_int_equal(pipe(ends), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        is_there = chroot("/proc") == 0;
+        if (write(ends[1], &is_there, 1) == 1)
+            pause();
+        _exit(0);
+    }
+    assert_int_equal(read(ends[0], &is_there, 1), 1);
+    close(ends[0]);
+    close(ends[1]);
+    if (is_there)
+        return pid;
+    kill(pid, SIGKILL);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    return 0;
+}
+
+/* Root directories leave descriptors for the rest too: each container has one of its own. */
+static void test_roots_keep_the_reserve(void **state)
+{
+    (void)state;
+    enum { LIMIT = 200, RESERVE = LIMIT / 4 };
+    struct rlimit before, limit;
+    struct maps_entry entry;
+    struct module *module;
+    char path[32];
+    pid_t pid = child_in_another_root();
+    if (!pid)
+        skip();
+    int maps_fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    assert_int_equal(maps_read(maps_fd, find_own_code, &entry), 1);
+    snprintf(path, sizeof path, "/proc/%d", pid);
+    int proc_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    limit = before;
+    limit.rlim_cur = LIMIT;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    int highest = proc_fd;
+    for (unsigned i = 0; i < 2; i++) {
+        struct modules modules = {0};
+        assert_int_equal(modules_get(&modules, proc_fd, pid, &entry, &module), 0);
+        assert_true(i ? !module->root_fd_plus_1 : module->root_fd_plus_1 > 0);
+        assert_int_equal(modules.root_count, !i);
+        modules_free(&modules);
+        while (highest < LIMIT - RESERVE - 1)
+            highest = dup(proc_fd);
+    }
+    while (highest > proc_fd)
+        close(highest--);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    close(proc_fd);
+    close(maps_fd);
+    free((char *)entry.path);
+    kill(pid, SIGKILL);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -332,6 +399,7 @@ int main(void)
         cmocka_unit_test(test_a_file_that_came_too_late),
         cmocka_unit_test(test_a_file_that_is_read_elsewhere),
         cmocka_unit_test(test_numbers_of_closed_modules_are_given_again),
+        cmocka_unit_test(test_roots_keep_the_reserve),
     };
     return cmocka_run_group_tests_name("module", tests, NULL, NULL);
 }
