@@ -55,8 +55,6 @@ void modules_free(struct modules *modules);
  */
 int module_compare(struct module *module, pid_t tid, uint64_t bias);
 
-struct maps_entry;
-
 /* Opens the file behind the mapping `entry` of thread `tid`, and no other file that now has its
  * path. `proc_fd` is the process's directory in /proc. Returns a descriptor, or
  *   -ENOENT  it has been deleted, and can't be reached otherwise

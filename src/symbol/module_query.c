@@ -51,7 +51,8 @@ static int read_table(struct symbol_table *table, const struct module *module,
     int err = symbol_table_add(table, &object);
     if (!err)
         err = add_split_names(table, module, files);
-    return err ? err : symbol_table_finish(table);
+    symbol_table_finish(table);
+    return err;
 }
 
 static int find_name(struct module_names *names, const struct module *module,

@@ -145,7 +145,7 @@ static int compare(const void *a, const void *b)
     return (left->name > right->name) - (left->name < right->name);
 }
 
-int symbol_table_finish(struct symbol_table *table)
+void symbol_table_finish(struct symbol_table *table)
 {
     uint64_t reach = 0, next_start = UINT64_MAX;
     if (table->count)
@@ -163,7 +163,6 @@ int symbol_table_finish(struct symbol_table *table)
             reach = table->rows[i].end;
         table->rows[i].reach = reach;
     }
-    return 0;
 }
 
 /* ".symtab" has versions within names: "read@@GLIBC_2.2.5", with one @ for an old version that new

@@ -27,8 +27,8 @@ struct symbol_table {
 
 /* Takes over `object` in any case, and adds its symbols. Returns 0 or -ENOMEM. */
 int symbol_table_add(struct symbol_table *table, struct object *object);
-/* Sorts the added symbols. Returns 0 or -ENOMEM. */
-int symbol_table_finish(struct symbol_table *table);
+/* Sorts the added symbols. */
+void symbol_table_finish(struct symbol_table *table);
 void symbol_table_free(struct symbol_table *table);
 
 struct symbol_found {

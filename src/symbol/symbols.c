@@ -96,9 +96,8 @@ static int read_module(struct symbols *symbols, const struct module *module,
     err = symbol_table_add(&symbols->table, &object);
     if (!err && object_open_module(&object, module) == 0)
         err = find_debug_info(symbols, module, files, &object);
-    if (err != -ENOMEM)
-        err = symbol_table_finish(&symbols->table);
-    return err;
+    symbol_table_finish(&symbols->table);
+    return err == -ENOMEM ? err : 0;
 }
 
 int symbols_open(struct module *module, struct debug_files *files, struct symbols **ret_symbols,

@@ -64,7 +64,7 @@ static struct value *place_of(struct die *die, unsigned attribute)
 bool die_read_attributes(const struct unit *unit, struct bytes *bytes, const struct abbrev *abbrev,
                          struct die *ret_die)
 {
-    *ret_die = (struct die){.abbrev = abbrev};
+    *ret_die = (struct die){0};
     const struct abbrev_attribute *attributes = unit->abbrevs->attributes;
     for (uint32_t i = 0; i < abbrev->attribute_count; i++) {
         const struct abbrev_attribute *attribute = &attributes[abbrev->first_attribute + i];

@@ -90,7 +90,6 @@ struct value { /* of an attribute; form 0: absent */
 
 /* The attributes of an entry that are used here. */
 struct die {
-    const struct abbrev *abbrev;
     struct value name, linkage_name, origin, specification;
     struct value low_pc, high_pc, ranges;
     struct value call_file, call_line;
@@ -103,7 +102,7 @@ struct die {
 int debug_info_open(struct debug_info **ret_info, struct object *object, bool is_split);
 void debug_info_close(struct debug_info *info);
 
-/* Finds where all units begin, for debug_info_unit_around. Returns 0 or -ENOMEM. */
+/* Finds where all units begin, for unit_read_around. Returns 0 or -ENOMEM. */
 int debug_info_list_units(struct debug_info *info);
 
 /* Reads the header of the unit that begins at `at`. Returns 0, -ENOMEM or -ENOEXEC. */

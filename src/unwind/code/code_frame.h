@@ -1,5 +1,5 @@
 /* Where a function without call frame information has its return address, read from its machine
- * code. The build compiles code_frame.c and code_stub.c of x86_64/ or of aarch64/. */
+ * code. The build compiles one of x86_64/code_frame.c and aarch64/code.c. */
 #ifndef FGPROF_UNWIND_CODE_CODE_FRAME_H
 #define FGPROF_UNWIND_CODE_CODE_FRAME_H
 
