@@ -571,6 +571,17 @@ static int reason_for_none(const struct program *program, const struct place *pl
     return place->has_vdso && !place->is_dynamic ? -ENOEXEC : -ENOENT;
 }
 
+/* Opens the program's memory that was found there. */
+static int open_found(const struct program *program, const struct place *place)
+{
+    struct place again = {0};
+    int fd = open_memory(program->proc_fd, place);
+    /* If it has executed another program meanwhile, it has closed nothing itself. */
+    if (fd == -EBADF && maps_read(program->maps_fd, find_place, &again) <= 0)
+        return -ENOENT;
+    return fd == -EPERM ? -EACCES : fd;
+}
+
 int agent_source_new(const struct program *program, const struct object_options *options,
                      struct object_source **ret_source)
 {
@@ -580,9 +591,9 @@ int agent_source_new(const struct program *program, const struct object_options 
         return reason_for_none(program, &place);
     if (found < 0)
         return found == -ESRCH ? -ENOENT : found;
-    int fd = open_memory(program->proc_fd, &place);
+    int fd = open_found(program, &place);
     if (fd < 0)
-        return fd == -EPERM ? -EACCES : fd;
+        return fd;
     struct agent *agent = calloc(1, sizeof *agent);
     if (!agent) {
         close(fd);

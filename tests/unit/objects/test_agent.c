@@ -1,6 +1,7 @@
 /* An agent that the test plays: what it says is told, and what it can't say harms nobody. */
 #include "unit.h"
 #include "make_agent.h"
+#include "proc/maps.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -649,6 +650,35 @@ static void test_a_profiler_that_was_killed_is_no_other(void **state)
     assert_int_equal(atomic_load(&world->segment.header->epoch), 2);
 }
 
+static unsigned earlier_maps; /* how many readings still have what a program had before */
+
+int __real_maps_read(int fd, maps_visit_fn *visit, void *context);
+int __wrap_maps_read(int fd, maps_visit_fn *visit, void *context);
+
+int __wrap_maps_read(int fd, maps_visit_fn *visit, void *context)
+{
+    const struct maps_entry earlier = {
+        .start = 0x1000, .end = 0x2000, .inode = 1, .deleted = true, .path = "/memfd:" AGENT_MEMFD};
+    if (!earlier_maps)
+        return __real_maps_read(fd, visit, context);
+    earlier_maps--;
+    return visit(context, &earlier);
+}
+
+/* It has not closed its descriptor: it has none any more. */
+static void test_a_program_that_executes_another_meanwhile(void **state)
+{
+    struct world *world = *state;
+    munmap(world->segment.header, world->segment.bytes);
+    world->segment.header =
+        mmap(NULL, world->segment.bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    earlier_maps = 1;
+    assert_int_equal(try_to_open(world), -ENOENT);
+    earlier_maps = 2;
+    assert_int_equal(try_to_open(world), -EBADF);
+    assert_int_equal(earlier_maps, 0);
+}
+
 static void test_without_an_agent(void **state)
 {
     struct world *world = *state;
@@ -700,6 +730,7 @@ int main(void)
         TEST(refused_memory),
         TEST(one_profiler_at_a_time),
         TEST(a_profiler_that_was_killed_is_no_other),
+        TEST(a_program_that_executes_another_meanwhile),
         TEST(without_an_agent),
     };
     return cmocka_run_group_tests_name("agent", tests, NULL, NULL);
