@@ -70,7 +70,10 @@ def test_every_way_to_wake(world):
             assert abs(wakers[waker] / known - truth[kind][waker] / whole) <= 0.06, (kind, waker, wakers, truth[kind])
             made = stacks[kind, waker]
             in_place = sum(count for stack, count in made.items() if "end_wait > wake_" in stack)
-            assert in_place >= 0.95 * sum(made.values()), (waker, made)
+            with_stack = sum(count for stack, count in made.items() if stack)
+            assert in_place >= 0.95 * with_stack, (waker, made)
+            # On a slow machine some wakes find no room for their stacks.
+            assert with_stack >= 0.8 * sum(made.values()), (waker, made)
     timers = found["nobody"]
     # The thread that makes it may still wake it while it begins.
     others = sum(count for waker, count in timers.items() if waker not in ("timer", None))
