@@ -384,7 +384,11 @@ static void test_a_cie_far_away(void **state)
     for (size_t i = 0; i < 2; i++) {
         struct module module;
         uint64_t fde = put_both(&eh, &made_eh_form);
-        *(uint32_t *)(eh.bytes + (fde - MADE_EH_FRAME) + 4) += (uint32_t)distances[i];
+        unsigned char *at = eh.bytes + (fde - MADE_EH_FRAME) + sizeof(uint32_t);
+        uint32_t to_cie;
+        memcpy(&to_cie, at, sizeof to_cie);
+        to_cie += (uint32_t)distances[i];
+        memcpy(at, &to_cie, sizeof to_cie);
         make_module(&module, NULL, &eh, NULL);
         struct segment *segments = calloc(2, sizeof *segments);
         assert_non_null(segments);
