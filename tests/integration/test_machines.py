@@ -382,3 +382,13 @@ def test_unit_tests_are_bounded(world):
     os.kill(int(open(world.path("tests/unit/unit_orphan.pid")).read()), signal.SIGKILL)
     assert done.returncode == 1 and done.stdout.endswith("\n1 passed, 2 failed, 0 skipped\n"), done.stdout
     assert "ok   unit_orphan: 1\n" in done.stdout and "FAIL unit_stubborn\n" in done.stdout, done.stdout
+
+
+def test_a_build_of_another_checkout(world):
+    machines, folder = script(world), world.path("build")
+    os.mkdir(folder)
+    for checkout, is_of_this in ((machines.CHECKOUT, True), ("/elsewhere" + machines.CHECKOUT, False),
+                                 (machines.CHECKOUT + "-2", False)):
+        with open(folder + "/CMakeCache.txt", "w") as file:
+            file.write(f"# For build in {machines.CHECKOUT}\nCMAKE_HOME_DIRECTORY:INTERNAL={checkout}\n")
+        assert machines.is_of_this_checkout(folder) == is_of_this, checkout
