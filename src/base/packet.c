@@ -1,5 +1,6 @@
 #include "base/packet.h"
 #include "base/clock.h"
+#include "base/utf8.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -22,11 +23,19 @@ void packet_put_number(struct buffer *body, uint64_t number)
     buffer_write(body, &number, sizeof number);
 }
 
+void packet_put_cut_text(struct buffer *body, const char *text, size_t bytes_max)
+{
+    size_t bytes = text ? utf8_cut(text, strlen(text), bytes_max) : 0;
+    packet_put_number(body, text ? bytes + 1 : 0);
+    if (!text)
+        return;
+    buffer_write(body, text, bytes);
+    buffer_write(body, "", 1);
+}
+
 void packet_put_text(struct buffer *body, const char *text)
 {
-    packet_put_number(body, text ? strlen(text) + 1 : 0);
-    if (text)
-        buffer_write(body, text, strlen(text) + 1);
+    packet_put_cut_text(body, text, SIZE_MAX);
 }
 
 uint64_t packet_number(struct bytes *body)

@@ -158,9 +158,7 @@ static void cut(struct buffer *text, size_t length)
 {
     if (text->length <= length)
         return;
-    while (length && utf8_continues(text->bytes[length]))
-        length--;
-    text->length = length;
+    text->length = utf8_cut(text->bytes, text->length, length);
     buffer_puts(text, "...");
 }
 

@@ -1,5 +1,4 @@
 #include "reader/naming.h"
-#include "base/utf8.h"
 #include "elf/elf_file.h"
 #include "reader/asked_files.h"
 #include "reader/module_packet.h"
@@ -102,12 +101,7 @@ static bool trampoline_is_at(struct module *module, uint64_t address)
 
 static void put_cut(struct buffer *answer, const char *text)
 {
-    size_t bytes = text ? utf8_cut(text, strlen(text), READER_TEXT_MAX) : 0;
-    packet_put_number(answer, text ? bytes + 1 : 0);
-    if (text) {
-        buffer_write(answer, text, bytes);
-        buffer_write(answer, "", 1);
-    }
+    packet_put_cut_text(answer, text, READER_TEXT_MAX);
 }
 
 static void put_symbol(struct naming *naming, uint64_t address, enum fgprof_names names)
