@@ -23,9 +23,7 @@
 #define LOOKS_MAX 32
 #define SLICE_NS 100000
 
-/* Of linux/sched.h and linux/sched/types.h, for sched_setattr(2), which glibc 2.36 does not
- * declare.
- */
+/* From linux/sched.h and linux/sched/types.h: glibc 2.36 does not declare sched_setattr(2). */
 #ifndef SCHED_FLAG_RESET_ON_FORK
 #define SCHED_FLAG_RESET_ON_FORK 0x01
 #endif

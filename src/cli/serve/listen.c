@@ -89,7 +89,7 @@ static int bind_and_listen(const struct addrinfo *found)
 
 #define OTHERS_COULD_REACH_IT 1
 
-/* The first of a name's addresses that can be had. Returns 0, a negative errno, or
+/* Listens on the first of a name's addresses that is free. Returns 0, a negative errno, or
  * OTHERS_COULD_REACH_IT if none was tried. */
 static int bind_first(const struct addrinfo *found, bool allows_remote, struct listener *listener)
 {
