@@ -119,6 +119,10 @@ static void count(const struct collector *collector, struct object_counts counts
     memset(counts, 0, OBJECT_KIND_COUNT * sizeof *counts);
     for (size_t i = 0; i < WAYS; i++)
         ways[i]->count(collector, counts);
+    for (unsigned kind = 0; kind < OBJECT_KIND_COUNT && collector->error; kind++) {
+        counts[kind].has_source = false;
+        counts[kind].refusal = -collector->error;
+    }
 }
 
 static int send_counts(struct collector *collector)
@@ -305,17 +309,18 @@ static int end_processes(struct collector *collector)
 
 static int finish_copy(struct collector *collector)
 {
-    int err = 0;
     for (size_t i = 0; i < collector->process_count; i++) {
         if (!has_told(collector, collector->processes[i].process, collector->copy_ns))
             return 0;
     }
-    if (!collector->error)
-        err = send_counts(collector);
+    /* Nothing else says why objects are missing: without memory the next step tries again. */
+    int err = send_counts(collector);
+    if (err)
+        return err;
     collector->is_copying = false;
     lazy_bell_ring(&collector->queue->bell);
     atomic_store(&collector->told, collector->queue->sent);
-    return err;
+    return 0;
 }
 
 static void end_ways(struct collector *collector)

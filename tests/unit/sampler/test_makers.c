@@ -200,6 +200,20 @@ static void test_without_snapshots_births_wait(void **state)
     assert_non_null(next_news(OBJECT_MADE, TID + 1));
 }
 
+/* A profile that is asked for later says why it has no threads. */
+static void test_an_error_is_the_reason_that_there_are_no_threads(void **state)
+{
+    (void)state;
+    begin();
+    fake->births_read_error = -ENOMEM;
+    fake_ticks(1);
+    fake->births_read_error = 0;
+    atomic_store(&fake->sampler.progress.wants_copy, true);
+    fake_ticks(2);
+    assert_non_null(fake_next(MESSAGE_COPY));
+    assert_int_equal(object_counts_refusal(&fake->object_counts[OBJECT_THREAD]), -ENOMEM);
+}
+
 #define IN_WORLD(test) cmocka_unit_test_setup_teardown(test, fake_set_up, fake_tear_down)
 
 int main(void)
@@ -214,6 +228,7 @@ int main(void)
         IN_WORLD(test_without_births_threads_are_listed),
         IN_WORLD(test_a_birth_in_a_process_that_is_not_known),
         IN_WORLD(test_without_snapshots_births_wait),
+        IN_WORLD(test_an_error_is_the_reason_that_there_are_no_threads),
     };
     return cmocka_run_group_tests_name("makers", tests, NULL, NULL);
 }

@@ -177,7 +177,7 @@ struct fake {
     unsigned moves;                          /* how often it has asked to go to one CPU */
 
     /* Births, page faults, objects. */
-    int births_error, stack_error, faults_error, agent_error;
+    int births_error, births_read_error, stack_error, faults_error, agent_error;
     bool has_births;
     struct birth births[FAKE_QUEUE_MAX];
     size_t birth_count, births_taken;

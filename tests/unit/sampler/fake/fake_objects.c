@@ -68,7 +68,7 @@ uint64_t __wrap_births_exec_ns(const struct births *births, pid_t process_id)
 int __wrap_births_read(struct births *births)
 {
     (void)births;
-    return 0;
+    return fake->births_read_error;
 }
 
 uint64_t __wrap_births_taken_ns(const struct births *births)
