@@ -392,7 +392,7 @@ def serve(faulty, target):
 def serve_kept(faulty, target):
     """What else is made of what a server keeps: a page, a dump, the threads' makers."""
     return ask_served(faulty, target, "/debug/fgprof?last=1s&format=html", "/debug/pprof/goroutine?debug=2",
-                      "/debug/pprof/threadcreate?debug=1", "/metrics", options=("--keep", "1s"))
+                      "/debug/pprof/threadcreate?debug=1", "/metrics", "/metrics", options=("--keep", "1s"))
 
 
 def can_last(function, error):

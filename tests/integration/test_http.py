@@ -3,6 +3,7 @@
 import contextlib
 import http.client
 import os
+import resource
 import signal
 import threading
 
@@ -93,6 +94,19 @@ def test_another_takes_its_place(world):
         assert processes_of(server.sampler.pid)[1] != first
         # The one whose client has gone holds nobody up.
         wait_for(lambda: "inner_hold" in server.text("/debug/fgprof?last=10s&format=folded"), "a profile")
+
+
+@users_build
+def test_a_request_that_the_profiler_cannot_take_is_answered(world):
+    with answering(world) as server:
+        pid = server.sampler.pid
+        before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (3, before[1]))
+        try:
+            server.fails("/metrics", 503, "no memory or no file for an answer, or is ending")
+        finally:
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
+        assert "fgprof_" in server.text("/metrics")
 
 
 @users_build

@@ -60,13 +60,28 @@ static struct MHD_Response *make_response(const struct answer *answer, enum requ
     return response;
 }
 
+/* Takes no memory of ours. */
+static enum MHD_Result respond_unanswered(struct MHD_Connection *connection)
+{
+    static char why[] = "fgprof-c has no memory or no file for an answer, or is ending\n";
+    struct MHD_Response *response =
+        MHD_create_response_from_buffer(sizeof why - 1, why, MHD_RESPMEM_PERSISTENT);
+    if (!response)
+        return MHD_NO;
+    MHD_add_response_header(response, "Content-Type", "text/plain; charset=utf-8");
+    MHD_add_response_header(response, "X-Go-Pprof", "1");
+    enum MHD_Result result = MHD_queue_response(connection, 503, response);
+    MHD_destroy_response(response);
+    return result;
+}
+
 static enum MHD_Result respond(struct MHD_Connection *connection, const struct answer *answer,
                                enum request_method method)
 {
     struct MHD_Response *response = make_response(answer, method);
     if (!response) {
         close(answer->body_fd);
-        return MHD_NO;
+        return respond_unanswered(connection);
     }
     MHD_add_response_header(response, "Content-Type", answer->type);
     MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
@@ -173,7 +188,8 @@ static enum MHD_Result pass_on(struct http *http, struct MHD_Connection *connect
     MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, add_parameter,
                               &question.parameters);
     int err = ask(http, &question, client_fd, &packet, &answer);
-    enum MHD_Result result = err ? MHD_NO : respond(connection, &answer, question.method);
+    enum MHD_Result result =
+        err ? respond_unanswered(connection) : respond(connection, &answer, question.method);
     buffer_free(&packet.body);
     return result;
 }
