@@ -46,8 +46,8 @@ def report(world):
             row = [name, f"{program} is not installed"] + [""] * (len(HEADER) - 2)
         rows.append(row)
     return f"""*Cut* is the share of the samples of a {seconds} s profile whose stack does not reach its
-thread's first frame. *Snapshots* are then unwound by rules and by libunwind, with its cache for each
-process: where libunwind comes to the end, do the rules give the same frames? *Not by rules* are
+thread's first frame. *Snapshots* are then unwound by rules and by libunwind, which keeps nothing:
+where libunwind comes to the end, do the rules give the same frames? *Not by rules* are
 stacks with a frame that no rule can say. A frame's cost is that of snapshots unwound again and
 again. Servers listen on loopback only, in a directory of their own.
 

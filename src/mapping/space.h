@@ -25,8 +25,7 @@ struct mapping {
 };
 
 struct space {
-    uint32_t id;     /* its number in struct spaces (see spaces.h) */
-    uint32_t origin; /* the first space that this is a branch of, or itself: the files lie alike */
+    uint32_t id; /* its number in struct spaces (see spaces.h) */
     pid_t pid;
     struct mapping *mappings;
     size_t mapping_count, mapping_capacity;

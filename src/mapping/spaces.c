@@ -195,7 +195,6 @@ int spaces_add(struct spaces *spaces, struct modules *modules, pid_t pid, int pr
         space_free(space);
         return err;
     }
-    space->origin = space->id;
     *ret_space = space;
     return 0;
 }
@@ -269,8 +268,7 @@ int spaces_branch(struct spaces *spaces, struct space **space)
         free(branch);
         return -ENOMEM;
     }
-    *branch = (struct space){.origin = from->origin,
-                             .pid = from->pid,
+    *branch = (struct space){.pid = from->pid,
                              .mappings = mappings,
                              .mapping_capacity = from->mapping_count + 1,
                              .has_context = from->has_context,
@@ -310,7 +308,6 @@ static int get_shared(struct spaces *spaces, struct space **ret_space)
             free(space);
             return -ENOMEM;
         }
-        space->origin = space->id;
         spaces->shared = space;
     }
     *ret_space = spaces->shared;
@@ -395,16 +392,6 @@ static void leave_jit(struct spaces *spaces, const struct renumber *rows, struct
     jit_free(jit);
 }
 
-/* Branches are known by the number of what they are branches of. */
-static bool is_origin(const struct spaces *spaces, const struct renumber *rows, uint32_t number)
-{
-    for (size_t i = 0; i < spaces->count; i++) {
-        if (spaces->items[i]->origin == number && is_of_use(spaces, rows, i))
-            return true;
-    }
-    return false;
-}
-
 void spaces_forget(struct spaces *spaces, const struct renumber *rows)
 {
     spaces->first_free = 0;
@@ -416,8 +403,8 @@ void spaces_forget(struct spaces *spaces, const struct renumber *rows)
         if (space->owns_jit)
             leave_jit(spaces, rows, space);
         space->jit = NULL;
-        space->is_free = !is_origin(spaces, rows, space->id);
-        spaces->free_count += space->is_free;
+        space->is_free = true;
+        spaces->free_count++;
     }
     if (spaces->shared)
         space_keep_sampled(spaces->shared, false);
@@ -451,7 +438,6 @@ static int copy_space(const struct space *space, struct spaces *copies)
         return -ENOMEM;
     copies->items[copies->count++] = copy;
     copy->id = space->id;
-    copy->origin = space->origin;
     copy->pid = space->pid;
     int err = copy_mappings(space, copy);
     if (!err && space->owns_jit) {

@@ -1,14 +1,12 @@
 #include "unwind/unwind.h"
 #include "unwind/walk.h"
-#include "base/array.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 struct unwinder {
     struct rule_tables rules;
-    struct libunwind **libunwinds; /* by the number of the space's origin; NULL until needed */
-    size_t libunwind_count, libunwind_capacity;
+    struct libunwind *libunwind; /* NULL until needed */
 };
 
 int unwinder_new(struct lookups *lookups, struct unwinder **ret_unwinder)
@@ -25,9 +23,7 @@ void unwinder_free(struct unwinder *unwinder)
 {
     if (!unwinder)
         return;
-    for (size_t i = 0; i < unwinder->libunwind_count; i++)
-        libunwind_free(unwinder->libunwinds[i]);
-    free(unwinder->libunwinds);
+    libunwind_free(unwinder->libunwind);
     rule_tables_free(&unwinder->rules);
     free(unwinder);
 }
@@ -46,15 +42,11 @@ static void begin(struct walk *walk)
 
 static int unwind_by_libunwind(struct unwinder *unwinder, struct walk *walk)
 {
-    uint32_t space = walk->space->origin;
-    int err = array_extend(&unwinder->libunwinds, &unwinder->libunwind_count,
-                           &unwinder->libunwind_capacity, space + 1u);
-    if (!err && !unwinder->libunwinds[space])
-        err = libunwind_new(&unwinder->libunwinds[space]);
+    int err = unwinder->libunwind ? 0 : libunwind_new(&unwinder->libunwind);
     if (err)
         return err;
     begin(walk);
-    return walk_by_libunwind(walk, unwinder->libunwinds[space]);
+    return walk_by_libunwind(walk, unwinder->libunwind);
 }
 
 int unwind_snapshot(struct unwinder *unwinder, struct space *space, const struct snapshot *snapshot,
@@ -81,13 +73,4 @@ void unwinder_forget(struct unwinder *unwinder, const struct space *space)
 void unwinder_forget_module(struct unwinder *unwinder, const struct module *module)
 {
     rule_tables_forget_module(&unwinder->rules, module);
-}
-
-void unwinder_drop(struct unwinder *unwinder, const struct space *space)
-{
-    unwinder_forget(unwinder, space);
-    if (space->origin < unwinder->libunwind_count) {
-        libunwind_free(unwinder->libunwinds[space->origin]);
-        unwinder->libunwinds[space->origin] = NULL;
-    }
 }

@@ -7,8 +7,9 @@
 #include "mapping/space.h"
 #include "observe/snapshot.h"
 
-/* An unwinder keeps what it has learnt about code: rules by module, and what libunwind knows of
- * each address space. */
+/* An unwinder keeps what it has learnt about code: rules by module, and by space for generated
+ * code.
+ */
 struct unwinder;
 struct lookups;
 struct rule_tables;
@@ -33,13 +34,11 @@ int unwind_snapshot(struct unwinder *unwinder, struct space *space, const struct
 int unwinder_learn(struct unwinder *unwinder, const struct space *space, uint64_t address,
                    uint64_t function, const uint8_t *code, size_t code_bytes);
 
-/* Frees all that was learnt about the space, whose program has ended or has left it. */
-void unwinder_drop(struct unwinder *unwinder, const struct space *space);
-
 /* Forgets the module, which is about to be closed. */
 void unwinder_forget_module(struct unwinder *unwinder, const struct module *module);
 
-/* Forgets what unwinder_learn learned about the space; it will be called again. */
+/* Forgets what unwinder_learn learned about the space, whose code has been replaced, or which its
+ * program has left. */
 void unwinder_forget(struct unwinder *unwinder, const struct space *space);
 
 #endif

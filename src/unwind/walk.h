@@ -63,8 +63,7 @@ int walk_push(struct walk *walk, uint64_t address);
  * -ENOMEM. */
 int walk_by_rules(struct walk *walk, struct rule_tables *tables);
 
-/* Unwinds with libunwind. What it has learnt about one address space is kept in `libunwind`.
- * Returns 0 or -ENOMEM. */
+/* Unwinds with libunwind. Returns 0 or -ENOMEM. */
 struct libunwind;
 int libunwind_new(struct libunwind **ret_libunwind);
 void libunwind_free(struct libunwind *libunwind);

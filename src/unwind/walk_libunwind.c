@@ -1,6 +1,7 @@
 /* Unwinding with libunwind, which reads through the accessors below: registers and stack from the
- * snapshot, unwind tables and code from the mapped files. It does that in this process, as it goes
- * back and forth between a file and the stack; so it sees only entries that were checked. */
+ * snapshot, code from the mapped files, and unwind tables from what is shown to it: one entry at a
+ * time, which was checked and copied. It does that in this process, as it goes back and forth
+ * between tables and the stack. */
 #include "unwind/walk.h"
 #include "unwind/code_address.h"
 
@@ -9,10 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Rows that libunwind keeps per address space. It hashes them to 256 buckets however many there are
- * (v1.6.2, src/dwarf/Gparser.c), so more than this would make it slower again. */
-#define CACHED_ROWS 4096
-
 /* Exported by libunwind for users with accessors of their own, though none of its headers has it:
  * searches the table of an .eh_frame_hdr (include/dwarf.h of v1.6.2). */
 int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t as, unw_word_t ip, unw_dyn_info_t *info,
@@ -20,11 +17,23 @@ int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t as, unw_word_t ip, unw_d
 
 /* How often libunwind may read memory for one stack: a thousand frames need less. */
 #define READS_MAX (4u << 20)
+/* Where a search table is shown to it: no process has memory there. */
+#define TABLE_ADDRESS (UINT64_C(1) << 63)
+#define HEAD_BYTES 8 /* of an entry in the 32-bit format: its length, and where its CIE is */
 
 struct libunwind {
     unw_addr_space_t address_space;
-    struct cfi_entry entry; /* the one checked last */
+    struct cfi_entry entry; /* the one that is shown */
 };
+
+/* Bytes that libunwind reads in place of what the file has there now. */
+struct shown {
+    uint64_t address;
+    const void *bytes;
+    size_t count;
+};
+
+enum { SHOWN_TABLE, SHOWN_HEAD, SHOWN_BODY, SHOWN_COMMON_HEAD, SHOWN_COMMON_BODY, SHOWN_COUNT };
 
 /* The state of unwinding one stack; accessors get it as `arg`. */
 struct progress {
@@ -33,54 +42,65 @@ struct progress {
     uint32_t reads_left;
     /* In this step: */
     const struct mapping *mapping; /* of the frame's code */
-    const struct segment *tables;  /* the part of its file that has its unwind tables; or NULL */
-    bool missed_stack;             /* the copy of the stack does not reach an address */
-    bool missed_unwind_info;       /* an address has none */
-    bool missed_register;          /* a register is not in the snapshot */
+    int32_t table[2];              /* an offset of code, and of its FDE */
+    uint32_t head[2], common_head[2];
+    struct shown shown[SHOWN_COUNT];
+    bool missed_stack;       /* the copy of the stack does not reach an address */
+    bool missed_unwind_info; /* an address has none */
+    bool missed_register;    /* a register is not in the snapshot */
     bool missed_frame_pointer;
 };
 
-/* The part of the file that has the unwind tables. NULL if there is none, or if another one claims
- * to be there too, as then it matters how many bytes are read at a time. */
-static const struct segment *find_tables(const struct module *module)
-{
-    const struct segment *found = NULL;
-    for (size_t i = 0; i < module->segment_count; i++) {
-        const struct segment *segment = &module->segments[i];
-        if (module->unwind_table.header_address - segment->address < segment->file_bytes)
-            found = segment;
-    }
-    for (size_t i = 0; i < module->segment_count && found; i++) {
-        const struct segment *segment = &module->segments[i];
-        if (segment != found && (segment->address - found->address < found->file_bytes ||
-                                 found->address - segment->address < segment->file_bytes))
-            return NULL;
-    }
-    return found;
-}
-
-static bool holds(const struct segment *segment, uint64_t address, uint64_t bytes)
-{
-    uint64_t at = address - segment->address;
-    return at <= segment->file_bytes && bytes <= segment->file_bytes - at;
-}
-
 /* libunwind believes what it reads: it does not compare a register's number with how many there
- * are, an expression may loop, and rows are put aside without limit. So what it will read is
- * checked first, and must lie where access_mem reads nothing else. It searches by offsets of 32
- * bits. */
-static bool is_safe(struct progress *progress, uint64_t ip)
+ * are, an expression may loop, and rows are put aside without limit. So the entry is checked first,
+ * and shown as it was then: the file may be written to. */
+static bool show(struct progress *progress, uint64_t ip)
 {
-    struct module *module = progress->mapping->module;
-    const struct unwind_table *table = &module->unwind_table;
-    const struct segment *tables = progress->tables;
-    uint64_t address = ip - progress->mapping->bias;
-    int64_t offset = (int64_t)(address - table->header_address);
+    const struct mapping *mapping = progress->mapping;
     struct cfi_entry *entry = &progress->libunwind->entry;
-    return tables && offset == (int32_t)offset && table->entry_count <= tables->file_bytes / 8 &&
-           holds(tables, table->entries_address, table->entry_count * 8) &&
-           cfi_find_in_table(module, address, entry) &&
-           holds(tables, entry->first, entry->last - entry->first) && cfi_is_bounded(entry);
+    if (!cfi_find_in_table(mapping->module, ip - mapping->bias, entry) || !cfi_is_bounded(entry))
+        return false;
+    const struct cfi_part *own = &entry->own, *common = &entry->common;
+    uint64_t address = own->position + mapping->bias;
+    uint64_t common_address = common->position + mapping->bias;
+    int64_t offset = (int64_t)(ip - address);
+    if (offset != (int32_t)offset)
+        return false;
+    /* All code from any offset on is of the FDE, which is where offsets are from. */
+    progress->table[0] = INT32_MIN;
+    progress->table[1] = 0;
+    progress->head[0] = (uint32_t)own->bytes + sizeof(uint32_t);
+    progress->head[1] = (uint32_t)(own->position + sizeof(uint32_t) - common->position);
+    progress->common_head[0] = (uint32_t)common->bytes + sizeof(uint32_t);
+    progress->common_head[1] = 0;
+    const struct shown shown[SHOWN_COUNT] = {
+        [SHOWN_TABLE] = {TABLE_ADDRESS, progress->table, sizeof progress->table},
+        [SHOWN_HEAD] = {address, progress->head, HEAD_BYTES},
+        [SHOWN_BODY] = {address + HEAD_BYTES, entry->buffers.own, own->bytes},
+        [SHOWN_COMMON_HEAD] = {common_address, progress->common_head, HEAD_BYTES},
+        [SHOWN_COMMON_BODY] = {common_address + HEAD_BYTES, entry->buffers.common, common->bytes},
+    };
+    memcpy(progress->shown, shown, sizeof shown);
+    return true;
+}
+
+/* Copies the word's bytes that are shown; others are 0. Returns false if there are none. */
+static bool read_shown(const struct progress *progress, uint64_t address, unw_word_t *ret_word)
+{
+    uint8_t bytes[sizeof *ret_word] = {0};
+    bool is_shown = false;
+    for (unsigned i = 0; i < SHOWN_COUNT; i++) {
+        const struct shown *shown = &progress->shown[i];
+        for (unsigned j = 0; j < sizeof bytes; j++) {
+            uint64_t at = address + j - shown->address;
+            if (at >= shown->count)
+                continue;
+            bytes[j] = ((const uint8_t *)shown->bytes)[at];
+            is_shown = true;
+        }
+    }
+    memcpy(ret_word, bytes, sizeof bytes);
+    return is_shown;
 }
 
 /* Whether one address is the same part of the same file to both. */
@@ -96,19 +116,17 @@ static int find_proc_info(unw_addr_space_t as, unw_word_t ip, unw_proc_info_t *r
     const struct mapping *mapping = space_find(progress->walk->space, ip);
     if (!mapping || !mapping->has_bias || !mapping->module->unwind_table.header_address ||
         mapping->module->unread || !progress->mapping || !lie_alike(mapping, progress->mapping) ||
-        !is_safe(progress, ip)) {
+        !show(progress, ip)) {
         progress->missed_unwind_info = true;
         return -UNW_ENOINFO;
     }
-    const struct unwind_table *table = &mapping->module->unwind_table;
     unw_dyn_info_t info = {
         .start_ip = mapping->start,
         .end_ip = mapping->end,
         .format = UNW_INFO_FORMAT_REMOTE_TABLE,
-        .u.rti.segbase = table->header_address + mapping->bias,
-        .u.rti.table_data = table->entries_address + mapping->bias,
-        .u.rti.table_len =
-            table->entry_count, /* an entry is as large as a word: two numbers of 32 bits */
+        .u.rti.segbase = progress->shown[SHOWN_HEAD].address,
+        .u.rti.table_data = TABLE_ADDRESS,
+        .u.rti.table_len = 1, /* in words: two numbers of 32 bits */
     };
     int err = UNW_OBJ(dwarf_search_unwind_table)(as, ip, &info, ret_info, need_unwind_info, arg);
     if (err < 0)
@@ -127,16 +145,6 @@ static int get_dyn_info_list_addr(unw_addr_space_t as, unw_word_t *ret_address, 
     return -UNW_ENOINFO;
 }
 
-/* Whether a word has a byte of the frame's unwind tables. */
-static bool is_of_tables(const struct progress *progress, uint64_t address)
-{
-    const struct segment *tables = progress->tables;
-    if (!tables)
-        return false;
-    uint64_t start = tables->address + progress->mapping->bias;
-    return address - start < tables->file_bytes || start - address < sizeof(unw_word_t);
-}
-
 static int access_mem(unw_addr_space_t as, unw_word_t address, unw_word_t *value, int write,
                       void *arg)
 {
@@ -148,16 +156,10 @@ static int access_mem(unw_addr_space_t as, unw_word_t address, unw_word_t *value
     if (!progress->reads_left)
         return -UNW_EINVAL;
     progress->reads_left--;
-    /* What was checked is in the file. A stack pointer may claim that the stack is there. */
-    if (is_of_tables(progress, address))
-        return module_read(progress->mapping->module, address - progress->mapping->bias, value,
-                           sizeof *value)
-                   ? 0
-                   : -UNW_EINVAL;
-    if (walk_read_stack(walk, address, value))
-        return 0;
-    /* Code is read in the same way. */
-    if (space_read_file(walk->space, address, value, sizeof *value))
+    /* Before the stack: a stack pointer may claim that it is there. Code is read in the same way.
+     */
+    if (read_shown(progress, address, value) || walk_read_stack(walk, address, value) ||
+        space_read_file(walk->space, address, value, sizeof *value))
         return 0;
     progress->missed_stack = true;
     return -UNW_EINVAL;
@@ -212,8 +214,8 @@ int libunwind_new(struct libunwind **ret_libunwind)
         free(libunwind);
         return -ENOMEM;
     }
-    unw_set_caching_policy(libunwind->address_space, UNW_CACHE_GLOBAL);
-    unw_set_cache_size(libunwind->address_space, CACHED_ROWS, 0);
+    /* A row that it knows would lead to the file's bytes. */
+    unw_set_caching_policy(libunwind->address_space, UNW_CACHE_NONE);
     *ret_libunwind = libunwind;
     return 0;
 }
@@ -309,7 +311,6 @@ static int walk_frames(struct progress *progress, unw_cursor_t *cursor)
             .libunwind = progress->libunwind,
             .reads_left = progress->reads_left,
             .mapping = mapping,
-            .tables = mapping->has_bias ? find_tables(mapping->module) : NULL,
         };
         int step = unw_step(cursor);
         if (step <= 0) {

@@ -450,11 +450,8 @@ static int forget_spaces(struct results *results, const struct counted_threads *
     spaces_forget(spaces, stay);
     int err = forget_code(results, threads);
     for (size_t i = 0; i < spaces->count && how->unwinder; i++) {
-        const struct space *space = spaces->items[i];
-        if (space->is_free && space->origin == space->id)
-            unwinder_drop(how->unwinder, space);
-        else if (space->is_free)
-            unwinder_forget(how->unwinder, space);
+        if (spaces->items[i]->is_free)
+            unwinder_forget(how->unwinder, spaces->items[i]);
     }
     return err ? err : unused_modules_free(results, how->unwinder);
 }

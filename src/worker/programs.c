@@ -44,7 +44,7 @@ int programs_end(struct programs *programs, uint32_t number, struct results *res
     struct space *space = tables->maps.space;
     int err = generated_finish(&tables->generated, unwinder, results, space);
     if (space) {
-        unwinder_drop(unwinder, space);
+        unwinder_forget(unwinder, space);
         space_retire(space);
     }
     program_labels_free(&tables->labels);

@@ -23,17 +23,22 @@ struct cfi_source {
     bool is_debug_frame;
 };
 
+/* Where an FDE or a CIE is, and how long it is behind its head. */
+struct cfi_part {
+    uint64_t position, bytes;
+};
+
 /* A function's FDE with its CIE. The programs point into `buffers`. */
 struct cfi_entry {
     uint64_t start, end; /* the function's code, in addresses of the module */
     uint64_t code_factor;
     int64_t data_factor;
-    uint64_t return_register; /* DWARF number */
-    uint8_t pointer_encoding; /* DW_EH_PE_* */
-    bool has_augmentation;    /* the FDE has data of its own, after its length */
-    bool is_signal_frame;     /* code that returns to it returns from a signal handler */
-    bool is_plain;            /* libunwind finds the same programs in it: see cfi_is_bounded */
-    uint64_t first, last;     /* the positions of the first byte of both, and after the last */
+    uint64_t return_register;    /* DWARF number */
+    uint8_t pointer_encoding;    /* DW_EH_PE_* */
+    bool has_augmentation;       /* the FDE has data of its own, after its length */
+    bool is_signal_frame;        /* code that returns to it returns from a signal handler */
+    bool is_plain;               /* libunwind finds the same programs in it: see cfi_is_bounded */
+    struct cfi_part own, common; /* the FDE, the CIE */
     struct bytes common_program, program;
     struct {
         uint8_t common[CFI_CIE_BYTES_MAX], own[CFI_ENTRY_BYTES_MAX];

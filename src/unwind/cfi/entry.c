@@ -171,8 +171,7 @@ static bool read_common(const struct cfi_source *source, uint64_t position, stru
     uint64_t version = bytes_unsigned(&body, 1);
     /* libunwind does not skip the two bytes that version 4 has more. */
     entry->is_plain &= !head.has_64_bits && version != 4;
-    entry->first = position < entry->first ? position : entry->first;
-    entry->last = head.next > entry->last ? head.next : entry->last;
+    entry->common = (struct cfi_part){position, head.body_bytes};
     const char *letters = (const char *)body.at;
     const uint8_t *end = memchr(body.at, '\0', bytes_left(&body));
     if (!end || (version != 1 && version != 3 && version != 4))
@@ -205,8 +204,7 @@ bool cfi_read_entry(const struct cfi_source *source, uint64_t position, struct c
     /* libunwind takes the distance to the CIE for a signed number. */
     ret_entry->is_plain =
         !head.has_64_bits && position + sizeof(uint32_t) - head.cie_position <= INT32_MAX;
-    ret_entry->first = position;
-    ret_entry->last = head.next;
+    ret_entry->own = (struct cfi_part){position, head.body_bytes};
     if (!read_common(source, head.cie_position, ret_entry))
         return false;
     struct bytes body = {buffer, buffer + head.body_bytes, false};

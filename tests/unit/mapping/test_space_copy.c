@@ -57,7 +57,6 @@ static void test_a_copy_outlives_the_spaces(void **state)
     spaces_free(&world->spaces);
     assert_int_equal(copy.count, 2);
     assert_int_equal(copy.items[1]->id, 1);
-    assert_int_equal(copy.items[1]->origin, 0);
     assert_int_equal(copy.items[1]->pid, getpid());
     assert_int_equal(copy.items[1]->mapping_count, mapping_count);
     mapping = space_find(copy.items[1], here);

@@ -7,6 +7,7 @@
 #include "unwind/walk.h"
 
 #include <errno.h>
+#include <libunwind.h>
 
 #define FRAMES_MAX 512
 
@@ -229,6 +230,46 @@ static void test_a_stack_in_the_unwind_tables(void **state)
     snapshot_clear(&take.snapshot);
 }
 
+/* Where a file is written to once an entry was checked; 0: nowhere. */
+static uint64_t overwritten, overwritten_end;
+static unsigned words_read;
+
+bool __real_module_read(struct module *module, uint64_t address, void *buffer, size_t bytes);
+bool __wrap_module_read(struct module *module, uint64_t address, void *buffer, size_t bytes);
+
+bool __wrap_module_read(struct module *module, uint64_t address, void *buffer, size_t bytes)
+{
+    bool is_read = __real_module_read(module, address, buffer, bytes);
+    if (bytes == sizeof(unw_word_t) && address >= overwritten && address < overwritten_end) {
+        memset(buffer, 0x96, bytes); /* DW_OP_nop; nothing that call frame information has */
+        words_read++;
+    }
+    return is_read;
+}
+
+/* libunwind, which reads words, gets what was checked. */
+static void test_a_file_that_is_written_to(void **state)
+{
+    (void)state;
+    static struct cfi_entry entry;
+    struct take take = {0};
+    take_with_detour(&take);
+    struct unwound before = by_libunwind(&take.snapshot, FRAMES_MAX);
+    const struct mapping *mapping = space_find(self.space, take.calls[0]);
+    assert_true(cfi_find_in_table(mapping->module, take.calls[0] - mapping->bias, &entry));
+    assert_true(entry.own.bytes > sizeof(unw_word_t));
+    overwritten = entry.own.position;
+    overwritten_end = entry.own.position + entry.own.bytes;
+    struct unwound unwound = by_libunwind(&take.snapshot, FRAMES_MAX);
+    overwritten = overwritten_end = 0;
+    assert_int_equal(words_read, 0);
+    assert_whole(&take, &unwound, detour_call_end);
+    assert_same(&unwound, &before);
+    free(before.stack.addresses);
+    free(unwound.stack.addresses);
+    snapshot_clear(&take.snapshot);
+}
+
 /* The frame's address and the one before it are in two files: which of them libunwind knows the
  * frame by is not known. */
 static void test_an_address_between_two_files(void **state)
@@ -306,6 +347,7 @@ int main(void)
         cmocka_unit_test(test_what_rules_cannot_say_goes_to_libunwind),
         cmocka_unit_test(test_a_register_that_does_not_exist),
         cmocka_unit_test(test_a_stack_in_the_unwind_tables),
+        cmocka_unit_test(test_a_file_that_is_written_to),
         cmocka_unit_test(test_an_address_between_two_files),
         cmocka_unit_test(test_what_is_not_reached_is_not_complex),
         cmocka_unit_test(test_a_module_that_was_not_read),

@@ -345,8 +345,8 @@ static void test_forms_that_libunwind_reads_alike(void **state)
         assert_true(read_of(&eh, put_both(&eh, &plain[i])));
         assert_true(entry.is_plain);
         assert_true(cfi_is_bounded(&entry));
-        assert_int_equal(entry.first, MADE_EH_FRAME + 8);
-        assert_int_equal(entry.last, made_position(&eh));
+        assert_int_equal(entry.common.position, MADE_EH_FRAME + 8);
+        assert_int_equal(entry.own.position + 8 + entry.own.bytes, made_position(&eh));
     }
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         assert_true(read_of(&eh, put_both(&eh, &others[i])));
@@ -399,7 +399,7 @@ static void test_a_cie_far_away(void **state)
         module.segment_count = 2;
         const struct cfi_source source = {.module = &module};
         assert_true(cfi_read_entry(&source, fde + distances[i], &entry));
-        assert_int_equal(entry.first, MADE_EH_FRAME + 8);
+        assert_int_equal(entry.common.position, MADE_EH_FRAME + 8);
         assert_true(entry.is_plain == (i == 0));
         made_module_free(&module);
     }
