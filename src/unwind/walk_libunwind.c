@@ -47,6 +47,7 @@ struct progress {
     struct shown shown[SHOWN_COUNT];
     bool missed_stack;       /* the copy of the stack does not reach an address */
     bool missed_unwind_info; /* an address has none */
+    bool was_refused;        /* the entry that it has */
     bool missed_register;    /* a register is not in the snapshot */
     bool missed_frame_pointer;
 };
@@ -58,13 +59,14 @@ static bool show(struct progress *progress, uint64_t ip)
 {
     const struct mapping *mapping = progress->mapping;
     struct cfi_entry *entry = &progress->libunwind->entry;
-    if (!cfi_find_in_table(mapping->module, ip - mapping->bias, entry) || !cfi_is_bounded(entry))
+    if (!cfi_find_in_table(mapping->module, ip - mapping->bias, entry))
         return false;
     const struct cfi_part *own = &entry->own, *common = &entry->common;
     uint64_t address = own->position + mapping->bias;
     uint64_t common_address = common->position + mapping->bias;
     int64_t offset = (int64_t)(ip - address);
-    if (offset != (int32_t)offset)
+    progress->was_refused = offset != (int32_t)offset || !cfi_is_bounded(entry);
+    if (progress->was_refused)
         return false;
     /* All code from any offset on is of the FDE, which is where offsets are from. */
     progress->table[0] = INT32_MIN;
@@ -313,6 +315,11 @@ static int walk_frames(struct progress *progress, unw_cursor_t *cursor)
             .mapping = mapping,
         };
         int step = unw_step(cursor);
+        /* Where it gets no entry, it guesses. */
+        if (progress->was_refused) {
+            stack->cut = STACK_CUT_NO_UNWIND_INFO;
+            return 0;
+        }
         if (step <= 0) {
             note_end(progress, cursor, step);
             return 0;

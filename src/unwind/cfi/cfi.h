@@ -93,10 +93,11 @@ struct cfi_row {
 bool cfi_find_row(const struct cfi_entry *entry, uint64_t address, struct cfi_row *ret_row);
 
 /* Whether libunwind can evaluate any of the entry's rows without a fault: it is in the 32-bit
- * format, its augmentation has only what libunwind reads too, its programs run to their ends, its
- * registers exist, and its expressions have no jumps, no division, and no unknown operation. Nor is
- * its return address signed: libunwind 1.6 takes such a frame for its own caller, and the stack for
- * whole. */
+ * format, its CIE lies before its FDE, its augmentation and its instructions are only those that
+ * libunwind knows too (v1.6.2 runs the operands of DW_CFA_val_offset), its programs run to their
+ * ends, the CIE defines the CFA, its registers exist, and its expressions have no jumps, no
+ * division, and no unknown operation. Nor is its return address signed: libunwind takes such a
+ * frame for its own caller, and the stack for whole. */
 bool cfi_is_bounded(const struct cfi_entry *entry);
 bool cfi_expression_is_bounded(struct bytes expression);
 

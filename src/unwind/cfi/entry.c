@@ -170,7 +170,7 @@ static bool read_common(const struct cfi_source *source, uint64_t position, stru
     struct bytes body = {buffer, buffer + head.body_bytes, false};
     uint64_t version = bytes_unsigned(&body, 1);
     /* libunwind does not skip the two bytes that version 4 has more. */
-    entry->is_plain &= !head.has_64_bits && version != 4;
+    entry->is_plain &= !head.has_64_bits && version != 4 && head.next <= entry->own.position;
     entry->common = (struct cfi_part){position, head.body_bytes};
     const char *letters = (const char *)body.at;
     const uint8_t *end = memchr(body.at, '\0', bytes_left(&body));

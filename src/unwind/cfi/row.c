@@ -12,6 +12,7 @@ struct machine {
     struct cfi_row remembered[REMEMBERED_MAX];
     unsigned remembered_count;
     bool is_strict;              /* what libunwind would run unchecked is an error */
+    bool has_cfa;                /* the CFA was defined */
     bool is_signed;              /* return addresses are signed somewhere */
     uint64_t location;           /* the address that the row is for */
     struct cfi_register ignored; /* for registers that are not followed here: vector registers,
@@ -46,14 +47,18 @@ static void advance(struct machine *machine, uint64_t delta)
     machine->location += delta * machine->entry->code_factor;
 }
 
+static void refuse_if_strict(const struct machine *machine, bool is_wrong, struct bytes *program)
+{
+    program->failed |= machine->is_strict && is_wrong;
+}
+
 static struct bytes read_block(struct machine *machine, struct bytes *program)
 {
     uint64_t length = bytes_uleb(program);
     struct bytes block = {program->at, program->at, false};
     bytes_skip(program, length);
     block.end = program->at;
-    if (machine->is_strict && !cfi_expression_is_bounded(block))
-        program->failed = true;
+    refuse_if_strict(machine, !cfi_expression_is_bounded(block), program);
     return block;
 }
 
@@ -68,6 +73,8 @@ static void set_expression(struct machine *machine, struct bytes *program, enum 
 static bool run_cfa_instruction(struct machine *machine, uint8_t code, struct bytes *program)
 {
     struct cfi_row *row = &machine->row;
+    machine->has_cfa |=
+        code == DW_CFA_def_cfa || code == DW_CFA_def_cfa_sf || code == DW_CFA_def_cfa_expression;
     switch (code) {
     case DW_CFA_def_cfa:
     case DW_CFA_def_cfa_sf:
@@ -104,12 +111,14 @@ static bool run_register_instruction(struct machine *machine, uint8_t code, stru
         number = bytes_uleb(program);
         set(machine, number, code == DW_CFA_val_offset ? CFI_IS_OFFSET : CFI_AT_OFFSET,
             factored(machine, bytes_uleb(program)));
+        refuse_if_strict(machine, code == DW_CFA_val_offset, program);
         return true;
     case DW_CFA_offset_extended_sf:
     case DW_CFA_val_offset_sf:
         number = bytes_uleb(program);
         set(machine, number, code == DW_CFA_val_offset_sf ? CFI_IS_OFFSET : CFI_AT_OFFSET,
             factored(machine, (uint64_t)bytes_sleb(program)));
+        refuse_if_strict(machine, code == DW_CFA_val_offset_sf, program);
         return true;
     case DW_CFA_GNU_negative_offset_extended:
         number = bytes_uleb(program);
@@ -127,8 +136,7 @@ static bool run_register_instruction(struct machine *machine, uint8_t code, stru
     case DW_CFA_register:
         number = bytes_uleb(program);
         other = bytes_uleb(program);
-        if (machine->is_strict && other >= architecture.register_count)
-            program->failed = true;
+        refuse_if_strict(machine, other >= architecture.register_count, program);
         set(machine, number, CFI_IN_REGISTER, (int64_t)other);
         return true;
     case DW_CFA_expression:
@@ -217,10 +225,11 @@ static bool run_both(struct machine *machine, const struct cfi_entry *entry, uin
     memset(&machine->row, 0, sizeof machine->row);
     machine->entry = entry;
     machine->remembered_count = 0;
-    machine->is_signed = false;
+    machine->is_signed = machine->has_cfa = false;
     machine->location = entry->start;
     machine->initial = machine->row;
-    if (!run(machine, entry->common_program, UINT64_MAX))
+    if (!run(machine, entry->common_program, UINT64_MAX) ||
+        (machine->is_strict && !machine->has_cfa))
         return false;
     machine->initial = machine->row;
     machine->location = entry->start;
