@@ -119,19 +119,20 @@ static void count(const struct collector *collector, struct object_counts counts
     memset(counts, 0, OBJECT_KIND_COUNT * sizeof *counts);
     for (size_t i = 0; i < WAYS; i++)
         ways[i]->count(collector, counts);
-    for (unsigned kind = 0; kind < OBJECT_KIND_COUNT && collector->error; kind++) {
-        counts[kind].has_source = false;
-        counts[kind].refusal = -collector->error;
-    }
 }
 
-static int send_counts(struct collector *collector)
+/* With an error, which is the reason that there are no objects. */
+static int send_counts(struct collector *collector, int error)
 {
     struct news_message message = {.kind = NEWS_COUNTS, .after = collector->after};
     message.counts = malloc(OBJECT_KIND_COUNT * sizeof *message.counts);
     if (!message.counts)
         return -ENOMEM;
     count(collector, message.counts);
+    for (unsigned kind = 0; kind < OBJECT_KIND_COUNT && error; kind++) {
+        message.counts[kind].has_source = false;
+        message.counts[kind].refusal = -error;
+    }
     return news_queue_put(collector->queue, &message);
 }
 
@@ -307,20 +308,19 @@ static int end_processes(struct collector *collector)
     return err;
 }
 
-static int finish_copy(struct collector *collector)
+/* Objects from before an error are not shown until the end, as nothing tells that more are missing.
+ * Without memory to send that, the next step tries again. */
+static void finish_copy(struct collector *collector)
 {
     for (size_t i = 0; i < collector->process_count; i++) {
         if (!has_told(collector, collector->processes[i].process, collector->copy_ns))
-            return 0;
+            return;
     }
-    /* Nothing else says why objects are missing: without memory the next step tries again. */
-    int err = send_counts(collector);
-    if (err)
-        return err;
+    if (send_counts(collector, collector->error))
+        return;
     collector->is_copying = false;
     lazy_bell_ring(&collector->queue->bell);
     atomic_store(&collector->told, collector->queue->sent);
-    return 0;
 }
 
 static void end_ways(struct collector *collector)
@@ -338,7 +338,7 @@ static int finish(struct collector *collector)
         if (collector->processes[i].process->program_count)
             return 0;
     }
-    int err = send_counts(collector);
+    int err = send_counts(collector, 0);
     end_ways(collector);
     int end_err = news_queue_put(collector->queue, &message);
     collector->has_ended = true;
@@ -386,7 +386,7 @@ uint64_t collector_step(struct collector *collector)
         note_error(collector, tell(collector));
     note_error(collector, end_processes(collector));
     if (collector->is_copying)
-        note_error(collector, finish_copy(collector));
+        finish_copy(collector);
     free_left(collector);
     if (collector->is_ending)
         note_error(collector, finish(collector));
