@@ -60,16 +60,25 @@ static struct MHD_Response *make_response(const struct answer *answer, enum requ
     return response;
 }
 
+static void add_headers(struct MHD_Response *response, const char *type, bool is_failure)
+{
+    MHD_add_response_header(response, "Content-Type", type);
+    MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+    MHD_add_response_header(response, "Cache-Control", "no-store");
+    if (is_failure)
+        MHD_add_response_header(response, "X-Go-Pprof", "1");
+}
+
 /* Takes no memory of ours. */
 static enum MHD_Result respond_unanswered(struct MHD_Connection *connection)
 {
-    static char why[] = "fgprof-c has no memory or no file for an answer, or is ending\n";
+    static char why[] = "fgprof-c has no memory or no file for an answer, has too many requests at "
+                        "once, or is ending\n";
     struct MHD_Response *response =
         MHD_create_response_from_buffer(sizeof why - 1, why, MHD_RESPMEM_PERSISTENT);
     if (!response)
         return MHD_NO;
-    MHD_add_response_header(response, "Content-Type", "text/plain; charset=utf-8");
-    MHD_add_response_header(response, "X-Go-Pprof", "1");
+    add_headers(response, "text/plain; charset=utf-8", true);
     enum MHD_Result result = MHD_queue_response(connection, 503, response);
     MHD_destroy_response(response);
     return result;
@@ -83,13 +92,9 @@ static enum MHD_Result respond(struct MHD_Connection *connection, const struct a
         close(answer->body_fd);
         return respond_unanswered(connection);
     }
-    MHD_add_response_header(response, "Content-Type", answer->type);
-    MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
-    MHD_add_response_header(response, "Cache-Control", "no-store");
+    add_headers(response, answer->type, answer->is_failure);
     if (*answer->disposition)
         MHD_add_response_header(response, "Content-Disposition", answer->disposition);
-    if (answer->is_failure)
-        MHD_add_response_header(response, "X-Go-Pprof", "1");
     if (answer->status == 405)
         MHD_add_response_header(response, "Allow", "GET, HEAD");
     if (answer->status == 401)
