@@ -23,7 +23,7 @@ struct search {
     bool was_found;
 };
 
-/* Not this profiler, and no helper of any. */
+/* Not this profiler, nor a helper process of any profiler. */
 static bool is_wanted(const struct search *search, pid_t pid)
 {
     char name[64];

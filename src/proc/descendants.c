@@ -181,8 +181,8 @@ static void drop_gone(struct descendants *descendants)
     INDEX_AGAIN(&descendants->by_pid, sizeof(pid_t), members->items, kept);
 }
 
-/* Children of one parent are next to each other; the one that was asked for is before itself as it
- * was listed. */
+/* Children of one parent are next to each other, and a process that was asked for by its id is
+ * before the same one from the listing. */
 static int compare_parents(const void *a, const void *b)
 {
     const struct relative *left = a, *right = b;

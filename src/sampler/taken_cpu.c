@@ -70,7 +70,7 @@ static void want_visit(struct sampler *sampler, const struct thread *thread)
         visits->wanted[place] = (struct wanted_visit){thread->number, thread->tid};
 }
 
-/* Beside a thread of real-time priority we would get no CPU until it leaves it. */
+/* Beside a thread of real-time priority we would get no CPU until that thread leaves the CPU. */
 static bool has_priority(const struct proc_stat *stat)
 {
     return stat->policy == SCHED_FIFO || stat->policy == SCHED_RR || stat->policy == SCHED_DEADLINE;

@@ -851,7 +851,8 @@ int on_sample(void *ctx)
     message->chain.depth = 0;
     message->departure.out_ns = bpf_ktime_get_ns();
     copy_python(copy, slot);
-    /* Without room for it, the sample has the interpreter's frames, which is counted there. */
+    /* Without room for it, the sample has the interpreter's frames, and is counted
+     * (python_stacks_missing). */
     bpf_ringbuf_output(&messages, message, sizeof *message + SWITCH_STACK_BYTES_MAX,
                        BPF_RB_NO_WAKEUP);
     return 1;
