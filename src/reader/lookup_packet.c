@@ -42,6 +42,9 @@ static void put_rule(struct buffer *body, const struct rule *rule)
     packet_put_number(body, rule->is_at_return);
     packet_put_number(body, rule->has_caller);
     put_place(body, &rule->cfa);
+    packet_put_number(body, rule->cfa_index);
+    packet_put_number(body, rule->cfa_scale);
+    packet_put_number(body, rule->kept);
     put_signed(body, rule->cfa_offset);
     put_place(body, &rule->return_address);
     put_place(body, &rule->frame_pointer);
@@ -109,6 +112,9 @@ static struct rule take_rule(struct bytes *body)
     rule.is_at_return = take_up_to(body, 1);
     rule.has_caller = take_up_to(body, 1);
     rule.cfa = take_place(body, false);
+    rule.cfa_index = (uint8_t)take_up_to(body, REGISTERS_MAX - 1);
+    rule.cfa_scale = (uint8_t)take_up_to(body, UINT8_MAX);
+    rule.kept = (uint32_t)take_up_to(body, UINT32_MAX);
     rule.cfa_offset = take_offset(body);
     rule.return_address = take_place(body, true);
     rule.frame_pointer = take_place(body, true);

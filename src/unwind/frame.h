@@ -4,8 +4,8 @@
 
 #include "unwind/walk.h"
 
-/* A frame on the way. Other registers are known only in the first frame, and in one that a signal
- * interrupted. */
+/* A frame on the way. All registers are known in the first frame and in one that a signal
+ * interrupted; of its callers, those that no frame in between has saved or changed. */
 struct frame {
     uint64_t pc, sp, frame_pointer;
     bool has_frame_pointer;
@@ -15,14 +15,15 @@ struct frame {
     uint64_t base_pointer_at, base_pointer;
     bool is_exact;                     /* pc is where the frame is, not where it will return to */
     unsigned stacks_left;              /* how often the walk went on to another stack */
-    const struct registers *registers; /* NULL: only the above are known */
+    const struct registers *registers; /* NULL: only the above are known, and: */
+    const struct registers *kept_registers;
+    uint64_t kept; /* a bit for each that still has this value */
 };
 
 enum step {
     STEP_TAKEN,
-    STEP_WHOLE,   /* there is no caller */
-    STEP_CUT,     /* stack->cut says why */
-    STEP_COMPLEX, /* rules can't take this step */
+    STEP_WHOLE, /* there is no caller */
+    STEP_CUT,   /* stack->cut says why */
 };
 
 /* More stacks than a thread uses at a time; damaged ones may lead round in a circle. */

@@ -44,7 +44,7 @@ static uint64_t caller_at(struct walk *walk, struct rule_tables *tables,
         return 0;
     uint64_t address = address_of_call(word) - mapping->bias;
     const struct rule *rule = rule_tables_find(tables, mapping->module, address);
-    if (!rule || rule->kind != RULE_CALLER || rule->cfa.is_in_memory ||
+    if (!rule || rule->kind != RULE_CALLER || rule->cfa.is_in_memory || rule->cfa_scale ||
         rule->cfa.register_number != architecture.sp ||
         place + 8 + (uint64_t)(int64_t)rule->cfa.offset != left->frame_pointer + 16)
         return 0;
@@ -93,7 +93,16 @@ struct frame frame_of(const struct registers *registers)
         .base_pointer = registers->values[architecture.base_pointer],
         .is_exact = true,
         .registers = registers,
+        .kept_registers = registers,
+        .kept = UINT64_MAX,
     };
+}
+
+/* If the thread shows the register, it was lost on the way. */
+static enum step miss(struct walk *walk, bool was_lost)
+{
+    walk->misses_other_register = true;
+    return frame_cut(walk, was_lost ? STACK_CUT_NO_UNWIND_INFO : STACK_CUT_NO_REGISTER);
 }
 
 static enum step read_base_pointer(struct walk *walk, const struct frame *frame,
@@ -102,7 +111,9 @@ static enum step read_base_pointer(struct walk *walk, const struct frame *frame,
     *ret_value = frame->base_pointer;
     if (frame->base_pointer_at && !walk_read_stack(walk, frame->base_pointer_at, ret_value))
         return frame_cut(walk, STACK_CUT_UNREADABLE);
-    return frame->base_pointer_at || frame->has_base_pointer ? STEP_TAKEN : STEP_COMPLEX;
+    return frame->base_pointer_at || frame->has_base_pointer
+               ? STEP_TAKEN
+               : miss(walk, registers_has(&walk->snapshot->registers, architecture.base_pointer));
 }
 
 static enum step read_register(struct walk *walk, const struct frame *frame, unsigned number,
@@ -117,9 +128,10 @@ static enum step read_register(struct walk *walk, const struct frame *frame, uns
     } else if (number == architecture.base_pointer) {
         return read_base_pointer(walk, frame, ret_value);
     } else {
-        if (!frame->registers || !registers_has(frame->registers, number))
-            return STEP_COMPLEX;
-        *ret_value = frame->registers->values[number];
+        bool was_lost = !(frame->kept >> number & 1);
+        if (was_lost || !registers_has(frame->kept_registers, number))
+            return miss(walk, was_lost);
+        *ret_value = frame->kept_registers->values[number];
     }
     return STEP_TAKEN;
 }
@@ -165,8 +177,18 @@ static enum step read_frame_pointer(struct walk *walk, const struct frame *frame
      * callers have theirs in the copy again. */
     bool is_below =
         place->register_number == architecture.sp && place->is_in_memory && place->offset < 0;
-    *ret_is_known = !is_below;
-    return is_below ? STEP_TAKEN : read_place(walk, frame, place, cfa, ret_value);
+    *ret_is_known = false;
+    if (is_below)
+        return STEP_TAKEN;
+    enum step step = read_place(walk, frame, place, cfa, ret_value);
+    *ret_is_known = step == STEP_TAKEN;
+    /* In a register that is not known. No caller may need it. */
+    if (step == STEP_CUT && walk->stack->cut != STACK_CUT_UNREADABLE) {
+        walk->stack->cut = STACK_WHOLE;
+        walk->misses_other_register = false;
+        return STEP_TAKEN;
+    }
+    return step;
 }
 
 /* As with the frame pointer, what was saved below the stack pointer has been restored. */
@@ -192,27 +214,43 @@ void frame_set(struct frame *frame, uint64_t pc, uint64_t sp, bool has_frame_poi
     frame->has_frame_pointer = has_frame_pointer;
     frame->is_exact = false;
     frame->registers = NULL;
+    frame->kept = 0;
 }
 
 /* Towards the first frame, addresses on a stack only grow, but there may be several stacks. A frame
  * of no size has its return address in a register. */
 static bool may_be_cfa(struct frame *frame, const struct rule *rule, uint64_t cfa)
 {
-    if (rule->may_leave_stack)
-        return frame->stacks_left++ < STACKS_LEFT_MAX;
-    return cfa > frame->sp || (cfa == frame->sp && !rule->return_address.is_in_memory);
+    return cfa > frame->sp || (cfa == frame->sp && !rule->return_address.is_in_memory) ||
+           (rule->may_leave_stack && frame->stacks_left++ < STACKS_LEFT_MAX);
+}
+
+static enum step read_cfa(struct walk *walk, const struct frame *frame, const struct rule *rule,
+                          uint64_t *ret_cfa)
+{
+    uint64_t value = 0, index = 0;
+    enum step step = read_register(walk, frame, rule->cfa.register_number, &value);
+    if (step == STEP_TAKEN && rule->cfa_scale)
+        step = read_register(walk, frame, rule->cfa_index, &index);
+    if (step != STEP_TAKEN)
+        return step;
+    value += (uint64_t)(int64_t)rule->cfa.offset + index * rule->cfa_scale;
+    if (rule->cfa.is_in_memory && !walk_read_stack(walk, value, &value))
+        return frame_cut(walk, STACK_CUT_UNREADABLE);
+    *ret_cfa = value + (uint64_t)(int64_t)rule->cfa_offset;
+    return STEP_TAKEN;
 }
 
 enum step frame_step_to_caller(struct walk *walk, struct frame *frame, const struct rule *rule)
 {
     uint64_t cfa, pc, frame_pointer = 0;
     bool has_frame_pointer = false;
-    enum step step = read_place(walk, frame, &rule->cfa, 0, &cfa);
+    enum step step = read_cfa(walk, frame, rule, &cfa);
     if (step != STEP_TAKEN)
         return step;
-    cfa += (uint64_t)(int64_t)rule->cfa_offset;
     /* It was cleared for the first frame of the other stack. */
-    if (rule->may_leave_stack && cfa == (uint64_t)(int64_t)rule->cfa.offset)
+    if (rule->may_leave_stack && !rule->cfa.is_in_memory &&
+        cfa == (uint64_t)(int64_t)rule->cfa.offset)
         return STEP_WHOLE;
     if (!may_be_cfa(frame, rule, cfa))
         return frame_cut(walk, STACK_CUT_NO_UNWIND_INFO);
@@ -222,9 +260,12 @@ enum step frame_step_to_caller(struct walk *walk, struct frame *frame, const str
     if (step == STEP_TAKEN && rule->has_frame_pointer)
         step = read_frame_pointer(walk, frame, rule, cfa, &has_frame_pointer, &frame_pointer);
     if (step == STEP_TAKEN) {
+        uint64_t kept = frame->kept & rule->kept;
+        pc &= walk->code_mask;
         follow_base_pointer(frame, rule, cfa);
-        frame_set(frame, pc & walk->code_mask, cfa, has_frame_pointer, frame_pointer);
-        frame->is_exact = rule->caller_is_exact;
+        frame_set(frame, pc, cfa, has_frame_pointer, frame_pointer);
+        frame->kept = kept;
+        frame->is_exact = rule->caller_is_exact && space_find(walk->space, pc);
     }
     return step;
 }

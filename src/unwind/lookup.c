@@ -45,11 +45,9 @@ static int make_rule(struct module_tables *tables, struct module *module, uint64
     *ret_rule = err ? (struct rule){.kind = RULE_NONE} : rule_make(scratch, address);
     /* glibc's entry for it begins one byte early, so that it also holds the address of "the call";
      * other libraries have none. */
-    if (ret_rule->kind == RULE_SIGNAL_FRAME && !is_signal_return(module, address) &&
-        !begins_signal_return(module, address + 1))
-        ret_rule->kind = RULE_COMPLEX;
-    if (ret_rule->kind == RULE_NONE && is_signal_return(module, address))
-        ret_rule->kind = RULE_SIGNAL_FRAME;
+    if ((err || scratch->is_signal_frame) &&
+        (is_signal_return(module, address) || (!err && begins_signal_return(module, address + 1))))
+        *ret_rule = (struct rule){.kind = RULE_SIGNAL_FRAME};
     if (ret_rule->kind == RULE_NONE)
         *ret_rule = rule_from_code(module, address);
     uint8_t code[RETURN_BYTES];

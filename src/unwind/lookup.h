@@ -10,9 +10,6 @@
  *   - bytes at an address of a file, whose meaning is known (module_read): numbers that a symbol
  *     stands for, the code of a function that is searched for references or jumps, a few bytes of
  *     code that are compared with those of calls, returns and trampolines (code/calls.h);
- *   - entries of call frame information for libunwind, once a rule is RULE_COMPLEX: libunwind goes
- *     back and forth between them and the stack (walk_libunwind.c checks them first, and shows
- *     a copy);
  *   - generated code, which is copied from memory and in no file (rule_from_bytes). */
 #ifndef FGPROF_UNWIND_LOOKUP_H
 #define FGPROF_UNWIND_LOOKUP_H

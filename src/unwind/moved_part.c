@@ -13,7 +13,7 @@ static bool read_cfa(struct rule_tables *tables, struct module *module, uint64_t
                      struct rule_place *ret_cfa)
 {
     const struct rule *rule = rule_tables_find(tables, module, address);
-    if (!rule || rule->kind != RULE_CALLER)
+    if (!rule || rule->kind != RULE_CALLER || rule->cfa_scale)
         return false;
     *ret_cfa = rule->cfa;
     return true;

@@ -2,13 +2,14 @@
 #include "elf/dwarf.h"
 
 /* The value of an expression, as far as it is known before the registers are: a constant; register
- * + offset; or what is in memory there, + another offset. */
+ * + index * scale + offset; or what is in memory there, + another offset. */
 struct symbolic {
-    bool is_constant;
+    bool has_register;
     bool is_in_memory;
     uint8_t register_number;
-    int64_t offset;      /* added to the register; or the constant's value */
-    int64_t then_offset; /* added to what was in memory */
+    uint8_t index_number, scale; /* another register; 0: without one */
+    int64_t offset;              /* added; or the constant's value */
+    int64_t then_offset;         /* added to what was in memory */
 };
 
 #define STACK_MAX 8
@@ -29,7 +30,12 @@ static bool push(struct evaluation *evaluation, struct symbolic value)
 
 static bool push_constant(struct evaluation *evaluation, uint64_t value)
 {
-    return push(evaluation, (struct symbolic){.is_constant = true, .offset = (int64_t)value});
+    return push(evaluation, (struct symbolic){.offset = (int64_t)value});
+}
+
+static bool is_constant(const struct symbolic *value)
+{
+    return !value->has_register && !value->scale;
 }
 
 static bool push_register(struct evaluation *evaluation, uint64_t number, int64_t offset)
@@ -37,8 +43,9 @@ static bool push_register(struct evaluation *evaluation, uint64_t number, int64_
     if (number == architecture.pc)
         return push_constant(evaluation, evaluation->address + (uint64_t)offset);
     return number < REGISTERS_MAX &&
-           push(evaluation,
-                (struct symbolic){.register_number = (uint8_t)number, .offset = offset});
+           push(evaluation, (struct symbolic){.has_register = true,
+                                              .register_number = (uint8_t)number,
+                                              .offset = offset});
 }
 
 static bool dereference(struct evaluation *evaluation)
@@ -46,7 +53,7 @@ static bool dereference(struct evaluation *evaluation)
     if (!evaluation->depth)
         return false;
     struct symbolic *top = &evaluation->stack[evaluation->depth - 1];
-    if (top->is_constant || top->is_in_memory)
+    if (!top->has_register || top->is_in_memory)
         return false;
     top->is_in_memory = true;
     return true;
@@ -62,28 +69,54 @@ static bool add(struct evaluation *evaluation, uint64_t constant)
     return true;
 }
 
-/* Combines two values. The upper one must be a constant; so must the lower one, except in a sum or
- * a difference. */
+/* Multiplies a register. */
+static bool scale(struct symbolic *value, uint64_t factor)
+{
+    if (!value->has_register || value->scale || value->is_in_memory || !factor ||
+        factor != (uint8_t)factor)
+        return false;
+    *value = (struct symbolic){.index_number = value->register_number,
+                               .scale = (uint8_t)factor,
+                               .offset = (int64_t)((uint64_t)value->offset * factor)};
+    return true;
+}
+
+/* Adds an index to a register, as OpenSSL's bn_mul_mont asks for. */
+static bool add_index(struct symbolic *value, const struct symbolic *index)
+{
+    if (value->scale || value->is_in_memory || index->has_register)
+        return false;
+    value->index_number = index->index_number;
+    value->scale = index->scale;
+    value->offset = (int64_t)((uint64_t)value->offset + (uint64_t)index->offset);
+    return true;
+}
+
+/* Combines two values. The upper one must be a constant; so must the lower one, except in a sum, a
+ * difference, and a product. */
 static bool combine(struct evaluation *evaluation, uint8_t operation)
 {
     if (evaluation->depth < 2)
         return false;
     struct symbolic upper = evaluation->stack[evaluation->depth - 1];
     struct symbolic *lower = &evaluation->stack[evaluation->depth - 2];
-    if (operation == DW_OP_plus && lower->is_constant && !upper.is_constant) {
-        struct symbolic constant = *lower;
+    bool may_swap = operation == DW_OP_plus || operation == DW_OP_mul;
+    if (may_swap && !lower->has_register && !is_constant(&upper)) {
+        struct symbolic other = *lower;
         *lower = upper;
-        upper = constant;
+        upper = other;
     }
     evaluation->depth--;
-    if (!upper.is_constant)
-        return false;
+    if (!is_constant(&upper))
+        return operation == DW_OP_plus && add_index(lower, &upper);
     uint64_t constant = (uint64_t)upper.offset;
     if (operation == DW_OP_plus)
         return add(evaluation, constant);
     if (operation == DW_OP_minus)
         return add(evaluation, 0 - constant);
-    if (!lower->is_constant)
+    if (operation == DW_OP_mul)
+        return scale(lower, constant);
+    if (!is_constant(lower))
         return false;
     switch (operation) {
     case DW_OP_and:
@@ -143,6 +176,7 @@ static bool run_operation(struct evaluation *evaluation, uint8_t operation, stru
         return add(evaluation, bytes_uleb(code));
     case DW_OP_plus:
     case DW_OP_minus:
+    case DW_OP_mul:
     case DW_OP_and:
     case DW_OP_ge:
     case DW_OP_shl:
@@ -163,7 +197,7 @@ static bool evaluate(struct bytes code, uint64_t address, struct symbolic *ret_v
         if (!run_operation(&evaluation, operation, &code) || code.failed)
             return false;
     }
-    if (evaluation.depth != 1 || evaluation.stack[0].is_constant)
+    if (evaluation.depth != 1 || !evaluation.stack[0].has_register)
         return false;
     *ret_value = evaluation.stack[0];
     return true;
@@ -188,6 +222,8 @@ static bool set_cfa(struct rule *rule, const struct cfi_row *row, uint64_t addre
         value.then_offset != (int32_t)value.then_offset)
         return false;
     rule->cfa_offset = (int32_t)value.then_offset;
+    rule->cfa_index = value.index_number;
+    rule->cfa_scale = value.scale;
     return set_place(&rule->cfa, value.register_number, value.offset, value.is_in_memory);
 }
 
@@ -209,7 +245,7 @@ static bool set_register(struct rule_place *place, const struct cfi_register *ro
     case CFI_AT_EXPRESSION:
         /* The expression begins with the CFA on its stack, which no compiler's expression uses; one
          * that did would leave two values. */
-        return evaluate(row->expression, address, &value) && !value.is_in_memory &&
+        return evaluate(row->expression, address, &value) && !value.is_in_memory && !value.scale &&
                set_place(place, value.register_number, value.offset, true);
     case CFI_UNDEFINED:
     case CFI_IS_EXPRESSION:
@@ -228,37 +264,48 @@ static int32_t base_pointer_offset(const struct cfi_register *row)
                : RULE_BASE_POINTER_LOST;
 }
 
+/* All but where the call left its return address. */
+static uint32_t kept_registers(const struct cfi_row *row, unsigned return_register)
+{
+    uint32_t kept = 0;
+    for (unsigned i = 0; i < 32; i++)
+        kept |= (uint32_t)(row->registers[i].kind == CFI_SAME && i != return_register) << i;
+    return kept;
+}
+
 struct rule rule_make(const struct cfi_entry *entry, uint64_t address)
 {
-    struct rule rule = {.kind = RULE_CALLER};
-    const struct rule complex = {.kind = RULE_COMPLEX};
+    /* OCaml 5 marks functions so that call C from another stack. */
+    struct rule rule = {.kind = RULE_CALLER,
+                        .caller_is_exact = entry->is_signal_frame,
+                        .may_leave_stack = entry->is_signal_frame};
+    const struct rule unknown = {.kind = RULE_UNKNOWN_FRAME};
     struct cfi_row row;
     if (!cfi_find_row(entry, address, &row) || entry->return_register >= REGISTERS_MAX)
-        return complex;
+        return unknown;
     unsigned return_register = (unsigned)entry->return_register;
     const struct cfi_register *return_address = &row.registers[return_register];
-    if (entry->is_signal_frame)
-        return (struct rule){.kind = RULE_SIGNAL_FRAME};
     if (return_address->kind == CFI_UNDEFINED)
         return (struct rule){.kind = RULE_FIRST_FRAME};
     /* A frame's stack pointer is its CFA. glibc's longjmp and setcontext say otherwise: their
      * caller is what they jump to, and its registers are where they load them from. */
     const struct cfi_register *stack_pointer = &row.registers[architecture.sp];
-    if (stack_pointer->kind != CFI_SAME &&
+    if (!entry->is_signal_frame && stack_pointer->kind != CFI_SAME &&
         !(stack_pointer->kind == CFI_IS_OFFSET && stack_pointer->offset == 0))
         return (struct rule){.kind = RULE_ON_THE_MOVE};
     /* If the caller is at this very address, nothing was said of it. */
     if (return_address->kind == CFI_SAME && return_register == architecture.pc)
-        return complex;
+        return unknown;
     if (!set_cfa(&rule, &row, address) ||
         !set_register(&rule.return_address, return_address, return_register, address))
-        return complex;
+        return unknown;
+    rule.kept = kept_registers(&row, return_register);
     rule.base_pointer_offset = base_pointer_offset(&row.registers[architecture.base_pointer]);
     const struct cfi_register *frame_pointer = &row.registers[architecture.frame_pointer];
     if (frame_pointer->kind == CFI_UNDEFINED)
         return rule;
     if (!set_register(&rule.frame_pointer, frame_pointer, architecture.frame_pointer, address))
-        return complex;
+        return unknown;
     rule.has_frame_pointer = true;
     return rule;
 }

@@ -11,10 +11,10 @@ enum rule_kind {
     RULE_CALLER,        /* the fields below lead to the caller */
     RULE_FIRST_FRAME,   /* there is no caller: the stack ends here */
     RULE_SIGNAL_FRAME,  /* the caller's registers are where the kernel put them for the handler */
-    RULE_UNKNOWN_FRAME, /* there is a caller, but nothing shows where, not even the frame pointer */
+    RULE_UNKNOWN_FRAME, /* there is a caller, but nothing shows where, not even the frame pointer;
+                           or what its call frame information says can't be said in this form */
     RULE_ON_THE_MOVE,   /* about to go on in another frame, as longjmp is: it is unknown which of
                            two is the caller */
-    RULE_COMPLEX,       /* it can't be expressed in this form */
     RULE_NEW_STACK,     /* the fields below lead to the caller, or else a thread has just begun
                            here */
     RULE_LEFT_STACK,    /* the fields below lead to the caller, or else it is on a stack that the
@@ -43,7 +43,9 @@ struct rule {
     bool is_at_return;    /* the instruction there returns */
     bool has_caller;      /* always: a return address of 0 is not the stack's end, but wrong */
     struct rule_place cfa;
-    int32_t cfa_offset; /* added to the value at `cfa` */
+    uint8_t cfa_index, cfa_scale; /* a register that is multiplied and added at `cfa`; 0: none */
+    uint32_t kept;                /* a bit for each register that the caller has unchanged */
+    int32_t cfa_offset;           /* added to the value at `cfa` */
     struct rule_place return_address;
     struct rule_place frame_pointer;
     int32_t base_pointer_offset; /* the caller's was saved at CFA + offset; or one of these: */

@@ -6,7 +6,6 @@
 
 struct unwinder {
     struct rule_tables rules;
-    struct libunwind *libunwind; /* NULL until needed */
 };
 
 int unwinder_new(struct lookups *lookups, struct unwinder **ret_unwinder)
@@ -23,7 +22,6 @@ void unwinder_free(struct unwinder *unwinder)
 {
     if (!unwinder)
         return;
-    libunwind_free(unwinder->libunwind);
     rule_tables_free(&unwinder->rules);
     free(unwinder);
 }
@@ -33,29 +31,19 @@ struct rule_tables *unwinder_rules(struct unwinder *unwinder)
     return &unwinder->rules;
 }
 
-static void begin(struct walk *walk)
-{
-    walk->stack->depth = 0;
-    walk->stack->cut = STACK_WHOLE;
-    *walk->hints = (struct unwind_hints){0};
-}
-
-static int unwind_by_libunwind(struct unwinder *unwinder, struct walk *walk)
-{
-    int err = unwinder->libunwind ? 0 : libunwind_new(&unwinder->libunwind);
-    if (err)
-        return err;
-    begin(walk);
-    return walk_by_libunwind(walk, unwinder->libunwind);
-}
-
 int unwind_snapshot(struct unwinder *unwinder, struct space *space, const struct snapshot *snapshot,
                     size_t max_depth, struct stack *stack, struct unwind_hints *ret_hints)
 {
-    struct walk walk = {space, snapshot, max_depth, stack, ret_hints, registers_code_mask()};
-    begin(&walk);
-    int err = walk_by_rules(&walk, &unwinder->rules);
-    return err == -ENOTSUP ? unwind_by_libunwind(unwinder, &walk) : err;
+    struct walk walk = {.space = space,
+                        .snapshot = snapshot,
+                        .max_depth = max_depth,
+                        .stack = stack,
+                        .hints = ret_hints,
+                        .code_mask = registers_code_mask()};
+    stack->depth = 0;
+    stack->cut = STACK_WHOLE;
+    *ret_hints = (struct unwind_hints){0};
+    return walk_by_rules(&walk, &unwinder->rules);
 }
 
 int unwinder_learn(struct unwinder *unwinder, const struct space *space, uint64_t address,

@@ -21,9 +21,8 @@ void unwinder_free(struct unwinder *unwinder);
 
 struct rule_tables *unwinder_rules(struct unwinder *unwinder);
 
-/* Unwinds `snapshot`, taken in `space`, into `stack`, no deeper than `max_depth` frames. Goes by
- * rules; if a frame has none that can be expressed in their form, libunwind unwinds the whole
- * stack. Each module and each space must have its own number. Returns 0 or -ENOMEM. */
+/* Unwinds `snapshot`, taken in `space`, into `stack`, no deeper than `max_depth` frames. Each
+ * module and each space must have its own number. Returns 0 or -ENOMEM. */
 int unwind_snapshot(struct unwinder *unwinder, struct space *space, const struct snapshot *snapshot,
                     size_t max_depth, struct stack *stack, struct unwind_hints *ret_hints);
 

@@ -1,4 +1,4 @@
-/* The two ways from frame to frame. */
+/* The way from frame to frame. */
 #ifndef FGPROF_UNWIND_WALK_H
 #define FGPROF_UNWIND_WALK_H
 
@@ -14,7 +14,8 @@ struct walk {
     size_t max_depth;
     struct stack *stack;
     struct unwind_hints *hints;
-    uint64_t code_mask; /* see registers_code_mask */
+    uint64_t code_mask;         /* see registers_code_mask */
+    bool misses_other_register; /* STACK_CUT_NO_REGISTER: than the frame pointer */
 };
 
 /* An address further away than this from the copy of a stack is likelier on another stack than on
@@ -59,14 +60,7 @@ static inline bool walk_read_stack(const struct walk *walk, uint64_t address, ui
 /* Adds a frame. Returns 0 or -ENOMEM. */
 int walk_push(struct walk *walk, uint64_t address);
 
-/* Unwinds by rules. Returns 0, -ENOTSUP if a frame has none that can be expressed in their form, or
- * -ENOMEM. */
+/* Unwinds by rules. Returns 0 or -ENOMEM. */
 int walk_by_rules(struct walk *walk, struct rule_tables *tables);
-
-/* Unwinds with libunwind. Returns 0 or -ENOMEM. */
-struct libunwind;
-int libunwind_new(struct libunwind **ret_libunwind);
-void libunwind_free(struct libunwind *libunwind);
-int walk_by_libunwind(struct walk *walk, struct libunwind *libunwind);
 
 #endif

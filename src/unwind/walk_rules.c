@@ -29,10 +29,8 @@ static enum step take_step(struct walk *walk, struct rule_tables *tables, struct
     case RULE_UNKNOWN_FRAME:
     case RULE_ON_THE_MOVE:
         return frame_cut(walk, STACK_CUT_NO_UNWIND_INFO);
-    case RULE_UNREAD:
-        return frame_cut(walk, STACK_CUT_UNREAD);
     default:
-        return STEP_COMPLEX;
+        return frame_cut(walk, STACK_CUT_UNREAD);
     }
 }
 
@@ -170,10 +168,8 @@ int walk_by_rules(struct walk *walk, struct rule_tables *tables)
         switch (take_step(walk, tables, &frame, mapping, rule, &interrupted)) {
         case STEP_TAKEN:
             break;
-        case STEP_COMPLEX:
-            return -ENOTSUP;
         case STEP_CUT:
-            if (stack->cut == STACK_CUT_NO_REGISTER)
+            if (stack->cut == STACK_CUT_NO_REGISTER && !walk->misses_other_register)
                 note_missing_frame_pointer(walk, tables, &frame, mapping, address);
             return 0;
         case STEP_WHOLE:

@@ -17,7 +17,7 @@ static void find(struct module *module, struct cfi_entry *entry)
             continue;
         must(entry->start <= address && address < entry->end);
         cfi_find_row(entry, address, &row);
-        must(rule_make(entry, address).kind <= RULE_COMPLEX);
+        must(rule_make(entry, address).kind < RULE_KINDS);
     }
     cfi_index_free(&index);
 }

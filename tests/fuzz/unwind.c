@@ -51,17 +51,12 @@ static void unwind(struct space *space, struct snapshot *snapshot)
 {
     struct unwinder *unwinder;
     struct stack stack = {0}, scratch = {0};
-    struct unwind_hints hints, libunwind_hints = {0};
-    struct libunwind *libunwind = NULL;
-    struct walk walk = {space,    snapshot,         DEPTH_MAX,
-                        &scratch, &libunwind_hints, registers_code_mask()};
-    must(unwinder_new(NULL, &unwinder) == 0 && libunwind_new(&libunwind) == 0);
+    struct unwind_hints hints;
+    must(unwinder_new(NULL, &unwinder) == 0);
     must(unwind_snapshot(unwinder, space, snapshot, DEPTH_MAX, &stack, &hints) == 0);
     check(&stack, &snapshot->registers);
-    must(walk_by_libunwind(&walk, libunwind) == 0);
     if (stack.cut == STACK_CUT_NO_REGISTER)
         frame_pointer_find(unwinder, space, snapshot, DEPTH_MAX, &hints, 0, &scratch);
-    libunwind_free(libunwind);
     unwinder_free(unwinder);
     free(stack.addresses);
     free(scratch.addresses);

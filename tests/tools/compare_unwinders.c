@@ -2,19 +2,18 @@
  *
  * Takes that many snapshots of the process's threads, at most for a minute, unwinds each by rules
  * and by libunwind, and prints a row of what came of it:
- *   snapshots=N frames=N rules_whole=N libunwind_whole=N agree=N disagree=N complex=N \
+ *   snapshots=N frames=N rules_whole=N libunwind_whole=N agree=N disagree=N \
  *       rules_ns=NS libunwind_ns=NS
- * agree and disagree are of the snapshots in which libunwind reaches the thread's first frame;
- * complex are those that have a frame that no rule can say; the times are of one frame, when what
- * was learnt before is at hand. Disagreements are printed to standard error. Ends with 1 where
- * there are any, with 2 where it could not be done. */
+ * agree and disagree are of the snapshots in which libunwind reaches the thread's first frame; the
+ * times are of one frame, when what was learnt before is at hand. Disagreements are printed to
+ * standard error. Ends with 1 where there are any, with 2 where it could not be done. */
 #include "base/clock.h"
 #include "mapping/modules.h"
 #include "mapping/spaces.h"
 #include "observe/proc_source.h"
 #include "observe/ptrace_source.h"
 #include "proc/process.h"
-#include "unwind/walk.h"
+#include "walk_libunwind.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -48,7 +47,7 @@ struct context {
 };
 
 struct result {
-    size_t frames, rules_whole, libunwind_whole, agree, disagree, complex;
+    size_t frames, rules_whole, libunwind_whole, agree, disagree;
 };
 
 static void take(struct context *context, pid_t tid)
@@ -113,8 +112,12 @@ static void take_all(struct context *context)
 static int unwind(struct context *context, size_t number, bool by_rules, struct stack *stack)
 {
     struct unwind_hints hints = {0};
-    struct walk walk = {context->space, &context->snapshots[number], MAX_DEPTH, stack,
-                        &hints,         registers_code_mask()};
+    struct walk walk = {.space = context->space,
+                        .snapshot = &context->snapshots[number],
+                        .max_depth = MAX_DEPTH,
+                        .stack = stack,
+                        .hints = &hints,
+                        .code_mask = registers_code_mask()};
     stack->depth = 0;
     stack->cut = STACK_WHOLE;
     return by_rules ? walk_by_rules(&walk, &context->rules)
@@ -140,21 +143,16 @@ static void compare(struct context *context, struct result *result)
 {
     struct stack rules = {0}, libunwind = {0};
     for (size_t i = 0; i < context->count; i++) {
-        int err = unwind(context, i, true, &rules);
-        if (err == -ENOTSUP)
-            result->complex++;
-        if (unwind(context, i, false, &libunwind) || (err && err != -ENOTSUP))
+        if (unwind(context, i, true, &rules) || unwind(context, i, false, &libunwind))
             exit(2);
-        bool is_rules_whole = !err && rules.cut == STACK_WHOLE;
+        bool is_rules_whole = rules.cut == STACK_WHOLE;
         result->frames += rules.depth;
-        result->rules_whole += is_rules_whole || (err && libunwind.cut == STACK_WHOLE);
+        result->rules_whole += is_rules_whole;
         if (getenv("SHOW_CUT") && !is_rules_whole)
             show(context, i, &rules, &libunwind);
         if (libunwind.cut != STACK_WHOLE)
             continue;
         result->libunwind_whole++;
-        if (err)
-            continue;
         bool is_same = is_rules_whole && rules.depth == libunwind.depth &&
                        memcmp(rules.addresses, libunwind.addresses,
                               rules.depth * sizeof *rules.addresses) == 0;
@@ -244,9 +242,9 @@ int main(int argc, char **argv)
     }
     compare(&context, &result);
     printf("snapshots=%zu frames=%zu rules_whole=%zu libunwind_whole=%zu agree=%zu disagree=%zu "
-           "complex=%zu rules_ns=%.1f libunwind_ns=%.1f\n",
+           "rules_ns=%.1f libunwind_ns=%.1f\n",
            context.count, result.frames, result.rules_whole, result.libunwind_whole, result.agree,
-           result.disagree, result.complex, measure(&context, true), measure(&context, false));
+           result.disagree, measure(&context, true), measure(&context, false));
     release(&context);
     return result.disagree != 0;
 }

@@ -227,7 +227,6 @@ static inline struct cfi_entry *made_entry(uint64_t start, uint64_t end, const u
     entry.return_register = 16;
     entry.pointer_encoding = 0;
     entry.has_augmentation = entry.is_signal_frame = false;
-    entry.is_plain = true;
     entry.common_program = (struct bytes){common, common + common_bytes, false};
     entry.program = (struct bytes){own, own + own_bytes, false};
     return &entry;

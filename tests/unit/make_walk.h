@@ -6,7 +6,7 @@
 #include "make_cfi.h"
 #include "unwind/walk.h"
 
-enum { RBX = 3, RDI = 5, RBP = 6, RSP = 7, R10 = 10, RIP = 16 };
+enum { RBX = 3, RDI = 5, RBP = 6, RSP = 7, R9 = 9, R10 = 10, RIP = 16 };
 
 #define MADE_BIAS 0x555500000000u /* added to the module's own addresses */
 #define MADE_JIT 0x7f0000000000u  /* code of no file */
@@ -54,11 +54,12 @@ static inline void put_function(struct made_walk *made, uint64_t start, uint64_t
     put_fde(&made->eh, &made_eh_form, cie, MADE_ADDRESS + start, bytes, program, program_bytes);
 }
 
-static inline void put_signal_function(struct made_walk *made, uint64_t start, uint64_t bytes)
+static inline void put_signal_function(struct made_walk *made, uint64_t start, uint64_t bytes,
+                                       const uint8_t *program, size_t program_bytes)
 {
     static const struct made_form form = {1, false, "zRS", 0x1b, 1, -8, 16};
     uint64_t cie = put_cie(&made->eh, &form, NULL, 0);
-    put_fde(&made->eh, &form, cie, MADE_ADDRESS + start, bytes, NULL, 0);
+    put_fde(&made->eh, &form, cie, MADE_ADDRESS + start, bytes, program, program_bytes);
 }
 
 /* A direct call that returns to `offset`. */
@@ -118,8 +119,12 @@ static inline void forget_register(struct made_walk *made, unsigned number)
 /* Unwinds a thread that is at `pc`, with the stack pointer at that word of the stack. */
 static inline int walk_from(struct made_walk *made, uint64_t pc, uint64_t sp_word)
 {
-    struct walk walk = {&made->space, &made->snapshot, made->max_depth,
-                        &made->stack, &made->hints,    ~made->signature_mask};
+    struct walk walk = {.space = &made->space,
+                        .snapshot = &made->snapshot,
+                        .max_depth = made->max_depth,
+                        .stack = &made->stack,
+                        .hints = &made->hints,
+                        .code_mask = ~made->signature_mask};
     set_register(made, architecture.pc, pc);
     set_register(made, architecture.sp, word_at(sp_word));
     made->stack.depth = 0;

@@ -23,22 +23,15 @@ struct cfi_source {
     bool is_debug_frame;
 };
 
-/* Where an FDE or a CIE is, and how long it is behind its head. */
-struct cfi_part {
-    uint64_t position, bytes;
-};
-
 /* A function's FDE with its CIE. The programs point into `buffers`. */
 struct cfi_entry {
     uint64_t start, end; /* the function's code, in addresses of the module */
     uint64_t code_factor;
     int64_t data_factor;
-    uint64_t return_register;    /* DWARF number */
-    uint8_t pointer_encoding;    /* DW_EH_PE_* */
-    bool has_augmentation;       /* the FDE has data of its own, after its length */
-    bool is_signal_frame;        /* code that returns to it returns from a signal handler */
-    bool is_plain;               /* libunwind finds the same programs in it: see cfi_is_bounded */
-    struct cfi_part own, common; /* the FDE, the CIE */
+    uint64_t return_register; /* DWARF number */
+    uint8_t pointer_encoding; /* DW_EH_PE_* */
+    bool has_augmentation;    /* the FDE has data of its own, after its length */
+    bool is_signal_frame;     /* its caller did not call, as what a signal handler interrupted */
     struct bytes common_program, program;
     struct {
         uint8_t common[CFI_CIE_BYTES_MAX], own[CFI_ENTRY_BYTES_MAX];
@@ -52,7 +45,6 @@ struct cfi_head {
     uint64_t body_bytes;   /* how long the body is */
     uint64_t cie_position; /* for an FDE */
     bool is_cie;
-    bool has_64_bits; /* it is in the 64-bit format */
 };
 
 /* Reads the head at `position`. Returns false at the end, or if it can't be one. */
@@ -92,15 +84,6 @@ struct cfi_row {
  * programs are damaged, or use what is not known. */
 bool cfi_find_row(const struct cfi_entry *entry, uint64_t address, struct cfi_row *ret_row);
 
-/* Whether libunwind can evaluate any of the entry's rows without a fault: it is in the 32-bit
- * format, its CIE lies before its FDE, its augmentation and its instructions are only those that
- * libunwind knows too (v1.6.2 runs the operands of DW_CFA_val_offset), its programs run to their
- * ends, the CIE defines the CFA, its registers exist, and its expressions have no jumps, no
- * division, and no unknown operation. Nor is its return address signed: libunwind takes such a
- * frame for its own caller, and the stack for whole. */
-bool cfi_is_bounded(const struct cfi_entry *entry);
-bool cfi_expression_is_bounded(struct bytes expression);
-
 /* ---- Finding the FDE of an address ---- */
 
 struct cfi_range {
@@ -120,9 +103,6 @@ struct cfi_index {
  * there is none that can be used, or -ENOMEM. */
 int cfi_index_find(struct cfi_index *index, struct module *module, uint64_t address,
                    struct cfi_entry *ret_entry);
-
-/* Reads the entry that holds `address`, using only the linker's table. */
-bool cfi_find_in_table(struct module *module, uint64_t address, struct cfi_entry *ret_entry);
 
 void cfi_index_free(struct cfi_index *index);
 

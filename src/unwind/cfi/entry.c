@@ -14,7 +14,6 @@ enum {
     FORMAT_SDATA8 = 0x0c,
     APPLICATION_ABSOLUTE = 0x00,
     APPLICATION_PC_RELATIVE = 0x10,
-    POINTER_ALIGNED = 0x50, /* an absolute one, at a multiple of its size */
 };
 
 static bool read_at(const struct cfi_source *source, uint64_t position, void *buffer, size_t bytes)
@@ -72,7 +71,6 @@ bool cfi_read_head(const struct cfi_source *source, uint64_t position, struct cf
     ret_head->body = position + id_bytes;
     ret_head->body_bytes = length - id_bytes;
     ret_head->next = position + length;
-    ret_head->has_64_bits = has_64_bits;
     return true;
 }
 
@@ -109,15 +107,6 @@ static bool read_pointer(struct bytes *bytes, uint8_t encoding, uint64_t positio
     return !bytes->failed;
 }
 
-/* Whether libunwind (v1.6.2, parse_cie in src/dwarf/Gfde.c) finds the program at the same place. It
- * knows fewer letters, looks at the first four, and takes the program to begin after the last of
- * the data that it has read, whatever length the data says it has. */
-static bool is_plain_augmentation(const char *letters, const struct bytes *data)
-{
-    size_t count = strlen(letters);
-    return count <= 4 && strspn(letters, "zLPRS") == count && !bytes_left(data);
-}
-
 /* "zPLR" and the like: each letter says what the augmentation data holds. */
 static bool read_augmentation(struct bytes *body, const char *letters, struct cfi_entry *entry)
 {
@@ -138,7 +127,6 @@ static bool read_augmentation(struct bytes *body, const char *letters, struct cf
             break;
         case 'P': {
             uint8_t encoding = (uint8_t)bytes_unsigned(&data, 1);
-            entry->is_plain &= encoding != POINTER_ALIGNED;
             if (!read_pointer(&data, encoding & FORMAT_MASK, 0, &personality))
                 return false;
             break;
@@ -156,7 +144,6 @@ static bool read_augmentation(struct bytes *body, const char *letters, struct cf
             return false;
         }
     }
-    entry->is_plain &= is_plain_augmentation(letters, &data);
     return !data.failed;
 }
 
@@ -169,9 +156,6 @@ static bool read_common(const struct cfi_source *source, uint64_t position, stru
         return false;
     struct bytes body = {buffer, buffer + head.body_bytes, false};
     uint64_t version = bytes_unsigned(&body, 1);
-    /* libunwind does not skip the two bytes that version 4 has more. */
-    entry->is_plain &= !head.has_64_bits && version != 4 && head.next <= entry->own.position;
-    entry->common = (struct cfi_part){position, head.body_bytes};
     const char *letters = (const char *)body.at;
     const uint8_t *end = memchr(body.at, '\0', bytes_left(&body));
     if (!end || (version != 1 && version != 3 && version != 4))
@@ -201,10 +185,6 @@ bool cfi_read_entry(const struct cfi_source *source, uint64_t position, struct c
         head.body_bytes > CFI_ENTRY_BYTES_MAX ||
         !read_at(source, head.body, buffer, head.body_bytes))
         return false;
-    /* libunwind takes the distance to the CIE for a signed number. */
-    ret_entry->is_plain =
-        !head.has_64_bits && position + sizeof(uint32_t) - head.cie_position <= INT32_MAX;
-    ret_entry->own = (struct cfi_part){position, head.body_bytes};
     if (!read_common(source, head.cie_position, ret_entry))
         return false;
     struct bytes body = {buffer, buffer + head.body_bytes, false};

@@ -81,14 +81,6 @@ static bool read_if_holds(const struct cfi_source *source, uint64_t position, ui
            address < ret_entry->end;
 }
 
-bool cfi_find_in_table(struct module *module, uint64_t address, struct cfi_entry *ret_entry)
-{
-    const struct cfi_source source = {.module = module};
-    uint64_t position;
-    return position_in_table(module, address, &position) &&
-           read_if_holds(&source, position, address, ret_entry);
-}
-
 static int find_in_eh_frame(struct cfi_index *index, struct module *module, uint64_t address,
                             struct cfi_entry *ret_entry)
 {
@@ -96,7 +88,10 @@ static int find_in_eh_frame(struct cfi_index *index, struct module *module, uint
     const struct cfi_section *section = &module->eh_frame;
     uint64_t position;
     if (module->unwind_table.header_address)
-        return cfi_find_in_table(module, address, ret_entry) ? 0 : -ENOENT;
+        return position_in_table(module, address, &position) &&
+                       read_if_holds(&source, position, address, ret_entry)
+                   ? 0
+                   : -ENOENT;
     if (!index->has_eh_ranges) {
         int err = make_ranges(&source, section->address, section->address + section->bytes,
                               ret_entry, &index->eh_ranges, &index->eh_count);

@@ -11,9 +11,6 @@ struct machine {
     struct cfi_row initial; /* after the CIE's program: DW_CFA_restore goes back to it */
     struct cfi_row remembered[REMEMBERED_MAX];
     unsigned remembered_count;
-    bool is_strict;              /* what libunwind would run unchecked is an error */
-    bool has_cfa;                /* the CFA was defined */
-    bool is_signed;              /* return addresses are signed somewhere */
     uint64_t location;           /* the address that the row is for */
     struct cfi_register ignored; /* for registers that are not followed here: vector registers,
                                     flags */
@@ -47,18 +44,12 @@ static void advance(struct machine *machine, uint64_t delta)
     machine->location += delta * machine->entry->code_factor;
 }
 
-static void refuse_if_strict(const struct machine *machine, bool is_wrong, struct bytes *program)
-{
-    program->failed |= machine->is_strict && is_wrong;
-}
-
-static struct bytes read_block(struct machine *machine, struct bytes *program)
+static struct bytes read_block(struct bytes *program)
 {
     uint64_t length = bytes_uleb(program);
     struct bytes block = {program->at, program->at, false};
     bytes_skip(program, length);
     block.end = program->at;
-    refuse_if_strict(machine, !cfi_expression_is_bounded(block), program);
     return block;
 }
 
@@ -66,15 +57,13 @@ static void set_expression(struct machine *machine, struct bytes *program, enum 
 {
     uint64_t number = bytes_uleb(program);
     *register_at(machine, number) =
-        (struct cfi_register){.kind = kind, .expression = read_block(machine, program)};
+        (struct cfi_register){.kind = kind, .expression = read_block(program)};
 }
 
 /* The instructions that say where the CFA is. Returns false for any other. */
 static bool run_cfa_instruction(struct machine *machine, uint8_t code, struct bytes *program)
 {
     struct cfi_row *row = &machine->row;
-    machine->has_cfa |=
-        code == DW_CFA_def_cfa || code == DW_CFA_def_cfa_sf || code == DW_CFA_def_cfa_expression;
     switch (code) {
     case DW_CFA_def_cfa:
     case DW_CFA_def_cfa_sf:
@@ -94,7 +83,7 @@ static bool run_cfa_instruction(struct machine *machine, uint8_t code, struct by
         return true;
     case DW_CFA_def_cfa_expression:
         row->cfa_is_expression = true;
-        row->cfa_expression = read_block(machine, program);
+        row->cfa_expression = read_block(program);
         return true;
     default:
         return false;
@@ -104,21 +93,19 @@ static bool run_cfa_instruction(struct machine *machine, uint8_t code, struct by
 /* The instructions that say where a register is. Returns false for any other. */
 static bool run_register_instruction(struct machine *machine, uint8_t code, struct bytes *program)
 {
-    uint64_t number, other;
+    uint64_t number;
     switch (code) {
     case DW_CFA_offset_extended:
     case DW_CFA_val_offset:
         number = bytes_uleb(program);
         set(machine, number, code == DW_CFA_val_offset ? CFI_IS_OFFSET : CFI_AT_OFFSET,
             factored(machine, bytes_uleb(program)));
-        refuse_if_strict(machine, code == DW_CFA_val_offset, program);
         return true;
     case DW_CFA_offset_extended_sf:
     case DW_CFA_val_offset_sf:
         number = bytes_uleb(program);
         set(machine, number, code == DW_CFA_val_offset_sf ? CFI_IS_OFFSET : CFI_AT_OFFSET,
             factored(machine, (uint64_t)bytes_sleb(program)));
-        refuse_if_strict(machine, code == DW_CFA_val_offset_sf, program);
         return true;
     case DW_CFA_GNU_negative_offset_extended:
         number = bytes_uleb(program);
@@ -135,9 +122,7 @@ static bool run_register_instruction(struct machine *machine, uint8_t code, stru
         return true;
     case DW_CFA_register:
         number = bytes_uleb(program);
-        other = bytes_uleb(program);
-        refuse_if_strict(machine, other >= architecture.register_count, program);
-        set(machine, number, CFI_IN_REGISTER, (int64_t)other);
+        set(machine, number, CFI_IN_REGISTER, (int64_t)bytes_uleb(program));
         return true;
     case DW_CFA_expression:
         set_expression(machine, program, CFI_AT_EXPRESSION);
@@ -155,13 +140,11 @@ static bool run_register_instruction(struct machine *machine, uint8_t code, stru
 static bool run_other_instruction(struct machine *machine, uint8_t code, struct bytes *program)
 {
     switch (code) {
-    case DW_CFA_nop:
-        return true;
     /* Whether the return address is signed: the signature is taken off in any case, as all that
      * was saved of it may have one. */
     case DW_CFA_AARCH64_negate_ra_state:
     case DW_CFA_AARCH64_negate_ra_state_with_pc:
-        machine->is_signed = true;
+    case DW_CFA_nop:
         return true;
     case DW_CFA_advance_loc1:
         advance(machine, bytes_unsigned(program, 1));
@@ -219,37 +202,21 @@ static bool run(struct machine *machine, struct bytes program, uint64_t address)
     return !program.failed;
 }
 
-static bool run_both(struct machine *machine, const struct cfi_entry *entry, uint64_t address)
-{
-    /* The rest is written before it is read. */
-    memset(&machine->row, 0, sizeof machine->row);
-    machine->entry = entry;
-    machine->remembered_count = 0;
-    machine->is_signed = machine->has_cfa = false;
-    machine->location = entry->start;
-    machine->initial = machine->row;
-    if (!run(machine, entry->common_program, UINT64_MAX) ||
-        (machine->is_strict && !machine->has_cfa))
-        return false;
-    machine->initial = machine->row;
-    machine->location = entry->start;
-    return run(machine, entry->program, address);
-}
-
 bool cfi_find_row(const struct cfi_entry *entry, uint64_t address, struct cfi_row *ret_row)
 {
     struct machine machine;
-    machine.is_strict = false;
-    if (!run_both(&machine, entry, address))
+    /* The rest is written before it is read. */
+    memset(&machine.row, 0, sizeof machine.row);
+    machine.entry = entry;
+    machine.remembered_count = 0;
+    machine.location = entry->start;
+    machine.initial = machine.row;
+    if (!run(&machine, entry->common_program, UINT64_MAX))
+        return false;
+    machine.initial = machine.row;
+    machine.location = entry->start;
+    if (!run(&machine, entry->program, address))
         return false;
     *ret_row = machine.row;
     return true;
-}
-
-bool cfi_is_bounded(const struct cfi_entry *entry)
-{
-    struct machine machine;
-    machine.is_strict = true;
-    return entry->is_plain && entry->return_register < architecture.register_count &&
-           run_both(&machine, entry, UINT64_MAX) && !machine.is_signed;
 }

@@ -178,10 +178,15 @@ static size_t make_groups(const struct tally *tally, struct names *names, struct
 
 static const char *kind_of(const struct tally *tally, struct spot spot)
 {
-    static const char *const names[] = {
-        [RULE_NONE] = "without CFI",        [RULE_CALLER] = "with CFI",
-        [RULE_FIRST_FRAME] = "first frame", [RULE_SIGNAL_FRAME] = "signal frame",
-        [RULE_ON_THE_MOVE] = "on the move", [RULE_COMPLEX] = "complex CFI"};
+    static const char *const names[RULE_KINDS] = {[RULE_NONE] = "without CFI",
+                                                  [RULE_CALLER] = "with CFI",
+                                                  [RULE_FIRST_FRAME] = "first frame",
+                                                  [RULE_SIGNAL_FRAME] = "signal frame",
+                                                  [RULE_UNKNOWN_FRAME] = "unknown frame",
+                                                  [RULE_ON_THE_MOVE] = "on the move",
+                                                  [RULE_NEW_STACK] = "new stack",
+                                                  [RULE_LEFT_STACK] = "left stack",
+                                                  [RULE_UNREAD] = "not read"};
     if (!spot.module)
         return "no file";
     const struct rule *rule = rule_tables_find(tally->rules, spot.module, spot.address);

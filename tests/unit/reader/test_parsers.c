@@ -87,7 +87,7 @@ static void reach(const char *parser)
     plant(plan->fault);
 }
 
-/* Not hidden: to ld, libunwind refers to the wrapped name of liblzma's function. */
+/* Not hidden: to ld, other libraries refer to the wrapped name of liblzma's function. */
 #define WRAP(function)                                                                             \
     extern __attribute__((visibility("default"))) __typeof__(function) __real_##function,          \
         __wrap_##function

@@ -24,9 +24,9 @@ static void assert_place(const struct rule_place *place, unsigned number, bool i
     assert_int_equal(place->offset, offset);
 }
 
-static void assert_complex(struct rule rule)
+static void assert_unknown(struct rule rule)
 {
-    assert_int_equal(rule.kind, RULE_COMPLEX);
+    assert_int_equal(rule.kind, RULE_UNKNOWN_FRAME);
 }
 
 /* As a function begins, and as it goes on with a frame pointer. */
@@ -64,8 +64,8 @@ static void test_frame_pointers(void **state)
     assert_place(&rule.frame_pointer, 3, false, 0);
     rule = RULE(DW_CFA_val_offset, RBP, 2);
     assert_place(&rule.frame_pointer, RULE_CFA, false, -16);
-    assert_complex(RULE(DW_CFA_val_expression, RBP, 2, DW_OP_breg7, 0));
-    assert_complex(RULE(DW_CFA_register, RBP, REGISTERS_MAX));
+    assert_unknown(RULE(DW_CFA_val_expression, RBP, 2, DW_OP_breg7, 0));
+    assert_unknown(RULE(DW_CFA_register, RBP, REGISTERS_MAX));
 }
 
 static void test_return_addresses(void **state)
@@ -82,9 +82,9 @@ static void test_return_addresses(void **state)
     rule = RULE(DW_CFA_offset | RIP, 3);
     assert_place(&rule.return_address, RULE_CFA, true, -24);
     /* Where the caller goes on where this is, nothing was said of it. */
-    assert_complex(RULE(DW_CFA_same_value, RIP));
-    assert_complex(RULE(DW_CFA_val_expression, RIP, 2, DW_OP_breg3, 0));
-    assert_complex(RULE(DW_CFA_register, RIP, 0x80, 1));
+    assert_unknown(RULE(DW_CFA_same_value, RIP));
+    assert_unknown(RULE(DW_CFA_val_expression, RIP, 2, DW_OP_breg3, 0));
+    assert_unknown(RULE(DW_CFA_register, RIP, 0x80, 1));
 }
 
 static void test_return_registers(void **state)
@@ -97,18 +97,31 @@ static void test_return_registers(void **state)
     assert_int_equal(rule.kind, RULE_CALLER);
     assert_place(&rule.return_address, 3, false, 0);
     entry->return_register = REGISTERS_MAX;
-    assert_complex(rule_make(entry, START));
+    assert_unknown(rule_make(entry, START));
     entry->return_register = UINT64_MAX;
-    assert_complex(rule_make(entry, START));
+    assert_unknown(rule_make(entry, START));
 }
 
+/* Of the kernel's making or not: its caller was interrupted, at any instruction, and has its own
+ * stack pointer. */
 static void test_signal_frames(void **state)
 {
     (void)state;
-    static const uint8_t own[] = {DW_CFA_def_cfa_expression, 1, DW_OP_lit0, DW_CFA_undefined, RIP};
+    static const uint8_t own[] = {
+        DW_CFA_def_cfa_expression, 3,   DW_OP_breg7, 16,          DW_OP_deref,
+        DW_CFA_expression,         RIP, 2,           DW_OP_breg7, 24,
+        DW_CFA_expression,         RSP, 2,           DW_OP_breg7, 16};
     struct cfi_entry *entry = made_entry(START, START + 9, common, sizeof common, own, sizeof own);
+    assert_int_equal(rule_make(entry, START).kind, RULE_ON_THE_MOVE);
     entry->is_signal_frame = true;
-    assert_int_equal(rule_make(entry, START).kind, RULE_SIGNAL_FRAME);
+    struct rule rule = rule_make(entry, START);
+    assert_int_equal(rule.kind, RULE_CALLER);
+    assert_true(rule.caller_is_exact && rule.may_leave_stack);
+    assert_place(&rule.cfa, RSP, true, 16);
+    assert_place(&rule.return_address, RSP, true, 24);
+    entry->is_signal_frame = false;
+    rule = RULE(DW_CFA_nop);
+    assert_false(rule.caller_is_exact || rule.may_leave_stack);
 }
 
 /* The PLT: 11 bytes of an entry of 16 in, its second instruction has pushed a number. */
@@ -196,34 +209,80 @@ static void test_operations(void **state)
     }
 }
 
+static void test_registers_that_callers_have_unchanged(void **state)
+{
+    (void)state;
+    static const uint8_t own[] = {DW_CFA_nop};
+    uint32_t all = RULE(DW_CFA_nop).kept;
+    assert_int_equal(all & 0xffff, 0xffff);
+    assert_int_equal(all >> RIP & 1, 0);
+    assert_int_equal(RULE(DW_CFA_offset | 3, 2).kept, all & ~(1u << 3));
+    assert_int_equal(RULE(DW_CFA_undefined, 12).kept, all & ~(1u << 12));
+    assert_int_equal(RULE(DW_CFA_register, 12, 13).kept, all & ~(1u << 12));
+    /* Where a call leaves its return address. */
+    struct cfi_entry *entry = made_entry(START, START + 1, common, sizeof common, own, sizeof own);
+    entry->return_register = 12;
+    assert_int_equal(rule_make(entry, START).kept >> 12 & 1, 0);
+}
+
+/* OpenSSL's bn_mul_mont keeps its caller's stack pointer behind an array on its stack. */
+static void test_a_cfa_with_an_index(void **state)
+{
+    (void)state;
+    struct rule rule = CFA(DW_OP_breg7, 8, DW_OP_breg0 + 9, 2, DW_OP_lit8, DW_OP_mul, DW_OP_plus,
+                           DW_OP_deref, DW_OP_plus_uconst, 8);
+    assert_int_equal(rule.kind, RULE_CALLER);
+    assert_place(&rule.cfa, RSP, true, 24);
+    assert_int_equal(rule.cfa_index, 9);
+    assert_int_equal(rule.cfa_scale, 8);
+    assert_int_equal(rule.cfa_offset, 8);
+    rule = CFA(DW_OP_breg0 + 9, 0, DW_OP_lit8, DW_OP_mul, DW_OP_lit5, DW_OP_plus, DW_OP_breg7, 1,
+               DW_OP_plus);
+    assert_place(&rule.cfa, RSP, false, 6);
+    assert_int_equal(rule.cfa_index, 9);
+    assert_int_equal(CFA(DW_OP_breg7, 8).cfa_scale, 0);
+    assert_int_equal(
+        CFA(DW_OP_breg7, 8, DW_OP_lit8, DW_OP_breg0 + 9, 0, DW_OP_mul, DW_OP_plus).cfa_index, 9);
+    /* Two of them, or one that is subtracted, or as large as a scale can't be. */
+    assert_unknown(CFA(DW_OP_breg0 + 9, 0, DW_OP_lit8, DW_OP_mul, DW_OP_breg0 + 9, 0, DW_OP_lit8,
+                       DW_OP_mul, DW_OP_plus));
+    assert_unknown(CFA(DW_OP_breg7, 8, DW_OP_breg0 + 9, 0, DW_OP_lit8, DW_OP_mul, DW_OP_minus));
+    assert_unknown(
+        CFA(DW_OP_breg7, 8, DW_OP_breg0 + 9, 0, DW_OP_const2u, 0, 1, DW_OP_mul, DW_OP_plus));
+    assert_unknown(CFA(DW_OP_breg7, 8, DW_OP_breg0 + 9, 0, DW_OP_lit0, DW_OP_mul, DW_OP_plus));
+    assert_unknown(RULE(DW_CFA_expression, RBP, 7, DW_OP_breg7, 8, DW_OP_breg0 + 9, 0, DW_OP_lit8,
+                        DW_OP_mul, DW_OP_plus));
+}
+
 static void test_expressions_that_no_rule_can_say(void **state)
 {
     (void)state;
-    assert_complex(CFA(DW_OP_nop));                                  /* nothing */
-    assert_complex(CFA(DW_OP_lit8));                                 /* a constant */
-    assert_complex(CFA(DW_OP_breg16, 8));                            /* as much */
-    assert_complex(CFA(DW_OP_breg7, 8, DW_OP_breg7, 0));             /* two values */
-    assert_complex(CFA(DW_OP_breg7, 8, DW_OP_breg6, 0, DW_OP_plus)); /* two registers */
-    assert_complex(CFA(DW_OP_lit8, DW_OP_breg7, 0, DW_OP_minus));    /* 8 - rsp */
-    assert_complex(CFA(DW_OP_breg7, 0, DW_OP_lit15, DW_OP_and));     /* of a register */
-    assert_complex(CFA(DW_OP_breg7, 0, DW_OP_deref, DW_OP_deref));   /* twice */
-    assert_complex(CFA(DW_OP_lit8, DW_OP_deref));                    /* no part of the stack */
-    assert_complex(CFA(DW_OP_deref));                                /* of nothing */
-    assert_complex(CFA(DW_OP_breg7, 0, DW_OP_plus));                 /* one value */
-    assert_complex(CFA(DW_OP_plus_uconst, 8));                       /* none */
-    assert_complex(CFA(DW_OP_bregx, REGISTERS_MAX, 0));              /* no such register */
-    assert_complex(CFA(DW_OP_bregx, 0x87, 2, 0));                    /* 263, not 7 */
-    assert_complex(CFA(DW_OP_breg7, 0, DW_OP_lit1, DW_OP_or));       /* unknown */
-    assert_complex(CFA(DW_OP_breg7, 0, DW_OP_dup, DW_OP_drop));      /* unknown */
-    assert_complex(CFA(DW_OP_breg7, 0, DW_OP_skip, 0, 0));           /* and it ends */
-    assert_complex(CFA(DW_OP_breg7, 0x80));                          /* cut short */
-    assert_complex(CFA(DW_OP_breg7, 0, DW_OP_plus_uconst));          /* cut short */
-    assert_complex(CFA(DW_OP_breg7, 0, DW_OP_const4u, 1, 2, 3));     /* cut short */
-    assert_complex(CFA(DW_OP_lit1, DW_OP_lit1, DW_OP_lit1, DW_OP_lit1, DW_OP_lit1, DW_OP_lit1,
+    assert_unknown(CFA(DW_OP_nop));                                  /* nothing */
+    assert_unknown(CFA(DW_OP_lit8));                                 /* a constant */
+    assert_unknown(CFA(DW_OP_breg16, 8));                            /* as much */
+    assert_unknown(CFA(DW_OP_breg7, 8, DW_OP_breg7, 0));             /* two values */
+    assert_unknown(CFA(DW_OP_breg7, 8, DW_OP_breg6, 0, DW_OP_plus)); /* two registers */
+    assert_unknown(CFA(DW_OP_lit8, DW_OP_breg7, 0, DW_OP_minus));    /* 8 - rsp */
+    assert_unknown(CFA(DW_OP_breg7, 0, DW_OP_lit15, DW_OP_and));     /* of a register */
+    assert_unknown(CFA(DW_OP_breg7, 0, DW_OP_lit8, DW_OP_mul));      /* no stack pointer */
+    assert_unknown(CFA(DW_OP_breg7, 0, DW_OP_deref, DW_OP_deref));   /* twice */
+    assert_unknown(CFA(DW_OP_lit8, DW_OP_deref));                    /* no part of the stack */
+    assert_unknown(CFA(DW_OP_deref));                                /* of nothing */
+    assert_unknown(CFA(DW_OP_breg7, 0, DW_OP_plus));                 /* one value */
+    assert_unknown(CFA(DW_OP_plus_uconst, 8));                       /* none */
+    assert_unknown(CFA(DW_OP_bregx, REGISTERS_MAX, 0));              /* no such register */
+    assert_unknown(CFA(DW_OP_bregx, 0x87, 2, 0));                    /* 263, not 7 */
+    assert_unknown(CFA(DW_OP_breg7, 0, DW_OP_lit1, DW_OP_or));       /* unknown */
+    assert_unknown(CFA(DW_OP_breg7, 0, DW_OP_dup, DW_OP_drop));      /* unknown */
+    assert_unknown(CFA(DW_OP_breg7, 0, DW_OP_skip, 0, 0));           /* and it ends */
+    assert_unknown(CFA(DW_OP_breg7, 0x80));                          /* cut short */
+    assert_unknown(CFA(DW_OP_breg7, 0, DW_OP_plus_uconst));          /* cut short */
+    assert_unknown(CFA(DW_OP_breg7, 0, DW_OP_const4u, 1, 2, 3));     /* cut short */
+    assert_unknown(CFA(DW_OP_lit1, DW_OP_lit1, DW_OP_lit1, DW_OP_lit1, DW_OP_lit1, DW_OP_lit1,
                        DW_OP_lit1, DW_OP_lit1, DW_OP_lit1, DW_OP_lit1)); /* too many */
     /* Registers that lie where an expression says have no more than register + offset. */
-    assert_complex(RULE(DW_CFA_expression, RBP, 3, DW_OP_breg6, 0, DW_OP_deref));
-    assert_complex(RULE(DW_CFA_expression, RIP, 1, DW_OP_lit0));
+    assert_unknown(RULE(DW_CFA_expression, RBP, 3, DW_OP_breg6, 0, DW_OP_deref));
+    assert_unknown(RULE(DW_CFA_expression, RIP, 1, DW_OP_lit0));
 }
 
 /* A stack pointer that is not the CFA: as of longjmp, which will go on there. */
@@ -239,10 +298,10 @@ static void test_code_on_the_move(void **state)
 static void test_registers_that_no_rule_can_say(void **state)
 {
     (void)state;
-    assert_complex(RULE(DW_CFA_def_cfa, REGISTERS_MAX, 8));
-    assert_complex(RULE(DW_CFA_def_cfa, 0xff, 1, 8)); /* RULE_CFA's own number */
+    assert_unknown(RULE(DW_CFA_def_cfa, REGISTERS_MAX, 8));
+    assert_unknown(RULE(DW_CFA_def_cfa, 0xff, 1, 8)); /* RULE_CFA's own number */
     /* A row that can't be made. */
-    assert_complex(RULE(DW_CFA_high_user));
+    assert_unknown(RULE(DW_CFA_high_user));
 }
 
 /* Rules have offsets of 32 bits. */
@@ -252,17 +311,17 @@ static void test_far_offsets(void **state)
     /* 2^31 - 1, 2^31, -2^31, -2^31 - 1 as operands */
     struct rule rule = RULE(DW_CFA_def_cfa, RSP, 0xff, 0xff, 0xff, 0xff, 7);
     assert_place(&rule.cfa, RSP, false, INT32_MAX);
-    assert_complex(RULE(DW_CFA_def_cfa, RSP, 0x80, 0x80, 0x80, 0x80, 8));
+    assert_unknown(RULE(DW_CFA_def_cfa, RSP, 0x80, 0x80, 0x80, 0x80, 8));
     rule = CFA(DW_OP_breg7, 0x80, 0x80, 0x80, 0x80, 0x78);
     assert_place(&rule.cfa, RSP, false, INT32_MIN);
-    assert_complex(CFA(DW_OP_breg7, 0xff, 0xff, 0xff, 0xff, 0x77));
-    assert_complex(CFA(DW_OP_breg7, 0, DW_OP_deref, DW_OP_plus_uconst, 0x80, 0x80, 0x80, 0x80, 8));
-    assert_complex(RULE(DW_CFA_offset_extended, RIP, 0x81, 0x80, 0x80, 0x80, 1));
-    assert_complex(RULE(DW_CFA_offset_extended, RBP, 0x81, 0x80, 0x80, 0x80, 1));
+    assert_unknown(CFA(DW_OP_breg7, 0xff, 0xff, 0xff, 0xff, 0x77));
+    assert_unknown(CFA(DW_OP_breg7, 0, DW_OP_deref, DW_OP_plus_uconst, 0x80, 0x80, 0x80, 0x80, 8));
+    assert_unknown(RULE(DW_CFA_offset_extended, RIP, 0x81, 0x80, 0x80, 0x80, 1));
+    assert_unknown(RULE(DW_CFA_offset_extended, RBP, 0x81, 0x80, 0x80, 0x80, 1));
     rule = RULE(DW_CFA_offset_extended, RBP, 0x80, 0x80, 0x80, 0x80, 1);
     assert_place(&rule.frame_pointer, RULE_CFA, true, INT32_MIN);
     /* Not the register of that number, cut to 8 bits. */
-    assert_complex(RULE(DW_CFA_register, RIP, 0x85, 2));
+    assert_unknown(RULE(DW_CFA_register, RIP, 0x85, 2));
 }
 
 int main(void)
@@ -272,6 +331,8 @@ int main(void)
         cmocka_unit_test(test_frame_pointers),
         cmocka_unit_test(test_return_addresses),
         cmocka_unit_test(test_return_registers),
+        cmocka_unit_test(test_a_cfa_with_an_index),
+        cmocka_unit_test(test_registers_that_callers_have_unchanged),
         cmocka_unit_test(test_signal_frames),
         cmocka_unit_test(test_entries_of_the_plt),
         cmocka_unit_test(test_realigned_stacks),

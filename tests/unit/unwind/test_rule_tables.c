@@ -158,11 +158,11 @@ static void test_signal_trampolines(void **state)
         enum rule_kind kind;
     } rows[] = {
         /* By "the call", and at its instructions; within them nobody ever is. */
-        {0x100, RULE_SIGNAL_FRAME}, {0x101, RULE_SIGNAL_FRAME}, {0x102, RULE_COMPLEX},
-        {0x108, RULE_SIGNAL_FRAME}, {0x109, RULE_COMPLEX},      {0x10a, RULE_NONE},
+        {0x100, RULE_SIGNAL_FRAME}, {0x101, RULE_SIGNAL_FRAME}, {0x102, RULE_CALLER},
+        {0x108, RULE_SIGNAL_FRAME}, {0x109, RULE_CALLER},       {0x10a, RULE_NONE},
         {0x200, RULE_SIGNAL_FRAME}, {0x207, RULE_SIGNAL_FRAME}, {0x1ff, RULE_NONE},
         {0x201, RULE_NONE},         {0x208, RULE_NONE},         {0x301, RULE_CALLER},
-        {0x400, RULE_COMPLEX},
+        {0x400, RULE_CALLER},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         assert_int_equal(rule_tables_find(&tables, &module, MADE_ADDRESS + rows[i].at)->kind,

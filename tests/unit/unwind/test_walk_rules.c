@@ -23,12 +23,14 @@ enum {
     PLUS_8 = 0xc00,     /* has one that is 8 less at rsp + 16 */
     BY_RBX = 0xd00,     /* has its CFA 32 above where rbx points, and pops rbx at its byte 0x20 */
     KEEPER = 0xe00,     /* saves rbx in the lower of its two words, and pops it at its byte 0x20 */
-    DROPPER = 0xf00,    /* loses rbx */
+    DROPPER = 0xf00,    /* loses rbx and rdi */
     JUMPER = 0x1000,    /* is about to jump to what rdi says */
     FORGETFUL = 0x1100, /* has 24 bytes, and does not say that it frees them at byte 0x20 */
     CALLER = 0x1200,    /* has none; calls at its start */
-    NO_RULE = 0x2000,   /* has no call frame information */
-    LAST = 0x3ff0,      /* ends with its mapping, with a call */
+    INDEXED = 0x1300,   /* has one that is 8 less behind an array of r9 words at rsp + 8 */
+    OTHER_STACK = 0x1400, /* has the stack pointer of its caller, on another stack, at rsp + 8 */
+    NO_RULE = 0x2000,     /* has no call frame information */
+    LAST = 0x3ff0,        /* ends with its mapping, with a call */
 };
 
 static struct made_walk made;
@@ -58,11 +60,17 @@ static void put_functions(void)
     put_function(&made, KEEPER, 0x100,
                  BYTES(DW_CFA_def_cfa_offset, 16, DW_CFA_offset | RBX, 2, DW_CFA_advance_loc | 0x20,
                        DW_CFA_def_cfa_offset, 8));
-    put_function(&made, DROPPER, 0x100, BYTES(DW_CFA_undefined, RBX));
+    put_function(&made, DROPPER, 0x100, BYTES(DW_CFA_undefined, RBX, DW_CFA_undefined, RDI));
     put_function(&made, JUMPER, 0x100,
                  BYTES(DW_CFA_def_cfa, RDI, 0, DW_CFA_register, RSP, 8, DW_CFA_register, RIP, 1));
     put_function(&made, FORGETFUL, 0x100, BYTES(DW_CFA_def_cfa_offset, 32));
     put_code(&made, FORGETFUL + 0x20, (const uint8_t[]){0xc3}, 1);
+    put_function(&made, INDEXED, 0x100,
+                 BYTES(DW_CFA_def_cfa_expression, 10, DW_OP_breg7, 8, DW_OP_breg0 + 9, 0,
+                       DW_OP_lit8, DW_OP_mul, DW_OP_plus, DW_OP_deref, DW_OP_plus_uconst, 8));
+    put_signal_function(&made, OTHER_STACK, 0x100,
+                        BYTES(DW_CFA_def_cfa_expression, 5, DW_OP_breg7, 8, DW_OP_deref,
+                              DW_OP_plus_uconst, 8, DW_CFA_offset | RIP, 1));
     put_function(&made, CALLER, 0x100, NULL, 0);
     put_call(&made, CALLER + 5, FORGETFUL);
     put_code(&made, PLAIN + 0x40, (const uint8_t[]){0xc3}, 1);
@@ -206,7 +214,9 @@ static void test_a_frame_pointer_that_is_kept_in_a_register(void **state)
     ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(SAVER), code_at(FRAMED + 0xf),
                  code_at(FIRST + 4));
     forget_register(&made, RDI);
-    assert_int_equal(walk_from(&made, code_at(SAVER), 0), -ENOTSUP);
+    assert_int_equal(walk_from(&made, code_at(SAVER), 0), 0);
+    ASSERT_STACK(&made.stack, STACK_CUT_NO_REGISTER, code_at(SAVER), code_at(FRAMED + 0xf));
+    assert_int_equal(made.hints.function, code_at(FRAMED)); /* only now it is needed */
 }
 
 /* As of a thread that was read asleep: the caller needs the frame pointer. */
@@ -266,11 +276,17 @@ static void test_a_return_address_in_a_register(void **state)
     assert_int_equal(walk_from(&made, code_at(VFORK + 4), 5), 0);
     ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(VFORK + 4), code_at(PLAIN + 0xf),
                  code_at(FIRST + 4));
-    /* A caller's rdi is not known; nor is that of a thread that does not show it. */
+    /* A caller's rdi is known if nobody that it called has lost it. */
     made.words[0] = code_at(VFORK + 4);
-    assert_int_equal(walk_from(&made, code_at(PLAIN), 0), -ENOTSUP);
+    made.words[4] = code_at(FIRST + 5);
+    assert_int_equal(walk_from(&made, code_at(PLAIN), 0), 0);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(PLAIN), code_at(VFORK + 3), code_at(PLAIN + 0xf),
+                 code_at(FIRST + 4));
+    assert_int_equal(walk_from(&made, code_at(DROPPER), 0), 0);
+    ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, code_at(DROPPER), code_at(VFORK + 3));
     forget_register(&made, RDI);
-    assert_int_equal(walk_from(&made, code_at(VFORK + 4), 5), -ENOTSUP);
+    assert_int_equal(walk_from(&made, code_at(VFORK + 4), 5), 0);
+    ASSERT_STACK(&made.stack, STACK_CUT_NO_REGISTER, code_at(VFORK + 4));
 }
 
 /* At a return the return address is at the stack pointer, whatever is said, if it is one. */
@@ -310,12 +326,11 @@ static void test_code_on_its_way_to_another_frame(void **state)
 static void test_what_no_rule_can_say(void **state)
 {
     (void)state;
-    assert_int_equal(walk_from(&made, code_at(COMPLEX), 0), -ENOTSUP);
+    assert_int_equal(walk_from(&made, code_at(COMPLEX), 0), 0);
+    ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, code_at(COMPLEX));
     made.words[3] = code_at(COMPLEX + 4);
-    assert_int_equal(walk_from(&made, code_at(PLAIN + 4), 0), -ENOTSUP);
-    /* Not where the stack ends before. */
-    made.max_depth = 1;
     assert_int_equal(walk_from(&made, code_at(PLAIN + 4), 0), 0);
+    ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, code_at(PLAIN + 4), code_at(COMPLEX + 3));
 }
 
 static void test_max_depth(void **state)
@@ -378,7 +393,7 @@ static void test_another_stack(void **state)
     assert_false(made.hints.needs_more_stack);
 }
 
-/* A CFA in a register: of the leaf, all are known that it shows; of a caller, none is. */
+/* A CFA in a register, as of OpenSSL's aesni_gcm_encrypt, which what it calls leaves alone. */
 static void test_a_cfa_in_a_register(void **state)
 {
     (void)state;
@@ -387,9 +402,62 @@ static void test_a_cfa_in_a_register(void **state)
     assert_int_equal(walk_from(&made, code_at(BY_R10), 10), 0);
     ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(BY_R10), code_at(FIRST + 4));
     made.words[0] = code_at(BY_R10 + 9);
-    assert_int_equal(walk_from(&made, code_at(PLAIN), 0), -ENOTSUP);
+    assert_int_equal(walk_from(&made, code_at(PLAIN), 0), 0);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(PLAIN), code_at(BY_R10 + 8), code_at(FIRST + 4));
     forget_register(&made, R10);
-    assert_int_equal(walk_from(&made, code_at(BY_R10), 10), -ENOTSUP);
+    assert_int_equal(walk_from(&made, code_at(BY_R10), 10), 0);
+    ASSERT_STACK(&made.stack, STACK_CUT_NO_REGISTER, code_at(BY_R10));
+    assert_int_equal(made.hints.function, 0); /* it is not the frame pointer that is missing */
+    assert_int_equal(walk_from(&made, code_at(PLAIN), 0), 0);
+    ASSERT_STACK(&made.stack, STACK_CUT_NO_REGISTER, code_at(PLAIN), code_at(BY_R10 + 8));
+}
+
+static void test_a_cfa_with_an_index(void **state)
+{
+    (void)state;
+    set_register(&made, R9, 5);
+    made.words[16] = word_at(60);
+    made.words[60] = code_at(FIRST + 5);
+    assert_int_equal(walk_from(&made, code_at(INDEXED), 10), 0);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(INDEXED), code_at(FIRST + 4));
+    made.words[16] = 0;
+    made.words[17] = word_at(60);
+    set_register(&made, R9, 6);
+    assert_int_equal(walk_from(&made, code_at(INDEXED), 10), 0);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(INDEXED), code_at(FIRST + 4));
+    forget_register(&made, R9);
+    assert_int_equal(walk_from(&made, code_at(INDEXED), 10), 0);
+    ASSERT_STACK(&made.stack, STACK_CUT_NO_REGISTER, code_at(INDEXED));
+}
+
+/* As OCaml's caml_c_call: the stack that it has left may lie below, and it says that its caller is
+ * at an exact address. */
+static void test_a_caller_on_another_stack(void **state)
+{
+    (void)state;
+    made.words[41] = word_at(2);
+    made.words[2] = code_at(PLAIN + 4);
+    made.words[6] = code_at(FIRST + 5);
+    assert_int_equal(walk_from(&made, code_at(OTHER_STACK), 40), 0);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(OTHER_STACK), code_at(PLAIN + 4),
+                 code_at(FIRST + 4));
+    /* Nowhere: neither the first frame, nor code. */
+    made.words[41] = 0;
+    assert_int_equal(walk_from(&made, code_at(OTHER_STACK), 40), 0);
+    ASSERT_STACK(&made.stack, STACK_CUT_UNREADABLE, code_at(OTHER_STACK));
+    made.words[41] = word_at(2);
+    made.words[2] = 0;
+    assert_int_equal(walk_from(&made, code_at(OTHER_STACK), 40), 0);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(OTHER_STACK));
+    made.words[2] = 0x1234;
+    assert_int_equal(walk_from(&made, code_at(OTHER_STACK), 40), 0);
+    ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, code_at(OTHER_STACK));
+    /* Round in a circle. */
+    made.words[2] = code_at(OTHER_STACK);
+    made.words[4] = word_at(2);
+    assert_int_equal(walk_from(&made, code_at(OTHER_STACK), 40), 0);
+    assert_int_equal(made.stack.cut, STACK_CUT_NO_UNWIND_INFO);
+    assert_in_range(made.stack.depth, 2, 10);
 }
 
 /* As the dynamic linker's while it looks for what is called: of a caller, rbx is known where those
@@ -421,9 +489,11 @@ static void test_a_callers_cfa_by_rbx(void **state)
     ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(PLAIN), code_at(BY_RBX + 0xf),
                  code_at(BY_RBX + 0xf), code_at(FIRST + 4));
     /* What is lost, or not known at the leaf, can't be had. */
-    assert_int_equal(walk_from(&made, code_at(DROPPER), 11), -ENOTSUP);
+    assert_int_equal(walk_from(&made, code_at(DROPPER), 11), 0);
+    ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, code_at(DROPPER), code_at(BY_RBX + 0xf));
     forget_register(&made, RBX);
-    assert_int_equal(walk_from(&made, code_at(PLAIN), 11), -ENOTSUP);
+    assert_int_equal(walk_from(&made, code_at(PLAIN), 11), 0);
+    ASSERT_STACK(&made.stack, STACK_CUT_NO_REGISTER, code_at(PLAIN), code_at(BY_RBX + 0xf));
     set_register(&made, RBX, MADE_STACK - 32);
     assert_int_equal(walk_from(&made, code_at(PLAIN), 11), 0);
     assert_int_equal(made.stack.cut, STACK_CUT_NO_UNWIND_INFO);
@@ -462,7 +532,12 @@ static void test_without_a_place(void **state)
     static const unsigned numbers[] = {RSP, RIP};
     made.words[0] = code_at(FIRST + 5);
     for (size_t i = 0; i < 2; i++) {
-        struct walk walk = {&made.space, &made.snapshot, 9, &made.stack, &made.hints, UINT64_MAX};
+        struct walk walk = {.space = &made.space,
+                            .snapshot = &made.snapshot,
+                            .max_depth = 9,
+                            .stack = &made.stack,
+                            .hints = &made.hints,
+                            .code_mask = UINT64_MAX};
         assert_int_equal(walk_from(&made, code_at(PLAIN), 0), 0);
         assert_int_equal(made.stack.depth, 2);
         made.snapshot.registers.known &= ~(1ull << numbers[i]);
@@ -527,6 +602,8 @@ int main(void)
         TEST(test_a_stack_that_ends_early),
         TEST(test_another_stack),
         TEST(test_a_cfa_in_a_register),
+        TEST(test_a_cfa_with_an_index),
+        TEST(test_a_caller_on_another_stack),
         TEST(test_a_callers_cfa_by_rbx),
         TEST(test_a_cfa_in_memory),
         TEST(test_without_a_place),

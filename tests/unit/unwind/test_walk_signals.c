@@ -27,7 +27,7 @@ static int set_up(void **state)
     put_function(&made, PLAIN, 0x100, NULL, 0);
     put_function(&made, BY_R10, 0x100, BYTES(DW_CFA_def_cfa, R10, 0));
     put_function(&made, FRAMED, 0x100, BYTES(DW_CFA_def_cfa, RBP, 16, DW_CFA_offset | RBP, 2));
-    put_signal_function(&made, WITH_CFI - 1, 10);
+    put_signal_function(&made, WITH_CFI - 1, 10, NULL, 0);
     put_call(&made, PLAIN + 0x28, FRAMED);
     put_code(&made, WITH_CFI, signal_return, sizeof signal_return);
     put_code(&made, WITHOUT_CFI, signal_return, sizeof signal_return);

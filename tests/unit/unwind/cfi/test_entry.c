@@ -327,84 +327,6 @@ static void test_short_augmentation_data(void **state)
     assert_false(read_of(&eh, fde));
 }
 
-/* libunwind finds the programs of some forms elsewhere than they are: these it must not see. */
-static void test_forms_that_libunwind_reads_alike(void **state)
-{
-    (void)state;
-    static const struct made_form plain[] = {
-        {1, false, "", 0, 1, -8, 16},        {1, false, "zR", 0x1b, 1, -8, 16},
-        {1, false, "zPLR", 0x1b, 1, -8, 16}, {1, false, "zRS", 0x1b, 1, -8, 16},
-        {3, false, "zR", 0x1b, 1, -8, 16},   {1, false, "z", 0, 1, -8, 16},
-    };
-    static const struct made_form others[] = {
-        {4, false, "zR", 0x1b, 1, -8, 16},    {1, true, "zR", 0x1b, 1, -8, 16},
-        {1, false, "zRB", 0x1b, 1, -8, 16},   {1, false, "zBR", 0x1b, 1, -8, 16},
-        {1, false, "zPLRS", 0x1b, 1, -8, 16},
-    };
-    for (size_t i = 0; i < sizeof plain / sizeof *plain; i++) {
-        assert_true(read_of(&eh, put_both(&eh, &plain[i])));
-        assert_true(entry.is_plain);
-        assert_true(cfi_is_bounded(&entry));
-        assert_int_equal(entry.common.position, MADE_EH_FRAME + 8);
-        assert_int_equal(entry.own.position + 8 + entry.own.bytes, made_position(&eh));
-    }
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-        assert_true(read_of(&eh, put_both(&eh, &others[i])));
-        assert_false(entry.is_plain);
-        assert_false(cfi_is_bounded(&entry));
-    }
-}
-
-/* libunwind takes what is left of the augmentation data for the program's first instructions. */
-static void test_augmentation_data_that_no_letter_explains(void **state)
-{
-    (void)state;
-    uint64_t fde = put_both(&eh, &made_eh_form);
-    uint8_t *length = (uint8_t *)memchr(eh.bytes + 8, 0x1b, 32) - 1;
-    ++*length;
-    assert_true(read_of(&eh, fde));
-    assert_false(entry.is_plain);
-    /* Or skips some before a pointer, to align it. */
-    static const struct made_form with_pointer = {1, false, "zRP", 0x1b, 1, -8, 16};
-    fde = put_both(&eh, &with_pointer);
-    uint8_t *encoding = (uint8_t *)memchr(eh.bytes + 8, 0x9b, 32);
-    assert_true(read_of(&eh, fde));
-    assert_true(entry.is_plain);
-    *encoding = 0x50;
-    encoding[-2] += 4; /* the length: it has 8 bytes, the last 4 from the program */
-    assert_true(read_of(&eh, fde));
-    assert_false(entry.is_plain);
-}
-
-/* A distance to the CIE that has 32 bits is negative to libunwind. */
-static void test_a_cie_far_away(void **state)
-{
-    (void)state;
-    static const uint64_t distances[] = {0x70000000, 0x80000000};
-    for (size_t i = 0; i < 2; i++) {
-        struct module module;
-        uint64_t fde = put_both(&eh, &made_eh_form);
-        unsigned char *at = eh.bytes + (fde - MADE_EH_FRAME) + sizeof(uint32_t);
-        uint32_t to_cie;
-        memcpy(&to_cie, at, sizeof to_cie);
-        to_cie += (uint32_t)distances[i];
-        memcpy(at, &to_cie, sizeof to_cie);
-        make_module(&module, NULL, &eh, NULL);
-        struct segment *segments = calloc(2, sizeof *segments);
-        assert_non_null(segments);
-        segments[0] = segments[1] = module.segments[0];
-        segments[1].address += distances[i];
-        free(module.segments);
-        module.segments = segments;
-        module.segment_count = 2;
-        const struct cfi_source source = {.module = &module};
-        assert_true(cfi_read_entry(&source, fde + distances[i], &entry));
-        assert_int_equal(entry.common.position, MADE_EH_FRAME + 8);
-        assert_true(entry.is_plain == (i == 0));
-        made_module_free(&module);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -420,9 +342,6 @@ int main(void)
         cmocka_unit_test(test_longer_than_the_section),
         cmocka_unit_test(test_the_longest),
         cmocka_unit_test(test_short_augmentation_data),
-        cmocka_unit_test(test_forms_that_libunwind_reads_alike),
-        cmocka_unit_test(test_augmentation_data_that_no_letter_explains),
-        cmocka_unit_test(test_a_cie_far_away),
     };
     return cmocka_run_group_tests_name("cfi_entry", tests, NULL, NULL);
 }

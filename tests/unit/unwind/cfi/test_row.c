@@ -104,55 +104,6 @@ static void test_signed_return_addresses(void **state)
     assert_register(6, CFI_AT_OFFSET, -16);
     assert_register(16, CFI_AT_OFFSET, -8);
     assert_cfa(7, 8);
-    /* But libunwind is not to see them. */
-    assert_false(cfi_is_bounded(
-        made_entry(START, START + 16, common, sizeof common, program, sizeof program)));
-    assert_true(cfi_is_bounded(
-        made_entry(START, START + 16, common, sizeof common, program + 2, sizeof program - 2)));
-}
-
-static bool is_bounded(const uint8_t *program, size_t bytes)
-{
-    return cfi_is_bounded(made_entry(START, START + 16, common, sizeof common, program, bytes));
-}
-
-/* libunwind takes the number of a register that holds another one's value as an index. */
-static void test_values_in_registers_that_do_not_exist(void **state)
-{
-    (void)state;
-    uint8_t last = (uint8_t)(architecture.register_count - 1);
-    assert_true(is_bounded(BYTES(DW_CFA_register, 3, last)));
-    assert_false(is_bounded(BYTES(DW_CFA_register, 3, last + 1)));
-    assert_false(is_bounded(BYTES(DW_CFA_register, 3, 0x80, 0x80, 0x80, 0x80, 0x80, 0x02)));
-    assert_false(is_bounded(BYTES(DW_CFA_register, REGISTERS_MAX, 0xff, 0x7f)));
-    /* 0, or 5 << 70 % 64 to libunwind. */
-    assert_false(is_bounded(
-        BYTES(DW_CFA_register, 3, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 5)));
-}
-
-/* libunwind 1.6.2 skips these codes, and runs their operands. */
-static void test_values_at_offsets_that_libunwind_does_not_know(void **state)
-{
-    (void)state;
-    static const uint8_t plain[] = {DW_CFA_val_offset, 3, 2};
-    static const uint8_t with_sign[] = {DW_CFA_val_offset_sf, 3, 2};
-    assert_true(find(0, plain, sizeof plain));
-    assert_register(3, CFI_IS_OFFSET, -16);
-    assert_false(is_bounded(plain, sizeof plain));
-    assert_true(find(0, with_sign, sizeof with_sign));
-    assert_false(is_bounded(with_sign, sizeof with_sign));
-    assert_true(is_bounded(BYTES(DW_CFA_offset_extended, 3, 2)));
-    assert_true(is_bounded(BYTES(DW_CFA_offset_extended_sf, 3, 2)));
-}
-
-/* Without one, libunwind would run what lies at address 0. */
-static void test_a_cie_that_defines_no_cfa(void **state)
-{
-    (void)state;
-    static const uint8_t program[] = {DW_CFA_def_cfa, 7, 8}, without[] = {DW_CFA_offset | 16, 1};
-    assert_true(cfi_is_bounded(made_entry(START, START + 16, program, sizeof program, NULL, 0)));
-    assert_false(cfi_is_bounded(
-        made_entry(START, START + 16, without, sizeof without, program, sizeof program)));
 }
 
 static void test_registers_by_expression(void **state)
@@ -441,9 +392,6 @@ int main(void)
         cmocka_unit_test(test_cfa_by_expression),
         cmocka_unit_test(test_where_registers_are),
         cmocka_unit_test(test_signed_return_addresses),
-        cmocka_unit_test(test_values_in_registers_that_do_not_exist),
-        cmocka_unit_test(test_values_at_offsets_that_libunwind_does_not_know),
-        cmocka_unit_test(test_a_cie_that_defines_no_cfa),
         cmocka_unit_test(test_registers_by_expression),
         cmocka_unit_test(test_rows),
         cmocka_unit_test(test_advances),
