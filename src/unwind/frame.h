@@ -31,9 +31,9 @@ enum step {
 
 struct frame frame_of(const struct registers *registers);
 
-/* Makes the frame its caller's, whose other registers are unknown. */
+/* Makes the frame its caller's, which has these other registers unchanged: a bit for each. */
 void frame_set(struct frame *frame, uint64_t pc, uint64_t sp, bool has_frame_pointer,
-               uint64_t frame_pointer);
+               uint64_t frame_pointer, uint64_t kept);
 
 static inline enum step frame_cut(struct walk *walk, enum stack_cut why)
 {

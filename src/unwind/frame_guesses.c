@@ -72,7 +72,7 @@ static enum step step_by_own_pointer(struct walk *walk, struct frame *frame)
             walk->hints->has_unknown_address = true;
         return frame_cut(walk, STACK_CUT_NO_UNWIND_INFO);
     }
-    frame_set(frame, pc, frame->frame_pointer + 2 * sizeof saved, true, saved);
+    frame_set(frame, pc, frame->frame_pointer + 2 * sizeof saved, true, saved, 0);
     frame->has_base_pointer = false;
     frame->base_pointer_at = 0;
     return STEP_TAKEN;
@@ -111,7 +111,7 @@ static enum step step_by_link(struct walk *walk, struct rule_tables *tables, str
                     rule_tables_function(tables, mapping->module, frame->pc - mapping->bias);
     if (!is_known || !frame_follows_call(walk, link))
         return frame_cut(walk, STACK_CUT_NO_UNWIND_INFO);
-    frame_set(frame, link, frame->sp, frame->has_frame_pointer, frame->frame_pointer);
+    frame_set(frame, link, frame->sp, frame->has_frame_pointer, frame->frame_pointer, 0);
     return STEP_TAKEN;
 }
 
@@ -134,6 +134,7 @@ enum step frame_step_by_code(struct walk *walk, struct rule_tables *tables, stru
     if (walk->stack->cut == STACK_CUT_UNREADABLE)
         return STEP_CUT;
     walk->stack->cut = STACK_WHOLE;
+    walk->misses_other_register = false;
     return frame_step_by_pointer(walk, tables, frame);
 }
 
@@ -149,7 +150,7 @@ enum step frame_step_from_no_code(struct walk *walk, struct frame *frame)
     if (!frame_follows_call(walk, pc))
         return frame_cut(walk, STACK_CUT_NO_UNWIND_INFO);
     frame_set(frame, pc, frame->sp + (is_on_stack ? sizeof pc : 0), frame->has_frame_pointer,
-              frame->frame_pointer);
+              frame->frame_pointer, UINT64_MAX);
     return STEP_TAKEN;
 }
 
@@ -159,6 +160,7 @@ bool frame_step_by_return(struct walk *walk, struct frame *frame)
     if (!walk_read_stack(walk, frame->sp, &pc) ||
         (!frame_follows_call(walk, pc) && !ends_handler(walk, pc)))
         return false;
-    frame_set(frame, pc, frame->sp + sizeof pc, frame->has_frame_pointer, frame->frame_pointer);
+    frame_set(frame, pc, frame->sp + sizeof pc, frame->has_frame_pointer, frame->frame_pointer,
+              UINT64_MAX);
     return true;
 }

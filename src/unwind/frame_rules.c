@@ -98,7 +98,6 @@ struct frame frame_of(const struct registers *registers)
     };
 }
 
-/* If the thread shows the register, it was lost on the way. */
 static enum step miss(struct walk *walk, bool was_lost)
 {
     walk->misses_other_register = true;
@@ -113,7 +112,7 @@ static enum step read_base_pointer(struct walk *walk, const struct frame *frame,
         return frame_cut(walk, STACK_CUT_UNREADABLE);
     return frame->base_pointer_at || frame->has_base_pointer
                ? STEP_TAKEN
-               : miss(walk, registers_has(&walk->snapshot->registers, architecture.base_pointer));
+               : miss(walk, registers_has(frame->kept_registers, architecture.base_pointer));
 }
 
 static enum step read_register(struct walk *walk, const struct frame *frame, unsigned number,
@@ -200,13 +199,13 @@ static void follow_base_pointer(struct frame *frame, const struct rule *rule, ui
     if (rule->base_pointer_offset == RULE_BASE_POINTER_LOST) {
         frame->has_base_pointer = false;
         frame->base_pointer_at = 0;
-    } else if (at >= frame->sp) {
+    } else if (rule->may_leave_stack || at >= frame->sp) {
         frame->base_pointer_at = at;
     }
 }
 
 void frame_set(struct frame *frame, uint64_t pc, uint64_t sp, bool has_frame_pointer,
-               uint64_t frame_pointer)
+               uint64_t frame_pointer, uint64_t kept)
 {
     frame->pc = pc;
     frame->sp = sp;
@@ -214,7 +213,7 @@ void frame_set(struct frame *frame, uint64_t pc, uint64_t sp, bool has_frame_poi
     frame->has_frame_pointer = has_frame_pointer;
     frame->is_exact = false;
     frame->registers = NULL;
-    frame->kept = 0;
+    frame->kept &= kept;
 }
 
 /* Towards the first frame, addresses on a stack only grow, but there may be several stacks. A frame
@@ -260,11 +259,9 @@ enum step frame_step_to_caller(struct walk *walk, struct frame *frame, const str
     if (step == STEP_TAKEN && rule->has_frame_pointer)
         step = read_frame_pointer(walk, frame, rule, cfa, &has_frame_pointer, &frame_pointer);
     if (step == STEP_TAKEN) {
-        uint64_t kept = frame->kept & rule->kept;
         pc &= walk->code_mask;
         follow_base_pointer(frame, rule, cfa);
-        frame_set(frame, pc, cfa, has_frame_pointer, frame_pointer);
-        frame->kept = kept;
+        frame_set(frame, pc, cfa, has_frame_pointer, frame_pointer, rule->kept);
         frame->is_exact = rule->caller_is_exact && space_find(walk->space, pc);
     }
     return step;
@@ -308,6 +305,6 @@ enum step frame_step_to_left_stack(struct walk *walk, struct rule_tables *tables
     }
     if (!walk_read_stack(walk, place, &pc))
         return frame_cut(walk, STACK_CUT_UNREADABLE);
-    frame_set(frame, pc, place + sizeof pc, true, frame->frame_pointer);
+    frame_set(frame, pc, place + sizeof pc, true, frame->frame_pointer, 0);
     return STEP_TAKEN;
 }

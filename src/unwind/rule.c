@@ -273,6 +273,22 @@ static uint32_t kept_registers(const struct cfi_row *row, unsigned return_regist
     return kept;
 }
 
+/* Whether the caller's stack pointer is the CFA, or lies where that does. */
+static bool is_cfa(const struct rule *rule, const struct cfi_register *stack_pointer,
+                   uint64_t address)
+{
+    const struct rule_place *cfa = &rule->cfa;
+    struct rule_place place;
+    if (stack_pointer->kind == CFI_SAME)
+        return true;
+    return set_register(&place, stack_pointer, architecture.sp, address) &&
+           (stack_pointer->kind == CFI_IS_OFFSET
+                ? !place.offset
+                : place.register_number == cfa->register_number && place.offset == cfa->offset &&
+                      place.is_in_memory == cfa->is_in_memory && !rule->cfa_offset &&
+                      !rule->cfa_scale);
+}
+
 struct rule rule_make(const struct cfi_entry *entry, uint64_t address)
 {
     /* OCaml 5 marks functions so that call C from another stack. */
@@ -296,7 +312,7 @@ struct rule rule_make(const struct cfi_entry *entry, uint64_t address)
     /* If the caller is at this very address, nothing was said of it. */
     if (return_address->kind == CFI_SAME && return_register == architecture.pc)
         return unknown;
-    if (!set_cfa(&rule, &row, address) ||
+    if (!set_cfa(&rule, &row, address) || !is_cfa(&rule, stack_pointer, address) ||
         !set_register(&rule.return_address, return_address, return_register, address))
         return unknown;
     rule.kept = kept_registers(&row, return_register);

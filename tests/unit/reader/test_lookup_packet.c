@@ -49,6 +49,7 @@ static const union lookup_answer rule_answer = {
             .cfa = {REGISTERS_MAX - 1, true, INT32_MIN},
             .cfa_index = REGISTERS_MAX - 2,
             .cfa_scale = UINT8_MAX,
+            .kept = UINT32_MAX - 1,
             .cfa_offset = INT32_MAX,
             .return_address = {RULE_CFA, true, -8},
             .frame_pointer = {3, false, 16},

@@ -119,6 +119,11 @@ static void test_signal_frames(void **state)
     assert_true(rule.caller_is_exact && rule.may_leave_stack);
     assert_place(&rule.cfa, RSP, true, 16);
     assert_place(&rule.return_address, RSP, true, 24);
+    /* If its stack pointer is elsewhere, it can't be said. */
+    static const uint8_t elsewhere[] = {DW_CFA_offset | RSP, 3};
+    entry = made_entry(START, START + 9, common, sizeof common, elsewhere, sizeof elsewhere);
+    entry->is_signal_frame = true;
+    assert_unknown(rule_make(entry, START));
     entry->is_signal_frame = false;
     rule = RULE(DW_CFA_nop);
     assert_false(rule.caller_is_exact || rule.may_leave_stack);

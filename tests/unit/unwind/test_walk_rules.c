@@ -14,13 +14,14 @@ enum {
     FRAMED = 0x300, /* has a frame pointer from its byte 4 on, and returns at byte 0x20 */
     STUCK = 0x400,  /* has a CFA that is its stack pointer */
     BACKWARDS = 0x500,
-    VFORK = 0x600,      /* has its return address in rdi */
-    COMPLEX = 0x700,    /* has it where no rule can say */
-    BY_R10 = 0x800,     /* has its CFA in r10 */
-    LOSING = 0x900,     /* loses the frame pointer */
-    SAVER = 0xa00,      /* keeps the frame pointer in rdi */
-    REALIGNED = 0xb00,  /* has its CFA pushed, right below where rbp points */
-    PLUS_8 = 0xc00,     /* has one that is 8 less at rsp + 16 */
+    VFORK = 0x600,                 /* has its return address in rdi */
+    COMPLEX = 0x700,               /* has it where no rule can say */
+    BY_R10 = 0x800,                /* has its CFA in r10 */
+    BY_R10_CALLER = BY_R10 + 0x25, /* behind a call of FORGETFUL */
+    LOSING = 0x900,                /* loses the frame pointer */
+    SAVER = 0xa00,                 /* keeps the frame pointer in rdi */
+    REALIGNED = 0xb00,             /* has its CFA pushed, right below where rbp points */
+    PLUS_8 = 0xc00,                /* has one that is 8 less at rsp + 16 */
     BY_RBX = 0xd00,     /* has its CFA 32 above where rbx points, and pops rbx at its byte 0x20 */
     KEEPER = 0xe00,     /* saves rbx in the lower of its two words, and pops it at its byte 0x20 */
     DROPPER = 0xf00,    /* loses rbx and rdi */
@@ -73,6 +74,7 @@ static void put_functions(void)
                               DW_OP_plus_uconst, 8, DW_CFA_offset | RIP, 1));
     put_function(&made, CALLER, 0x100, NULL, 0);
     put_call(&made, CALLER + 5, FORGETFUL);
+    put_call(&made, BY_R10_CALLER, FORGETFUL);
     put_code(&made, PLAIN + 0x40, (const uint8_t[]){0xc3}, 1);
     put_function(&made, LAST, 0x10, BYTES(DW_CFA_def_cfa_offset, 16));
 }
@@ -430,6 +432,18 @@ static void test_a_cfa_with_an_index(void **state)
     ASSERT_STACK(&made.stack, STACK_CUT_NO_REGISTER, code_at(INDEXED));
 }
 
+/* At a return all registers are its caller's. */
+static void test_registers_at_a_return(void **state)
+{
+    (void)state;
+    set_register(&made, R10, word_at(61));
+    made.words[60] = code_at(FIRST + 5);
+    made.words[9] = code_at(BY_R10_CALLER);
+    assert_int_equal(walk_from(&made, code_at(FORGETFUL + 0x20), 9), 0);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(FORGETFUL + 0x20), code_at(BY_R10_CALLER - 1),
+                 code_at(FIRST + 4));
+}
+
 /* As OCaml's caml_c_call: the stack that it has left may lie below, and it says that its caller is
  * at an exact address. */
 static void test_a_caller_on_another_stack(void **state)
@@ -603,6 +617,7 @@ int main(void)
         TEST(test_another_stack),
         TEST(test_a_cfa_in_a_register),
         TEST(test_a_cfa_with_an_index),
+        TEST(test_registers_at_a_return),
         TEST(test_a_caller_on_another_stack),
         TEST(test_a_callers_cfa_by_rbx),
         TEST(test_a_cfa_in_memory),
