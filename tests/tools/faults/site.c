@@ -37,8 +37,9 @@
 #define OWN_FRAMES 3 /* after those of this library */
 #define NAME_BYTES 32
 
-static struct {
+static struct module {
     uintptr_t begin, end;
+    bool is_own, is_sanitizer;
 } modules[MODULES_MAX];
 static size_t module_count;
 
@@ -74,19 +75,39 @@ static uint64_t mix(uint64_t hash, uint64_t value)
     return hash ^ hash >> 29;
 }
 
+/* NULL: none. */
+static const struct module *module_of(const void *address)
+{
+    for (size_t i = 0; i < module_count; i++) {
+        if ((uintptr_t)address >= modules[i].begin && (uintptr_t)address < modules[i].end)
+            return &modules[i];
+    }
+    return NULL;
+}
+
+/* Whether a sanitizer has called this library: without files it can't name what it finds. */
+static bool is_by_sanitizer(void *const *stack, int depth)
+{
+    const struct module *module = NULL, *before;
+    for (int i = 0; i < depth; i++) {
+        before = module;
+        module = module_of(stack[i]);
+        if (before && before->is_own && module != before)
+            return module && module->is_sanitizer;
+    }
+    return false;
+}
+
 static uint64_t hash_of(const char *function, void *const *stack, int depth)
 {
     uint64_t hash = 1;
     for (const char *at = function; *at; at++)
         hash = mix(hash, (unsigned char)*at);
     for (int i = OWN_FRAMES; i < depth && i < OWN_FRAMES + DEPTH; i++) {
-        uintptr_t address = (uintptr_t)stack[i];
-        size_t module = 0;
-        while (module < module_count &&
-               (address < modules[module].begin || address >= modules[module].end))
-            module++;
-        if (module < module_count)
-            hash = mix(mix(hash, module), address - modules[module].begin);
+        const struct module *module = module_of(stack[i]);
+        if (module)
+            hash =
+                mix(mix(hash, (uint64_t)(module - modules)), (uintptr_t)stack[i] - module->begin);
     }
     return hash ? hash : 1;
 }
@@ -156,8 +177,9 @@ static __attribute__((noinline)) bool is_due_here(const char *function)
     is_inside = true;
     int depth = backtrace(stack, sizeof stack / sizeof *stack);
     uint64_t hash = hash_of(function, stack, depth);
-    bool is_due = fault.is_set && is_this(function, hash);
-    if (!fault.is_set && is_new(hash))
+    bool is_ours = !is_by_sanitizer(stack, depth);
+    bool is_due = is_ours && fault.is_set && is_this(function, hash);
+    if (is_ours && !fault.is_set && is_new(hash))
         log_site(function, hash);
     if (is_due && is_new(1))
         log_stack(stack, depth);
@@ -190,8 +212,12 @@ static int note_module(struct dl_phdr_info *info, size_t bytes, void *unused)
     }
     if (module_count == MODULES_MAX)
         return 1;
-    modules[module_count].begin = info->dlpi_addr;
-    modules[module_count++].end = info->dlpi_addr + end;
+    struct module *module = &modules[module_count++];
+    *module = (struct module){info->dlpi_addr, info->dlpi_addr + end, false, false};
+    module->is_own =
+        (uintptr_t)note_module >= module->begin && (uintptr_t)note_module < module->end;
+    module->is_sanitizer =
+        strstr(info->dlpi_name, "/libasan.so") || strstr(info->dlpi_name, "/libubsan.so");
     return 0;
 }
 
