@@ -20,13 +20,17 @@ struct record {
     unsigned char attributes[1100];
 };
 
-static __thread const void *volatile variable;
+static __thread struct {
+    const void *volatile variable;
+    unsigned char after[32]; /* 0 */
+} own;
 
 /* Where this thread has the variable. */
 static struct context_place own_place(void)
 {
     return (struct context_place){
-        CONTEXT_STATIC, (int64_t)((uintptr_t)&variable - (uintptr_t)__builtin_thread_pointer()), 0};
+        CONTEXT_STATIC, (int64_t)((uintptr_t)&own.variable - (uintptr_t)__builtin_thread_pointer()),
+        0};
 }
 
 static enum context_state read_own(struct thread_context *context)
@@ -43,9 +47,9 @@ static void test_a_record_is_read_as_long_as_it_says(void **state)
     (void)state;
     struct thread_context context;
     struct record record = {.valid = 1, .bytes = 5, .attributes = "\1\3abcNOT"};
-    variable = NULL;
+    own.variable = NULL;
     assert_int_equal(read_own(&context), CONTEXT_NONE);
-    variable = &record;
+    own.variable = &record;
     assert_int_equal(read_own(&context), CONTEXT_READ);
     assert_int_equal(context.bytes, CONTEXT_HEAD_BYTES + 5);
     assert_memory_equal(context.record, &record, context.bytes);
@@ -57,7 +61,7 @@ static void test_a_record_is_read_as_long_as_it_says(void **state)
     record.bytes = UINT16_MAX; /* of a longer record, as much as there is room for */
     assert_int_equal(read_own(&context), CONTEXT_READ);
     assert_int_equal(context.bytes, CONTEXT_BYTES_MAX);
-    variable = NULL;
+    own.variable = NULL;
 }
 
 static void test_a_record_at_the_end_of_memory(void **state)
@@ -73,7 +77,7 @@ static void test_a_record_at_the_end_of_memory(void **state)
     for (size_t before = 0; before <= CONTEXT_HEAD_BYTES + 20; before += 2) {
         unsigned char *at = pages + PAGE_BYTES - before;
         memcpy(at, &record, CONTEXT_HEAD_BYTES + 20);
-        variable = at;
+        own.variable = at;
         assert_int_equal(read_own(&context), CONTEXT_READ);
         assert_int_equal(context.bytes, CONTEXT_HEAD_BYTES + 20);
         assert_memory_equal(context.record, &record, context.bytes);
@@ -81,18 +85,18 @@ static void test_a_record_at_the_end_of_memory(void **state)
     for (size_t there = 0; there <= CONTEXT_HEAD_BYTES + 20; there += 2) {
         unsigned char *at = pages + 2 * PAGE_BYTES - there;
         memcpy(at, &record, there);
-        variable = at;
+        own.variable = at;
         bool has_head = there >= CONTEXT_HEAD_BYTES;
         assert_int_equal(read_own(&context), has_head ? CONTEXT_READ : CONTEXT_UNREADABLE);
         assert_int_equal(context.bytes, has_head ? there : 0);
     }
-    variable = (void *)1;
+    own.variable = (void *)1;
     assert_int_equal(read_own(&context), CONTEXT_UNREADABLE);
-    variable = (const void *)UINTPTR_MAX;
+    own.variable = (const void *)UINTPTR_MAX;
     assert_int_equal(read_own(&context), CONTEXT_UNREADABLE);
-    variable = (const void *)&variable; /* to itself: its bytes are no valid record */
+    own.variable = (const void *)&own.variable; /* to itself: its bytes are no valid record */
     assert_int_not_equal(read_own(&context), CONTEXT_READ);
-    variable = NULL;
+    own.variable = NULL;
     munmap(pages, 3 * PAGE_BYTES);
 }
 
@@ -167,11 +171,11 @@ static void *write_on(void *unused)
         atomic_signal_fence(memory_order_seq_cst);
         *(volatile unsigned char *)&record->valid = 1;
         if (!is_in_place)
-            variable = record;
+            own.variable = record;
         if (i == 8)
             sem_post(&is_there);
     }
-    variable = NULL;
+    own.variable = NULL;
     return unused;
 }
 
