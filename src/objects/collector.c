@@ -121,7 +121,7 @@ static void count(const struct collector *collector, struct object_counts counts
         ways[i]->count(collector, counts);
 }
 
-/* With an error, which is the reason that there are no objects. */
+/* `error`, unless it is 0, is given as the reason why there are no objects. */
 static int send_counts(struct collector *collector, int error)
 {
     struct news_message message = {.kind = NEWS_COUNTS, .after = collector->after};
@@ -308,8 +308,8 @@ static int end_processes(struct collector *collector)
     return err;
 }
 
-/* Objects from before an error are not shown until the end, as nothing tells that more are missing.
- * Without memory to send that, the next step tries again. */
+/* A copy does not say that objects are missing, so after an error it has none, but the reason. If
+ * there is no memory to send that, the next step tries again. */
 static void finish_copy(struct collector *collector)
 {
     for (size_t i = 0; i < collector->process_count; i++) {

@@ -17,7 +17,7 @@ struct frame {
     unsigned stacks_left;              /* how often the walk went on to another stack */
     const struct registers *registers; /* NULL: only the above are known, and: */
     const struct registers *kept_registers;
-    uint64_t kept; /* a bit for each that still has this value */
+    uint64_t kept; /* a bit for each of these that has the same value here */
 };
 
 enum step {
@@ -31,7 +31,7 @@ enum step {
 
 struct frame frame_of(const struct registers *registers);
 
-/* Makes the frame its caller's, which has these other registers unchanged: a bit for each. */
+/* Makes the frame its caller's. `kept` has a bit for each other register that is the same there. */
 void frame_set(struct frame *frame, uint64_t pc, uint64_t sp, bool has_frame_pointer,
                uint64_t frame_pointer, uint64_t kept);
 

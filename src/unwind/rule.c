@@ -264,7 +264,7 @@ static int32_t base_pointer_offset(const struct cfi_register *row)
                : RULE_BASE_POINTER_LOST;
 }
 
-/* All but where the call left its return address. */
+/* All that the row leaves alone, but for the one in which a call leaves its return address. */
 static uint32_t kept_registers(const struct cfi_row *row, unsigned return_register)
 {
     uint32_t kept = 0;
@@ -273,25 +273,20 @@ static uint32_t kept_registers(const struct cfi_row *row, unsigned return_regist
     return kept;
 }
 
-/* Whether the caller's stack pointer is the CFA, or lies where that does. */
-static bool is_cfa(const struct rule *rule, const struct cfi_register *stack_pointer,
-                   uint64_t address)
+/* Whether the register is read from where the CFA is. */
+static bool is_read_as_cfa(const struct rule *rule, const struct cfi_register *row, unsigned number,
+                           uint64_t address)
 {
     const struct rule_place *cfa = &rule->cfa;
     struct rule_place place;
-    if (stack_pointer->kind == CFI_SAME)
-        return true;
-    return set_register(&place, stack_pointer, architecture.sp, address) &&
-           (stack_pointer->kind == CFI_IS_OFFSET
-                ? !place.offset
-                : place.register_number == cfa->register_number && place.offset == cfa->offset &&
-                      place.is_in_memory == cfa->is_in_memory && !rule->cfa_offset &&
-                      !rule->cfa_scale);
+    return set_register(&place, row, number, address) &&
+           place.register_number == cfa->register_number && place.offset == cfa->offset &&
+           place.is_in_memory == cfa->is_in_memory && !rule->cfa_offset && !rule->cfa_scale;
 }
 
 struct rule rule_make(const struct cfi_entry *entry, uint64_t address)
 {
-    /* OCaml 5 marks functions so that call C from another stack. */
+    /* OCaml 5 marks its functions that call C from another stack as signal frames. */
     struct rule rule = {.kind = RULE_CALLER,
                         .caller_is_exact = entry->is_signal_frame,
                         .may_leave_stack = entry->is_signal_frame};
@@ -306,13 +301,15 @@ struct rule rule_make(const struct cfi_entry *entry, uint64_t address)
     /* A frame's stack pointer is its CFA. glibc's longjmp and setcontext say otherwise: their
      * caller is what they jump to, and its registers are where they load them from. */
     const struct cfi_register *stack_pointer = &row.registers[architecture.sp];
-    if (!entry->is_signal_frame && stack_pointer->kind != CFI_SAME &&
-        !(stack_pointer->kind == CFI_IS_OFFSET && stack_pointer->offset == 0))
+    bool is_cfa = stack_pointer->kind == CFI_SAME ||
+                  (stack_pointer->kind == CFI_IS_OFFSET && stack_pointer->offset == 0);
+    if (!is_cfa && !entry->is_signal_frame)
         return (struct rule){.kind = RULE_ON_THE_MOVE};
     /* If the caller is at this very address, nothing was said of it. */
     if (return_address->kind == CFI_SAME && return_register == architecture.pc)
         return unknown;
-    if (!set_cfa(&rule, &row, address) || !is_cfa(&rule, stack_pointer, address) ||
+    if (!set_cfa(&rule, &row, address) ||
+        (!is_cfa && !is_read_as_cfa(&rule, stack_pointer, architecture.sp, address)) ||
         !set_register(&rule.return_address, return_address, return_register, address))
         return unknown;
     rule.kept = kept_registers(&row, return_register);

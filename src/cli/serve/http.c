@@ -69,7 +69,7 @@ static void add_headers(struct MHD_Response *response, const char *type, bool is
         MHD_add_response_header(response, "X-Go-Pprof", "1");
 }
 
-/* Takes no memory of ours. */
+/* Needs no memory but libmicrohttpd's. */
 static enum MHD_Result respond_unanswered(struct MHD_Connection *connection)
 {
     static char why[] = "fgprof-c has no memory or no file for an answer, has too many requests at "
