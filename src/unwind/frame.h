@@ -46,6 +46,12 @@ static inline enum step frame_cut(struct walk *walk, enum stack_cut why)
 /* Applies RULE_CALLER. */
 enum step frame_step_to_caller(struct walk *walk, struct frame *frame, const struct rule *rule);
 
+/* Applies RULE_CALLER of a function that may have left its stack, where the rule may be wrong:
+ * there must be a call of the function. */
+enum step frame_step_to_caller_of(struct walk *walk, struct rule_tables *tables,
+                                  struct frame *frame, const struct mapping *mapping,
+                                  const struct rule *rule);
+
 /* Goes from the kernel's trampoline to the code that the signal interrupted. All registers of that
  * code are known, and go to *interrupted. */
 enum step frame_step_to_interrupted(struct walk *walk, struct frame *frame,

@@ -160,25 +160,27 @@ static enum step read_frame_pointer(struct walk *walk, const struct frame *frame
                                     uint64_t *ret_value)
 {
     const struct rule_place *place = &rule->frame_pointer;
+    bool is_in_frame = place->is_in_memory && place->register_number == RULE_CFA;
+    bool is_by_sp = place->is_in_memory && place->register_number == architecture.sp;
+    uint64_t at = (is_in_frame ? cfa : frame->sp) + (uint64_t)(int64_t)place->offset;
+    /* Go on aarch64 saves it below the stack pointer (obj7.go). There the thread's own frame has no
+     * copy of it, but its callers mostly have. */
+    bool is_below = at + 8 == frame->sp && (is_by_sp || (is_in_frame && rule->may_leave_stack));
     bool is_same = place->register_number == architecture.frame_pointer && !place->is_in_memory;
     /* At a function's end the register has been restored, but the rule still has the place where it
      * was saved, which is no longer part of the stack. */
-    bool is_same_again = !rule->may_leave_stack && place->register_number == RULE_CFA &&
-                         place->is_in_memory && cfa + (uint64_t)(int64_t)place->offset < frame->sp;
-    bool is_not_saved = rule->may_not_be_saved && frame->has_frame_pointer &&
-                        frame->frame_pointer != cfa + (uint64_t)(int64_t)place->offset;
+    bool is_same_again = is_in_frame && !rule->may_leave_stack && at < frame->sp;
+    bool is_not_saved =
+        rule->may_not_be_saved && frame->has_frame_pointer && frame->frame_pointer != at;
     if (is_same || is_same_again || is_not_saved) {
         *ret_is_known = frame->has_frame_pointer;
         *ret_value = frame->frame_pointer;
         return STEP_TAKEN;
     }
-    /* Go on aarch64 saves it below the stack pointer (obj7.go), of which there is no copy. Its
-     * callers have theirs in the copy again. */
-    bool is_below =
-        place->register_number == architecture.sp && place->is_in_memory && place->offset < 0;
-    *ret_is_known = false;
-    if (is_below)
+    if (is_below) {
+        *ret_is_known = read_word(walk, at, ret_value);
         return STEP_TAKEN;
+    }
     enum step step = read_place(walk, frame, place, cfa, ret_value);
     *ret_is_known = step == STEP_TAKEN;
     /* In a register that is not known. No caller may need it. */
@@ -265,6 +267,22 @@ enum step frame_step_to_caller(struct walk *walk, struct frame *frame, const str
         frame->is_exact = rule->caller_is_exact && space_find(walk->space, pc);
     }
     return step;
+}
+
+enum step frame_step_to_caller_of(struct walk *walk, struct rule_tables *tables,
+                                  struct frame *frame, const struct mapping *mapping,
+                                  const struct rule *rule)
+{
+    struct frame caller = *frame;
+    uint64_t target, address = lookup_address(frame->pc, frame->is_exact) - mapping->bias;
+    enum step step = frame_step_to_caller(walk, &caller, rule);
+    if (step == STEP_CUT)
+        return step;
+    uint64_t function = rule_tables_function(tables, mapping->module, address) + mapping->bias;
+    if (step == STEP_WHOLE || !called_directly(walk, caller.pc, &target) || target != function)
+        return frame_cut(walk, STACK_CUT_NO_UNWIND_INFO);
+    *frame = caller;
+    return STEP_TAKEN;
 }
 
 enum step frame_step_to_interrupted(struct walk *walk, struct frame *frame,

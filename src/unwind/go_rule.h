@@ -1,5 +1,4 @@
-/* Rules for Go's code, from its function table, which says how large each frame is. The build
- * compiles one of x86_64/go_rule.c and aarch64/code.c. */
+/* Rules for Go's code, from its function table, which says how large each frame is. */
 #ifndef FGPROF_UNWIND_GO_RULE_H
 #define FGPROF_UNWIND_GO_RULE_H
 

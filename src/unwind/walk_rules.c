@@ -18,6 +18,8 @@ static enum step take_step(struct walk *walk, struct rule_tables *tables, struct
     case RULE_LEFT_STACK:
         return frame_step_to_left_stack(walk, tables, frame, mapping, rule);
     case RULE_CALLER:
+        if (rule->is_from_code && rule->may_leave_stack)
+            return frame_step_to_caller_of(walk, tables, frame, mapping, rule);
         return rule->is_from_code ? frame_step_by_code(walk, tables, frame, rule)
                                   : frame_step_to_caller(walk, frame, rule);
     case RULE_NONE:

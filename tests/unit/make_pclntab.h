@@ -31,7 +31,8 @@ enum {
 };
 
 /* A function begins where the one before ends. Its frame has `frame_bytes`, all of them from the
- * second unit of its code on. Its lines are those of its code's first half and second half. */
+ * second unit of its code on, and `more_bytes` in the second half of it. Its lines are those of its
+ * code's first half and second half. */
 struct made_function {
     const char *name;
     uint32_t code_bytes;
@@ -40,6 +41,7 @@ struct made_function {
     bool has_inlined; /* `main.inlined`, in the first half, called at byte 1 */
     bool is_foreign;  /* without any tables */
     bool sets_stack_pointer;
+    uint32_t more_bytes;
 };
 
 struct made_go {
@@ -103,6 +105,23 @@ static inline uint32_t put_go_numbers(struct made_go *made, int32_t first, uint3
     return at;
 }
 
+/* The table of a function's frame. Returns its offset. */
+static inline uint32_t put_go_frames(struct made_go *made, const struct made_function *function)
+{
+    uint32_t first = MADE_GO_QUANTUM, half = function->code_bytes / 2;
+    int32_t frame_bytes = (int32_t)function->frame_bytes;
+    if (!frame_bytes)
+        return put_go_numbers(made, 0, function->code_bytes, 0, first);
+    if (!function->more_bytes)
+        return put_go_numbers(made, 0, first, frame_bytes, function->code_bytes - first);
+    uint32_t at = put_go_numbers(made, 0, first, frame_bytes, half - first);
+    made->tables_end--; /* its end */
+    put_go_varint(made, function->more_bytes << 1);
+    put_go_varint(made, (function->code_bytes - half) / MADE_GO_QUANTUM);
+    put_go_varint(made, 0);
+    return at;
+}
+
 /* Returns where the record is, from the start of the table. */
 static inline uint32_t put_go_record(struct made_go *made, const struct made_function *function,
                                      uint64_t start)
@@ -120,9 +139,8 @@ static inline uint32_t put_go_record(struct made_go *made, const struct made_fun
     address += is_old ? 8 : 4;
     put_go32(made, address, base + put_go_name(made, function->name));
     if (!function->is_foreign) {
-        uint32_t first = MADE_GO_QUANTUM, more = function->code_bytes - first;
-        uint32_t frame_bytes = function->frame_bytes, at_start = frame_bytes ? first : first + more;
-        uint32_t frames = put_go_numbers(made, 0, at_start, (int32_t)frame_bytes, more);
+        uint32_t first = MADE_GO_QUANTUM;
+        uint32_t frames = put_go_frames(made, function);
         uint32_t files = put_go_numbers(made, 1, half + rest, 0, first);
         uint32_t lines = put_go_numbers(made, (int32_t)function->lines[0], half,
                                         (int32_t)function->lines[1], rest);

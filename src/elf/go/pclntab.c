@@ -116,24 +116,46 @@ static bool read_varint(const struct pclntab *table, uint64_t *at, uint32_t *ret
     return false;
 }
 
-/* The number that the table at `offset` has for an address of the function. Each pair covers some
- * of the function's code, so there are no more pairs than bytes of code. */
+/* A place in one of a function's tables of numbers. */
+struct numbers {
+    uint64_t at;     /* of the next pair */
+    uint64_t end;    /* of the code that the number holds for */
+    uint32_t number; /* as the table has it, which may be below 0 */
+};
+
+static struct numbers numbers_of(const struct pclntab *table,
+                                 const struct pclntab_function *function, uint32_t offset)
+{
+    return (struct numbers){table->tables + offset, function->start, UINT32_MAX};
+}
+
+/* Each pair covers some of the function's code, so there are no more pairs than bytes of code.
+ * Returns false at the end. */
+static bool next_number(const struct pclntab *table, const struct pclntab_function *function,
+                        struct numbers *numbers)
+{
+    uint32_t change, length;
+    bool is_first = numbers->end == function->start;
+    if (!read_varint(table, &numbers->at, &change) || (!change && !is_first) ||
+        !read_varint(table, &numbers->at, &length) || !length)
+        return false;
+    numbers->number += change & 1 ? ~(change >> 1) : change >> 1;
+    numbers->end += (uint64_t)length * table->quantum;
+    return true;
+}
+
+/* The number that the table at `offset` has for an address of the function. */
 static bool find_number(const struct pclntab *table, const struct pclntab_function *function,
                         uint32_t offset, uint64_t address, int32_t *ret_number)
 {
-    uint64_t at = table->tables + offset, end = function->start;
-    uint32_t number = UINT32_MAX, change, length;
+    struct numbers numbers = numbers_of(table, function, offset);
     if (!offset)
         return false;
     do {
-        bool is_first = end == function->start;
-        if (!read_varint(table, &at, &change) || (!change && !is_first) ||
-            !read_varint(table, &at, &length) || !length)
+        if (!next_number(table, function, &numbers))
             return false;
-        number += change & 1 ? ~(change >> 1) : change >> 1;
-        end += (uint64_t)length * table->quantum;
-    } while (end <= address);
-    *ret_number = (int32_t)number;
+    } while (numbers.end <= address);
+    *ret_number = (int32_t)numbers.number;
     return true;
 }
 
@@ -144,6 +166,21 @@ bool pclntab_frame_bytes(const struct pclntab *table, const struct pclntab_funct
     if (!find_number(table, function, function->frame_table, address, &bytes) || bytes < 0)
         return false;
     *ret_bytes = (uint32_t)bytes;
+    return true;
+}
+
+bool pclntab_frame_begin(const struct pclntab *table, const struct pclntab_function *function,
+                         uint64_t *ret_address, uint32_t *ret_bytes)
+{
+    struct numbers numbers = numbers_of(table, function, function->frame_table);
+    if (!function->frame_table)
+        return false;
+    do {
+        *ret_address = numbers.end;
+        if (numbers.end >= function->end || !next_number(table, function, &numbers))
+            return false;
+    } while ((int32_t)numbers.number <= 0);
+    *ret_bytes = numbers.number;
     return true;
 }
 

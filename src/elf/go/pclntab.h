@@ -53,9 +53,15 @@ bool pclntab_function(const struct pclntab *table, uint64_t number, struct pclnt
 /* Finds the function that holds an address of the module. */
 bool pclntab_find(const struct pclntab *table, uint64_t address, struct pclntab_function *ret);
 
-/* The bytes between the stack pointer and the return address when the function is at `address`. */
+/* The bytes between the stack pointer and where it was when the function was entered, when the
+ * function is at `address`; without the return address, if calls put that on the stack. */
 bool pclntab_frame_bytes(const struct pclntab *table, const struct pclntab_function *function,
                          uint64_t address, uint32_t *ret_bytes);
+
+/* The first address at which the function has a frame, and the bytes of that. Returns false if it
+ * never has one. */
+bool pclntab_frame_begin(const struct pclntab *table, const struct pclntab_function *function,
+                         uint64_t *ret_address, uint32_t *ret_bytes);
 
 #define PCLNTAB_STRING_MAX 4096 /* longer strings are cut */
 

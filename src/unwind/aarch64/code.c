@@ -1,10 +1,8 @@
 /* What is read of code on x86_64 and not yet here. The return address is in a register until a
- * function calls another, and the compiler chooses the frame pointer's place in the frame. Go's
- * code is left to its call frame information and to frame pointers, which it keeps. */
+ * function calls another, and the compiler chooses the frame pointer's place in the frame. */
 #include "unwind/code/code_end.h"
 #include "unwind/code/code_frame.h"
 #include "unwind/code/prologue.h"
-#include "unwind/go_rule.h"
 
 uint64_t code_end_of_function(struct module *module, uint64_t start, uint64_t limit)
 {
@@ -29,10 +27,4 @@ size_t prologue_frame_bytes(const uint8_t *code, size_t code_bytes,
 {
     (void)code, (void)code_bytes, (void)ret_candidates;
     return 0;
-}
-
-bool go_rule_make(const struct pclntab *table, uint64_t address, struct rule *ret_rule)
-{
-    (void)table, (void)address, (void)ret_rule;
-    return false;
 }

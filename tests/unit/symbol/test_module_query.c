@@ -5,10 +5,10 @@
 #include <errno.h>
 
 static const struct made_function functions[] = {
-    {"runtime.allgadd", 0x40, 24, {10, 12}, false, false, false},
-    {"main.(*Server).handle", 0x1000 - 0x140, 0x12345, {100, 90}, true, false, true},
-    {"runtime.stopm", 0x60, 0, {0, 0}, false, true, false},
-    {"runtime.stopmore", 0xa0, 8, {200, 300}, false, false, false},
+    {"runtime.allgadd", 0x40, 24, {10, 12}, false, false, false, 0},
+    {"main.(*Server).handle", 0x1000 - 0x140, 0x12345, {100, 90}, true, false, true, 0},
+    {"runtime.stopm", 0x60, 0, {0, 0}, false, true, false, 0},
+    {"runtime.stopmore", 0xa0, 8, {200, 300}, false, false, false, 0},
 };
 #define COUNT (sizeof functions / sizeof *functions)
 

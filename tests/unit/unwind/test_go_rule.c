@@ -15,9 +15,9 @@ static struct pclntab table;
 static void make_function(const char *name, uint32_t frame_bytes, bool sets_stack_pointer)
 {
     const struct made_function functions[] = {
-        {name, CODE_BYTES, frame_bytes, {1, 2}, false, false, sets_stack_pointer},
-        {"next", CODE_BYTES, 8, {1, 2}, false, false, false},
-        {"foreign", CODE_BYTES, 0, {0, 0}, false, true, false},
+        {name, CODE_BYTES, frame_bytes, {1, 2}, false, false, sets_stack_pointer, 0},
+        {"next", CODE_BYTES, 8, {1, 2}, false, false, false, 0},
+        {"foreign", CODE_BYTES, 0, {0, 0}, false, true, false, 0},
     };
     make_go(&made, PCLNTAB_1_18, functions, 3);
     memset(made.bytes + 0x1000, 0x90, 3 * CODE_BYTES);

@@ -6,10 +6,10 @@
 #define FORMS 4
 
 static const struct made_function functions[] = {
-    {"main.main", 0x40, 24, {10, 12}, false, false, false},
-    {"main.(*Server).handle", 0x1000 - 0x140, 0x12345, {100, 90}, true, false, true},
-    {"foreign", 0x60, 0, {0, 0}, false, true, false},
-    {"main.F[...]", 0xa0, 8, {200, 300}, false, false, false},
+    {"main.main", 0x40, 24, {10, 12}, false, false, false, 0},
+    {"main.(*Server).handle", 0x1000 - 0x140, 0x12345, {100, 90}, true, false, true, 0},
+    {"foreign", 0x60, 0, {0, 0}, false, true, false, 0},
+    {"main.F[...]", 0xa0, 8, {200, 300}, false, false, false, 0},
 };
 #define COUNT (sizeof functions / sizeof *functions)
 
@@ -37,7 +37,7 @@ static void assert_function(const struct pclntab *table, const struct made_funct
     struct pclntab_function function;
     char name[PCLNTAB_STRING_MAX];
     uint32_t bytes;
-    uint64_t last = start + made->code_bytes - 1;
+    uint64_t last = start + made->code_bytes - 1, begin;
     for (uint64_t address = start; address <= last; address += address < last ? last - start : 1) {
         assert_true(pclntab_find(table, address, &function));
         assert_int_equal(function.start, start);
@@ -55,6 +55,11 @@ static void assert_function(const struct pclntab *table, const struct made_funct
     assert_int_equal(bytes, made->frame_bytes);
     assert_true(pclntab_frame_bytes(table, &function, last, &bytes));
     assert_int_equal(bytes, made->frame_bytes);
+    assert_int_equal(pclntab_frame_begin(table, &function, &begin, &bytes), made->frame_bytes > 0);
+    if (made->frame_bytes) {
+        assert_int_equal(begin, start + MADE_GO_QUANTUM);
+        assert_int_equal(bytes, made->frame_bytes);
+    }
     assert_line(table, &function, start, made->lines[0]);
     assert_line(table, &function, start + made->code_bytes / 2 - 1, made->lines[0]);
     assert_line(table, &function, start + made->code_bytes / 2, made->lines[1]);

@@ -1,0 +1,82 @@
+/* A frame of Go, from the top: the return address; then, if the frame has any room, the caller's
+ * frame pointer, which the register then points to; then as much as the function table says
+ * (cmd/internal/obj/x86/obj6.go, "preprocess").
+ *
+ * Functions that set the stack pointer keep the frame pointer: if they saved the caller's, it leads
+ * to their own frame, on the stack that they left; else to their caller's (asm_amd64.s,
+ * sys_linux_amd64.s). */
+#include "unwind/go_frame.h"
+
+enum { RBP = 6, RSP = 7 };
+
+struct rule go_frame_rule(const struct go_place *place)
+{
+    struct rule rule = {
+        .kind = RULE_CALLER,
+        .has_frame_pointer = true,
+        .has_caller = true, /* only the functions at the end of every stack have none */
+        .cfa = {RSP, false, (int32_t)place->frame_bytes + 8},
+        .return_address = {RULE_CFA, true, -8},
+        .frame_pointer = {RBP, false, 0},
+        .base_pointer_offset = RULE_BASE_POINTER_LOST, /* Go's functions preserve no register */
+    };
+    if (place->frame_bytes) {
+        rule.frame_pointer = (struct rule_place){RULE_CFA, true, -16};
+        rule.may_not_be_saved = !place->is_at_call;
+    }
+    return rule;
+}
+
+static bool code_is(const struct go_place *place, const void *code, size_t bytes)
+{
+    return go_code_is(place->table, place->address, code, bytes);
+}
+
+/* Whether the register is not set yet, or not any more, so that the stack pointer is as it was:
+ * within a few bytes of where it is first moved, or where the frame is given back. */
+static bool is_at_edge(const struct go_place *place)
+{
+    static const uint8_t add_8[] = {0x48, 0x83, 0xc4}, add_32[] = {0x48, 0x81, 0xc4};
+    return place->address - place->function->start < 14 || code_is(place, add_8, sizeof add_8) ||
+           code_is(place, add_32, sizeof add_32);
+}
+
+static bool begins_with(const struct go_place *place, const void *code, size_t bytes)
+{
+    return go_code_is(place->table, place->function->start, code, bytes);
+}
+
+void go_frame_allow_other_stack(const struct go_place *place, struct rule *rule)
+{
+    static const uint8_t push_rbp[] = {0x55}, sub_rsp[] = {0x48, 0x83, 0xec};
+    bool has_frame = place->frame_bytes && (begins_with(place, push_rbp, sizeof push_rbp) ||
+                                            begins_with(place, sub_rsp, sizeof sub_rsp));
+    rule->may_leave_stack = true;
+    if (!has_frame) {
+        rule->kind = RULE_LEFT_STACK;
+        rule->frame_pointer = (struct rule_place){RBP, false, 0};
+    } else if (place->is_at_call || !is_at_edge(place)) {
+        rule->cfa = (struct rule_place){RBP, false, 16};
+        rule->may_not_be_saved = false;
+    }
+}
+
+void go_frame_inject(struct rule *rule)
+{
+    rule->caller_is_exact = true;
+}
+
+void go_frame_begin_thread(const struct go_place *place, struct rule *rule)
+{
+    (void)place;
+    rule->kind = RULE_NEW_STACK;
+}
+
+void go_frame_end(const struct go_place *place, struct rule *rule)
+{
+    /* Its stack pointer is set right before a call, or before mov $0, %rbp and a call. */
+    static const uint8_t call[] = {0xe8}, clear_rbp[] = {0x48, 0xc7, 0xc5};
+    if (place->is_at_call || code_is(place, call, sizeof call) ||
+        code_is(place, clear_rbp, sizeof clear_rbp))
+        *rule = (struct rule){.kind = RULE_FIRST_FRAME};
+}
