@@ -48,6 +48,7 @@ static void put_rule(struct buffer *body, const struct rule *rule)
     put_signed(body, rule->cfa_offset);
     put_place(body, &rule->return_address);
     put_place(body, &rule->frame_pointer);
+    put_signed(body, rule->link_offset);
     put_signed(body, rule->base_pointer_offset);
 }
 
@@ -118,6 +119,7 @@ static struct rule take_rule(struct bytes *body)
     rule.cfa_offset = take_offset(body);
     rule.return_address = take_place(body, true);
     rule.frame_pointer = take_place(body, true);
+    rule.link_offset = take_offset(body);
     rule.base_pointer_offset = take_offset(body);
     return rule;
 }

@@ -18,6 +18,8 @@ struct frame {
     const struct registers *registers; /* NULL: only the above are known, and: */
     const struct registers *kept_registers;
     uint64_t kept; /* a bit for each of these that has the same value here */
+    bool has_link; /* this was the link register's value when a signal came: */
+    uint64_t link;
 };
 
 enum step {

@@ -126,6 +126,8 @@ static enum step read_register(struct walk *walk, const struct frame *frame, uns
         *ret_value = frame->frame_pointer;
     } else if (number == architecture.base_pointer) {
         return read_base_pointer(walk, frame, ret_value);
+    } else if (number == architecture.link && frame->has_link) {
+        *ret_value = frame->link;
     } else {
         bool was_lost = !(frame->kept >> number & 1);
         if (was_lost || !registers_has(frame->kept_registers, number))
@@ -216,6 +218,7 @@ void frame_set(struct frame *frame, uint64_t pc, uint64_t sp, bool has_frame_poi
     frame->is_exact = false;
     frame->registers = NULL;
     frame->kept &= kept;
+    frame->has_link = false;
 }
 
 /* Towards the first frame, addresses on a stack only grow, but there may be several stacks. A frame
@@ -265,6 +268,8 @@ enum step frame_step_to_caller(struct walk *walk, struct frame *frame, const str
         follow_base_pointer(frame, rule, cfa);
         frame_set(frame, pc, cfa, has_frame_pointer, frame_pointer, rule->kept);
         frame->is_exact = rule->caller_is_exact && space_find(walk->space, pc);
+        frame->has_link = rule->link_offset &&
+                          read_word(walk, cfa + (uint64_t)(int64_t)rule->link_offset, &frame->link);
     }
     return step;
 }

@@ -48,6 +48,8 @@ struct rule {
     int32_t cfa_offset;           /* added to the value at `cfa` */
     struct rule_place return_address;
     struct rule_place frame_pointer;
+    int32_t link_offset;         /* the caller's link register was saved at CFA + offset; 0: it is
+                                    not known */
     int32_t base_pointer_offset; /* the caller's was saved at CFA + offset; or one of these: */
 };
 #define RULE_BASE_POINTER_SAME 0

@@ -142,6 +142,7 @@ void go_frame_inject(struct rule *rule)
 {
     rule->caller_is_exact = true;
     rule->cfa.offset += 16;
+    rule->link_offset = -16;
 }
 
 /* Behind the system call there are two threads with these registers. */

@@ -53,6 +53,7 @@ static const union lookup_answer rule_answer = {
             .cfa_offset = INT32_MAX,
             .return_address = {RULE_CFA, true, -8},
             .frame_pointer = {3, false, 16},
+            .link_offset = -16,
             .base_pointer_offset = RULE_BASE_POINTER_LOST,
         },
 };
@@ -86,12 +87,13 @@ static void test_no_rule(void **state)
     (void)state;
     static const uint64_t above_int32 = (uint64_t)INT32_MAX + 1;
     const uint64_t bad[] = {
-        RULE_UNREAD,   2,   2,           2,           2, 2, 2, 2, 2, /* up to has_caller */
-        RULE_CFA,      2,   above_int32,                             /* cfa */
-        REGISTERS_MAX, 256, 1ull << 32,  above_int32, /* its index and scale, kept, its offset */
-        RULE_CFA - 1,  2,   above_int32,              /* return_address */
-        256,           2,   above_int32,              /* frame_pointer */
-        above_int32,                                  /* base_pointer_offset */
+        RULE_UNREAD,   2,           2,           2,           2, 2, 2, 2, 2, /* up to has_caller */
+        RULE_CFA,      2,           above_int32,                             /* cfa */
+        REGISTERS_MAX, 256,         1ull << 32,  above_int32, /* its index and scale, kept, its
+                                                                 offset */
+        RULE_CFA - 1,  2,           above_int32,              /* return_address */
+        256,           2,           above_int32,              /* frame_pointer */
+        above_int32,   above_int32,                           /* link_offset, base_pointer_offset */
     };
     union lookup_answer taken;
     const struct numbers good = numbers_of(LOOKUP_RULE, &rule_answer);

@@ -402,9 +402,10 @@ static void test_from_an_injected_call(void **state)
                  code_of(GOEXIT, 3));
     /* A leaf's return address was in the register that the handler put on the stack. */
     made.words[frame] = code_of(LEAF, 0x18);
+    made.words[interrupted - 2] = put_go_call(WORK, 0x30, LEAF);
     assert_int_equal(walk_from(&made, code_of(PREEMPT, 0x20), frame), 0);
-    ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, code_of(PREEMPT, 0x20),
-                 code_of(LEAF, 0x18));
+    ASSERT_STACK(&made.stack, STACK_WHOLE, code_of(PREEMPT, 0x20), code_of(LEAF, 0x18),
+                 code_of(WORK, 0x2f), code_of(GOEXIT, 3));
 }
 
 int main(void)
