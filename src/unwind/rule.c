@@ -284,7 +284,7 @@ static bool is_read_as_cfa(const struct rule *rule, const struct cfi_register *r
            place.is_in_memory == cfa->is_in_memory && !rule->cfa_offset && !rule->cfa_scale;
 }
 
-struct rule rule_make(const struct cfi_entry *entry, uint64_t address)
+static struct rule rule_as_said(const struct cfi_entry *entry, uint64_t address)
 {
     /* OCaml 5 marks its functions that call C from another stack as signal frames. */
     struct rule rule = {.kind = RULE_CALLER,
@@ -320,5 +320,40 @@ struct rule rule_make(const struct cfi_entry *entry, uint64_t address)
     if (!set_register(&rule.frame_pointer, frame_pointer, architecture.frame_pointer, address))
         return unknown;
     rule.has_frame_pointer = true;
+    return rule;
+}
+
+/* More than any function finds saved when it is entered. */
+#define SAVED_BEFORE_MAX 256
+
+static void lower(int32_t *offset, int32_t bytes)
+{
+    *offset = *offset < INT32_MIN + bytes ? INT32_MIN : *offset - bytes;
+}
+
+/* No caller's frame begins below the return address that was saved for it. glibc's
+ * _dl_runtime_resolve on aarch64 says so, as the stub that goes on there has saved two words
+ * already (sysdeps/aarch64/dl-trampoline.S). */
+static void raise_cfa(struct rule *rule)
+{
+    const struct rule_place saved = rule->return_address;
+    int32_t bytes = saved.offset + (int32_t)sizeof(uint64_t);
+    if (!saved.is_in_memory || saved.register_number != RULE_CFA || saved.offset < 0 ||
+        saved.offset > SAVED_BEFORE_MAX || rule->cfa_offset > INT32_MAX - bytes)
+        return;
+    rule->cfa_offset += bytes;
+    lower(&rule->return_address.offset, bytes);
+    if (rule->frame_pointer.is_in_memory && rule->frame_pointer.register_number == RULE_CFA)
+        lower(&rule->frame_pointer.offset, bytes);
+    if (rule->base_pointer_offset != RULE_BASE_POINTER_SAME &&
+        rule->base_pointer_offset != RULE_BASE_POINTER_LOST)
+        lower(&rule->base_pointer_offset, bytes);
+}
+
+struct rule rule_make(const struct cfi_entry *entry, uint64_t address)
+{
+    struct rule rule = rule_as_said(entry, address);
+    if (architecture.link != REGISTERS_MAX && rule.kind == RULE_CALLER && !entry->is_signal_frame)
+        raise_cfa(&rule);
     return rule;
 }

@@ -4,6 +4,8 @@
 #include "unwind/code/code_frame.h"
 #include "unwind/code/prologue.h"
 
+#include <string.h>
+
 uint64_t code_end_of_function(struct module *module, uint64_t start, uint64_t limit)
 {
     (void)module, (void)start;
@@ -16,9 +18,29 @@ struct code_frame code_frame_at(const uint8_t *code, size_t code_bytes, size_t a
     return (struct code_frame){.kind = CODE_FRAME_UNKNOWN};
 }
 
+/* The first stub, which looks a function up when it is first called, saves two words:
+ *     stp x16, x30, [sp, #-16]!; adrp x16, GOT; ldr x17, [x16, ...]; add x16, x16, ...; br x17
+ * (ELF for the Arm 64-bit Architecture, "Procedure Linkage Table"; ld's PLT0). */
 struct code_frame code_frame_in_stub(const uint8_t code[CODE_STUB_BYTES])
 {
-    (void)code;
+    enum { STEPS = 5 };
+    static const struct {
+        uint32_t mask, bits;
+    } steps[STEPS] = {{0xffffffffu, 0xa9bf7bf0u},
+                      {0x9f00001fu, 0x90000010u},
+                      {0xffc003ffu, 0xf9400211u},
+                      {0xffc003ffu, 0x91000210u},
+                      {0xffffffffu, 0xd61f0220u}};
+    for (size_t here = 1; here < STEPS; here++) {
+        size_t fitting = 0;
+        for (size_t i = 0; i < STEPS; i++) {
+            uint32_t word;
+            memcpy(&word, code + CODE_STUB_BYTES_BEFORE + 4 * i - 4 * here, sizeof word);
+            fitting += (word & steps[i].mask) == steps[i].bits;
+        }
+        if (fitting == STEPS)
+            return (struct code_frame){.kind = CODE_FRAME_BY_SP, .return_address = 8};
+    }
     return (struct code_frame){.kind = CODE_FRAME_UNKNOWN};
 }
 

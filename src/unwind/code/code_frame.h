@@ -9,8 +9,8 @@
 
 #define CODE_FRAME_BYTES_MAX 8192 /* how far from its start a function is followed */
 
-#define CODE_STUB_BYTES_BEFORE 8
-#define CODE_STUB_BYTES 40
+#define CODE_STUB_BYTES_BEFORE 16
+#define CODE_STUB_BYTES 48
 
 enum code_frame_kind {
     CODE_FRAME_UNKNOWN,

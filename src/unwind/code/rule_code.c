@@ -4,7 +4,8 @@
 #include "unwind/code/code_return.h"
 #include "elf/functions.h"
 
-/* On x86-64 the return address is the last word below the CFA (System V psABI, 3.2.2). */
+/* On x86-64 the return address is the last word below the CFA (System V psABI, 3.2.2), and so it is
+ * where a stub on aarch64 saves it. */
 #define RETURN_ADDRESS_BYTES 8
 
 static struct rule rule_of_frame(const struct code_frame *frame)
@@ -33,10 +34,12 @@ static struct code_frame frame_in_stub(struct module *module, uint64_t address)
 {
     /* Stubs may be the first or the last bytes that are mapped. */
     uint8_t code[CODE_STUB_BYTES] = {0};
-    size_t after = CODE_STUB_BYTES - CODE_STUB_BYTES_BEFORE;
-    while (after && !module_read(module, address, code + CODE_STUB_BYTES_BEFORE, after))
+    uint8_t *here = code + CODE_STUB_BYTES_BEFORE;
+    size_t before = CODE_STUB_BYTES_BEFORE, after = CODE_STUB_BYTES - CODE_STUB_BYTES_BEFORE;
+    while (after && !module_read(module, address, here, after))
         after -= 8;
-    module_read(module, address - CODE_STUB_BYTES_BEFORE, code, CODE_STUB_BYTES_BEFORE);
+    while (before && !module_read(module, address - before, here - before, before))
+        before -= 8;
     return code_frame_in_stub(code);
 }
 

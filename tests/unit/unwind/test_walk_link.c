@@ -19,7 +19,9 @@ enum {
     TWO_WAYS = 0x500,
     REALIGNED = 0x600,
     OF_GO = 0x700,
-    FIRST = 0x800
+    FIRST = 0x800,
+    FIRST_STUB = 0x900,
+    RESOLVE = 0xa00
 };
 
 static struct made_walk made;
@@ -71,6 +73,14 @@ static const uint32_t realigned[] = {
     0xd65f03c0, /* ret */
 };
 
+static const uint32_t first_stub[] = {
+    0xa9bf7bf0, /* stp x16, x30, [sp, #-16]! */
+    0x90000010, /* adrp x16, 0 */
+    0xf9400211, /* ldr x17, [x16] */
+    0x91000210, /* add x16, x16, #0 */
+    0xd61f0220, /* br x17 */
+};
+
 /* As Go's compiler makes it: the frame pointer is saved below the stack pointer. */
 static const uint32_t of_go[] = {
     0xf81e0ffe, /* str x30, [sp, #-32]! */
@@ -99,10 +109,14 @@ static int set_up(void **state)
     put_words(TWO_WAYS, two_ways, sizeof two_ways);
     put_words(REALIGNED, realigned, sizeof realigned);
     put_words(OF_GO, of_go, sizeof of_go);
+    put_words(FIRST_STUB, first_stub, sizeof first_stub);
     put_words(FIRST, (const uint32_t[]){0x97fffec0}, 4); /* bl CALLER */
     static const struct made_form form = {1, false, "zR", 0x1b, 4, -8, X30};
     uint64_t cie = put_cie(&made.eh, &form, BYTES(DW_CFA_def_cfa, 31, 0));
     put_fde(&made.eh, &form, cie, MADE_ADDRESS + FIRST, 0x20, BYTES(DW_CFA_undefined, X30));
+    /* The return address lies above what is said to be the CFA. */
+    put_fde(&made.eh, &form, cie, MADE_ADDRESS + RESOLVE, 0x20,
+            BYTES(DW_CFA_offset_extended_sf, X30, 0x7f, DW_CFA_def_cfa_offset, 32));
     end_module(&made);
     made.signature_mask = 0xffffull << 48;
     return 0;
@@ -183,6 +197,25 @@ static void test_a_stub(void **state)
                  code_at(FIRST + 3));
 }
 
+/* What it has saved is above the frame of what it goes on in. */
+static void test_a_function_is_looked_up_when_first_called(void **state)
+{
+    (void)state;
+    made.words[8] = 0;
+    made.words[9] = code_at(FIRST + 4);
+    made.words[7] = code_at(CALLER + 12);
+    set_register(&made, X29, word_at(8));
+    set_register(&made, X30, 0);
+    for (unsigned i = 1; i < sizeof first_stub / sizeof *first_stub; i++) {
+        assert_int_equal(walk_from(&made, code_at(FIRST_STUB + 4 * i), 6), 0);
+        ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(FIRST_STUB + 4 * i), code_at(CALLER + 11),
+                     code_at(FIRST + 3));
+    }
+    assert_int_equal(walk_from(&made, code_at(RESOLVE), 2), 0);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(RESOLVE), code_at(CALLER + 11),
+                 code_at(FIRST + 3));
+}
+
 static void test_ways_that_agree(void **state)
 {
     (void)state;
@@ -256,6 +289,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_function_with_a_frame_record, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_without_registers, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_stub, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_function_is_looked_up_when_first_called, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(test_ways_that_agree, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_realigned_stack, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_function_of_go, set_up, tear_down),
