@@ -54,6 +54,13 @@ enum step frame_step_to_caller_of(struct walk *walk, struct rule_tables *tables,
                                   struct frame *frame, const struct mapping *mapping,
                                   const struct rule *rule);
 
+/* From a function of Go without a frame, in a thread that sleeps and does not show its link
+ * register. At the stack pointer is the return address of its caller, which says what that is; and
+ * that function's code says where it calls this one. If it does in several places, the first is
+ * taken. */
+enum step frame_step_without_link(struct walk *walk, struct rule_tables *tables,
+                                  struct frame *frame, const struct mapping *mapping);
+
 /* Goes from the kernel's trampoline to the code that the signal interrupted. All registers of that
  * code are known, and go to *interrupted. */
 enum step frame_step_to_interrupted(struct walk *walk, struct frame *frame,

@@ -290,6 +290,49 @@ enum step frame_step_to_caller_of(struct walk *walk, struct rule_tables *tables,
     return STEP_TAKEN;
 }
 
+/* How much of a function's code to search for a call. */
+#define CALLER_BYTES_MAX 4096u
+
+/* Where the function at `caller` calls the one at `called`, with its own return address at its
+ * stack pointer: the address after the call, or 0. */
+static uint64_t find_call(struct walk *walk, struct rule_tables *tables, uint64_t caller,
+                          uint64_t called)
+{
+    uint64_t target;
+    const struct mapping *mapping = space_find(walk->space, caller);
+    if (!mapping || !mapping->has_bias)
+        return 0;
+    for (uint64_t next = caller + 4; next - caller < CALLER_BYTES_MAX; next += 4) {
+        uint64_t address = address_of_call(next) - mapping->bias;
+        if (!called_directly(walk, next, &target) || target != called)
+            continue;
+        if (rule_tables_function(tables, mapping->module, address) != caller - mapping->bias)
+            return 0;
+        const struct rule *rule = rule_tables_find(tables, mapping->module, address);
+        const struct rule_place *saved = rule ? &rule->return_address : NULL;
+        if (saved && rule->kind == RULE_CALLER && saved->is_in_memory && !saved->offset &&
+            saved->register_number == architecture.sp)
+            return next;
+    }
+    return 0;
+}
+
+enum step frame_step_without_link(struct walk *walk, struct rule_tables *tables,
+                                  struct frame *frame, const struct mapping *mapping)
+{
+    uint64_t saved, caller, address = lookup_address(frame->pc, frame->is_exact) - mapping->bias;
+    if (!walk_read_stack(walk, frame->sp, &saved))
+        return frame_cut(walk, STACK_CUT_UNREADABLE);
+    uint64_t called = rule_tables_function(tables, mapping->module, address) + mapping->bias;
+    uint64_t next = called_directly(walk, saved & walk->code_mask, &caller)
+                        ? find_call(walk, tables, caller, called)
+                        : 0;
+    if (!next)
+        return frame_cut(walk, STACK_CUT_NO_REGISTER);
+    frame_set(frame, next, frame->sp, frame->has_frame_pointer, frame->frame_pointer, 0);
+    return STEP_TAKEN;
+}
+
 enum step frame_step_to_interrupted(struct walk *walk, struct frame *frame,
                                     struct registers *interrupted)
 {

@@ -7,6 +7,15 @@
 
 static const struct rule no_rule = {.kind = RULE_NONE}, first_frame = {.kind = RULE_FIRST_FRAME};
 
+/* Whether the rule is of Go's code, and needs a link register that is not known. */
+static bool lacks_link(const struct frame *frame, const struct rule *rule)
+{
+    const struct rule_place *place = &rule->return_address;
+    return rule->has_caller && !place->is_in_memory &&
+           place->register_number == architecture.link && frame->registers &&
+           !registers_has(frame->registers, architecture.link);
+}
+
 static enum step take_step(struct walk *walk, struct rule_tables *tables, struct frame *frame,
                            const struct mapping *mapping, const struct rule *rule,
                            struct registers *interrupted)
@@ -20,6 +29,8 @@ static enum step take_step(struct walk *walk, struct rule_tables *tables, struct
     case RULE_CALLER:
         if (rule->is_from_code && rule->may_leave_stack)
             return frame_step_to_caller_of(walk, tables, frame, mapping, rule);
+        if (lacks_link(frame, rule))
+            return frame_step_without_link(walk, tables, frame, mapping);
         return rule->is_from_code ? frame_step_by_code(walk, tables, frame, rule)
                                   : frame_step_to_caller(walk, frame, rule);
     case RULE_NONE:

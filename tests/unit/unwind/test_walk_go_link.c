@@ -325,10 +325,39 @@ static void test_a_leaf(void **state)
     assert_int_equal(walk_from(&made, code_of(LEAF, 0x10), 4), 0);
     ASSERT_STACK(&made.stack, STACK_WHOLE, code_of(LEAF, 0x10), code_of(WORK, 0x1f),
                  code_of(GOEXIT, 3));
-    /* A thread that sleeps in a call does not show it. */
-    forget_register(&made, X30);
+}
+
+/* A thread that sleeps in a call does not show the register. What its caller returns to says which
+ * function that is. */
+static void test_a_leaf_that_sleeps(void **state)
+{
+    (void)state;
+    made.words[4] = put_go_call(COLLECT, 0x20, WORK);
+    made.words[4 + WORK_BYTES / 8] = code_of(GOEXIT, 4);
+    put_go_call(WORK, 0x18, COLLECT);
+    put_go_call(WORK, 0x20, LEAF);
+    put_go_call(WORK, 0x30, LEAF);
     assert_int_equal(walk_from(&made, code_of(LEAF, 0x10), 4), 0);
-    ASSERT_STACK(&made.stack, STACK_CUT_NO_REGISTER, code_of(LEAF, 0x10));
+    ASSERT_STACK(&made.stack, STACK_WHOLE, code_of(LEAF, 0x10), code_of(WORK, 0x1f),
+                 code_of(COLLECT, 0x1f), code_of(GOEXIT, 3));
+    assert_int_equal(made.stack.depth, 4);
+}
+
+static void test_a_leaf_whose_caller_is_not_known(void **state)
+{
+    (void)state;
+    const uint64_t saved[] = {
+        put_go_call(COLLECT, 0x20, PREEMPT), /* of a function that does not call it */
+        put_indirect_call(COLLECT, 0x30),    /* of any function */
+        code_of(COLLECT, 0x10),              /* not after a call */
+        0,
+    };
+    put_go_call(WORK, 0x20, LEAF);
+    for (size_t i = 0; i < sizeof saved / sizeof *saved; i++) {
+        made.words[4] = saved[i];
+        assert_int_equal(walk_from(&made, code_of(LEAF, 0x10), 4), 0);
+        ASSERT_STACK(&made.stack, STACK_CUT_NO_REGISTER, code_of(LEAF, 0x10));
+    }
 }
 
 /* runtime.collect runs on the thread's stack, called by systemstack for main.work. */
@@ -423,6 +452,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_no_way_back, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_where_a_call_was_injected, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_leaf, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_leaf_that_sleeps, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_leaf_whose_caller_is_not_known, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_from_the_threads_stack_to_the_goroutines, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_the_goroutines_stack_is_not_known, set_up, tear_down),
