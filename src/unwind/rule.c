@@ -326,20 +326,23 @@ static struct rule rule_as_said(const struct cfi_entry *entry, uint64_t address)
 /* More than any function finds saved when it is entered. */
 #define SAVED_BEFORE_MAX 256
 
+static bool is_saved_above(const struct rule *rule)
+{
+    const struct rule_place *saved = &rule->return_address;
+    return rule->kind == RULE_CALLER && saved->is_in_memory && saved->register_number == RULE_CFA &&
+           saved->offset >= 0 && saved->offset <= SAVED_BEFORE_MAX;
+}
+
 static void lower(int32_t *offset, int32_t bytes)
 {
     *offset = *offset < INT32_MIN + bytes ? INT32_MIN : *offset - bytes;
 }
 
-/* No caller's frame begins below the return address that was saved for it. glibc's
- * _dl_runtime_resolve on aarch64 says so, as the stub that goes on there has saved two words
- * already (sysdeps/aarch64/dl-trampoline.S). */
+/* Raises the CFA to above the return address. */
 static void raise_cfa(struct rule *rule)
 {
-    const struct rule_place saved = rule->return_address;
-    int32_t bytes = saved.offset + (int32_t)sizeof(uint64_t);
-    if (!saved.is_in_memory || saved.register_number != RULE_CFA || saved.offset < 0 ||
-        saved.offset > SAVED_BEFORE_MAX || rule->cfa_offset > INT32_MAX - bytes)
+    int32_t bytes = rule->return_address.offset + (int32_t)sizeof(uint64_t);
+    if (rule->cfa_offset > INT32_MAX - bytes)
         return;
     rule->cfa_offset += bytes;
     lower(&rule->return_address.offset, bytes);
@@ -350,10 +353,24 @@ static void raise_cfa(struct rule *rule)
         lower(&rule->base_pointer_offset, bytes);
 }
 
+/* No caller's frame begins below the return address that was saved for it. glibc's
+ * _dl_runtime_resolve on aarch64 says so, from its second instruction on, as the stub that goes on
+ * there has saved two words already (sysdeps/aarch64/dl-trampoline.S). */
+static struct rule rule_for_link(const struct cfi_entry *entry, uint64_t address)
+{
+    const struct rule rule = rule_as_said(entry, address);
+    struct rule fit = rule;
+    if (address == entry->start && rule.kind == RULE_CALLER && !rule.return_address.is_in_memory)
+        fit = rule_as_said(entry, address + 4);
+    if (!is_saved_above(&fit))
+        return rule;
+    raise_cfa(&fit);
+    return fit;
+}
+
 struct rule rule_make(const struct cfi_entry *entry, uint64_t address)
 {
-    struct rule rule = rule_as_said(entry, address);
-    if (architecture.link != REGISTERS_MAX && rule.kind == RULE_CALLER && !entry->is_signal_frame)
-        raise_cfa(&rule);
-    return rule;
+    bool has_link = architecture.link != REGISTERS_MAX;
+    return has_link && !entry->is_signal_frame ? rule_for_link(entry, address)
+                                               : rule_as_said(entry, address);
 }

@@ -116,7 +116,8 @@ static int set_up(void **state)
     put_fde(&made.eh, &form, cie, MADE_ADDRESS + FIRST, 0x20, BYTES(DW_CFA_undefined, X30));
     /* The return address lies above what is said to be the CFA. */
     put_fde(&made.eh, &form, cie, MADE_ADDRESS + RESOLVE, 0x20,
-            BYTES(DW_CFA_offset_extended_sf, X30, 0x7f, DW_CFA_def_cfa_offset, 32));
+            BYTES(DW_CFA_advance_loc | 1, DW_CFA_offset_extended_sf, X30, 0x7f,
+                  DW_CFA_advance_loc | 1, DW_CFA_def_cfa_offset, 32));
     end_module(&made);
     made.signature_mask = 0xffffull << 48;
     return 0;
@@ -211,9 +212,11 @@ static void test_a_function_is_looked_up_when_first_called(void **state)
         ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(FIRST_STUB + 4 * i), code_at(CALLER + 11),
                      code_at(FIRST + 3));
     }
-    assert_int_equal(walk_from(&made, code_at(RESOLVE), 2), 0);
-    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(RESOLVE), code_at(CALLER + 11),
-                 code_at(FIRST + 3));
+    for (unsigned i = 0; i < 4; i++) {
+        assert_int_equal(walk_from(&made, code_at(RESOLVE + 4 * i), i < 2 ? 6 : 2), 0);
+        ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(RESOLVE + 4 * i), code_at(CALLER + 11),
+                     code_at(FIRST + 3));
+    }
 }
 
 static void test_ways_that_agree(void **state)
