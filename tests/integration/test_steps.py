@@ -15,8 +15,6 @@ SECONDS = 250
 def judge(world, *command, how="--entry"):
     """Steps through the program. Returns counts, the wrong functions, and the report."""
     judge_path = os.path.join(world.build, "tests/tools/step-stacks")
-    if not os.path.exists(judge_path):
-        raise Skip(f"not written for {platform.machine()}")
     report = world.path("steps")
     done = subprocess.run(
         ["timeout", str(SECONDS + 30), judge_path, f"--report={report}", f"--seconds={SECONDS}", "--show=1000",
@@ -32,10 +30,11 @@ def judge(world, *command, how="--entry"):
     return counts, wrong, lines
 
 
-def check(world, *command, equal, instructions, how="--entry"):
-    """Fails if a frame is wrong, or if fewer than that share of the stacks are right and whole."""
+def check(world, *command, equal, instructions, how="--entry", known=frozenset()):
+    """Fails if a frame is wrong but in `known` functions, or if fewer than that share of the stacks are right and
+    whole."""
     counts, wrong, lines = judge(world, *command, how=how)
-    assert not wrong, lines
+    assert wrong <= known, lines
     assert counts["compared"] > instructions, lines[0]
     assert counts["equal"] >= equal * counts["compared"], lines
 
@@ -49,13 +48,18 @@ def compiled(world, source, name, compiler, *flags):
     return program
 
 
-def check_steps(world, name, *flags, equal=0.995):
-    check(world, compiled(world, "steps.c", name, "gcc", *flags), equal=equal, instructions=10000)
-
-
+# glibc's swapcontext on aarch64 has another address in the link register than its call frame information says.
+WRONG = {"x86_64": set(), "aarch64": {"swapcontext"}}
 # What keeps the shares below 1: some hundred instructions of longjmp, setcontext and swapcontext,
 # which are between two stacks, and of code at the start and end of the C runtime without tables or
 # symbols.
+EQUAL = {"x86_64": 0.995, "aarch64": 0.98}
+
+
+def check_steps(world, name, *flags):
+    program = compiled(world, "steps.c", name, "gcc", *flags)
+    check(world, program, equal=EQUAL[platform.machine()], instructions=10000, known=WRONG[platform.machine()])
+
 
 def test_each_instruction_without_optimization(world):
     check_steps(world, "steps-O0", "-O0")
@@ -90,6 +94,8 @@ def test_each_instruction_of_dash(world):
 # of earlier calls. One returns by a computed jump, which is not followed.
 
 def check_untold(world, *flags):
+    if platform.machine() != "x86_64":
+        raise Skip("the functions are written for x86-64")
     sources = [os.path.join(world.source, "tests/fixtures", name) for name in ("untold.c", "untold.S")]
     program = world.path("untold")
     tool("gcc", "-O2", "-fomit-frame-pointer", "-rdynamic", *flags, *sources, "-o", program)
@@ -106,20 +112,26 @@ def test_each_instruction_of_code_without_tables_or_symbols(world):
 
 # ---- The judge itself ----
 
+# A function that says something wrong of its frame, and how many of its instructions it is wrong for:
+# that it has pushed a word more than it has, where its return is reported by itself; or that it has saved
+# the link register.
+LIES = {"x86_64": (".cfi_def_cfa_offset 16", 3),
+        "aarch64": (".cfi_def_cfa_offset 16\\n.cfi_offset 30, -16", 4)}
+
+
 def test_a_lie_is_found(world):
-    # A function that claims to have pushed a word more than it has; its return is reported by
-    # itself.
+    lie, count = LIES[platform.machine()]
     source = world.path("liar.c")
     with open(source, "w") as file:
         file.write('#include <stdio.h>\n'
                    'void liar(void);\n'
-                   '__asm__(".globl liar\\n.type liar,@function\\nliar:\\n.cfi_startproc\\n"\n'
-                   '        ".cfi_def_cfa_offset 16\\nnop\\nnop\\nnop\\nret\\n.cfi_endproc\\n"\n'
+                   '__asm__(".globl liar\\n.type liar,%function\\nliar:\\n.cfi_startproc\\n"\n'
+                   f'        "{lie}\\nnop\\nnop\\nnop\\nret\\n.cfi_endproc\\n"\n'
                    '        ".size liar, .-liar\\n");\n'
                    'static void __attribute__((noinline)) call(void) { liar(); puts(""); }\n'
                    'int main(void) { call(); return 0; }\n')
     program = world.path("liar")
     tool("gcc", "-O1", source, "-o", program)
     lines = judge(world, program)[2]
-    differing = [line for line in lines if re.match(r"(wrong|missing|cut) 3 liar!liar ", line)]
+    differing = [line for line in lines if re.match(rf"(wrong|missing|cut) {count} liar!liar ", line)]
     assert len(differing) == 1, lines

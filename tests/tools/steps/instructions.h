@@ -1,8 +1,7 @@
-/* What the instructions of a program do to its call stack, by the Zydis disassembler. x86-64. */
+/* What the instructions of a program do to its call stack. */
 #ifndef FGPROF_STEPS_INSTRUCTIONS_H
 #define FGPROF_STEPS_INSTRUCTIONS_H
 
-#include <Zydis/Zydis.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -11,14 +10,16 @@ enum instruction_kind {
     INSTRUCTION_OTHER,
     INSTRUCTION_CALL,
     INSTRUCTION_RETURN,
-    INSTRUCTION_JUMP, /* one that is always taken */
+    INSTRUCTION_JUMP,      /* one that is always taken */
+    INSTRUCTION_LONG_JUMP, /* one to where a function returned before: what it called since is gone
+                            */
     INSTRUCTION_SYSCALL,
 };
 
 struct instruction {
     uint64_t pc;
     enum instruction_kind kind;
-    ZydisMnemonic mnemonic;
+    unsigned form; /* see machine_form_name */
     uint8_t bytes;
     bool loads_sp; /* the stack pointer, from memory, by a move or an exchange */
     bool steps_sp; /* changes the stack pointer by the size of an operand, if at all */
@@ -28,8 +29,6 @@ struct instruction {
 
 /* Those that were decoded. Zeroed at first. */
 struct instructions {
-    ZydisDecoder decoder;
-    bool has_decoder;
     struct instruction *kept; /* by the low bits of their address */
 };
 

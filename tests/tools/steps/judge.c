@@ -32,7 +32,8 @@ static bool is_in_doubt(const struct judged *judged, size_t depth)
     if (is_on_this_stack && entry->slot < registers_sp(&judged->snapshot->registers))
         return true;
     uint64_t at = entry->slot - copy->address;
-    if (at > copy->bytes || sizeof word > copy->bytes - at)
+    bool is_on_stack = architecture.link == REGISTERS_MAX;
+    if (!is_on_stack || at > copy->bytes || sizeof word > copy->bytes - at)
         return false;
     memcpy(&word, copy->memory + at, sizeof word);
     return word != entry->return_address;

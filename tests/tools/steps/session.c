@@ -1,4 +1,5 @@
 #include "session.h"
+#include "machine.h"
 #include "base/clock.h"
 #include "mapping/modules.h"
 #include "proc/memory.h"
@@ -66,7 +67,7 @@ static int compare(struct session *session)
     struct instruction instruction = {0};
     instructions_get(&session->instructions, session->tracee.pid,
                      registers_pc(&session->snapshot.registers), &instruction);
-    difference.mnemonic = instruction.mnemonic;
+    difference.form = instruction.form;
     judge_describe(&judged, depth, &difference);
     return tally_add(&session->tally, &difference) ? 0 : -ENOMEM;
 }
@@ -82,27 +83,6 @@ static bool changes_maps(uint64_t number)
            number == SYS_mremap || number == SYS_brk || number == SYS_shmat;
 }
 
-/* Whether a handler was entered from `before`: it has the interrupted stack pointer in its frame
- * (struct rt_sigframe, see unwind/x86_64/signal_frame.c). */
-static bool read_signal_frame(pid_t pid, struct shadow_place before, struct shadow_place after,
-                              struct shadow_signal *ret_signal)
-{
-    uint64_t words[23];
-    if (after.pc == before.pc ||
-        memory_read(pid, NULL, after.sp, words, sizeof words) != sizeof words ||
-        words[21] != before.sp)
-        return false;
-    *ret_signal = (struct shadow_signal){
-        .sp = after.sp,
-        .restorer = words[0],
-        .interrupted_pc = words[22],
-        .interrupted_sp = words[21],
-        .stack = words[3],
-        .stack_bytes = words[5],
-    };
-    return true;
-}
-
 static bool follow(struct session *session, int signal, const struct registers *old,
                    const struct instruction *instruction)
 {
@@ -111,9 +91,10 @@ static bool follow(struct session *session, int signal, const struct registers *
     struct shadow_signal frame;
     if (before.pc == after.pc && before.sp == after.sp)
         return true;
-    if (signal && read_signal_frame(session->tracee.pid, before, after, &frame))
+    if (signal &&
+        machine_signal_frame(session->tracee.pid, before, &session->snapshot.registers, &frame))
         return shadow_enter_handler(&session->shadow, &frame);
-    return shadow_step(&session->shadow, instruction, old->values[0], before, after);
+    return shadow_step(&session->shadow, instruction, machine_call_number(old), before, after);
 }
 
 /* One step. Returns 1 where it is done, 0 at the program's end, or a negative errno. */
@@ -125,10 +106,10 @@ static int step(struct session *session, bool *ret_moved)
     if (!instructions_get(&session->instructions, session->tracee.pid, registers_pc(&old),
                           &instruction))
         instruction = (struct instruction){.pc = registers_pc(&old)};
-    if (instruction.kind == INSTRUCTION_SYSCALL && changes_maps(old.values[0]))
+    if (instruction.kind == INSTRUCTION_SYSCALL && changes_maps(machine_call_number(&old)))
         session->maps_are_old = true;
     if (tracee_step(&session->tracee) == TRACEE_ENDED ||
-        registers_read_stopped(session->tracee.pid, &session->snapshot.registers))
+        tracee_registers(&session->tracee, &session->snapshot.registers))
         return 0;
     if (!follow(session, signal, &old, &instruction))
         return -ENOMEM;
@@ -141,7 +122,7 @@ static int run_window(struct session *session, bool is_whole)
 {
     const struct options *options = &session->options;
     session->maps_are_old = true;
-    if (registers_read_stopped(session->tracee.pid, &session->snapshot.registers))
+    if (tracee_registers(&session->tracee, &session->snapshot.registers))
         return 0;
     shadow_begin(&session->shadow, registers_sp(&session->snapshot.registers), is_whole);
     for (uint64_t i = 0; i < options->skip + options->steps; i++) {

@@ -1,4 +1,5 @@
 #include "shadow.h"
+#include "machine.h"
 #include "base/array.h"
 
 #include <stdlib.h>
@@ -20,12 +21,36 @@ static bool push(struct shadow_chain *chain, struct shadow_entry entry)
     return true;
 }
 
+/* The topmost entry of the current stack, or NULL. */
+static const struct shadow_entry *top_of(struct shadow_chain *chain)
+{
+    return chain->count > region_of(chain)->first ? &chain->entries[chain->count - 1] : NULL;
+}
+
 /* Takes away what lies below `sp` on the current stack. */
 static void drop_below(struct shadow_chain *chain, uint64_t sp)
 {
-    size_t first = region_of(chain)->first;
-    while (chain->count > first && chain->entries[chain->count - 1].slot < sp)
+    while (top_of(chain) && top_of(chain)->slot < sp)
         chain->count--;
+}
+
+/* Where calls leave nothing on the stack, a call and its return have one stack pointer. Takes away
+ * the call that returns to where the thread is now. If none does, a function that catches an
+ * exception goes on, or after setjmp, and all that it called are gone; but not by a mere jump. */
+static void drop_returned(struct shadow_chain *chain, struct shadow_place after, bool was_jump)
+{
+    drop_below(chain, after.sp);
+    if (architecture.link == REGISTERS_MAX)
+        return;
+    size_t first = region_of(chain)->first, found = chain->count;
+    for (size_t i = chain->count; i-- > first && chain->entries[i].slot == after.sp;) {
+        bool is_it = chain->entries[i].return_address == after.pc;
+        if (is_it || !was_jump)
+            found = i;
+        if (is_it)
+            break;
+    }
+    chain->count = found;
 }
 
 static bool add_region(struct shadow_chain *chain, uint64_t base)
@@ -93,8 +118,12 @@ static bool move(struct shadow *shadow, const struct instruction *instruction, u
     struct shadow_region *region = region_of(shadow->current);
     if (after >= before && after <= region->base)
         return true;
+    /* Elsewhere a move from a register may be to any stack. */
+    bool has_loads = architecture.link == REGISTERS_MAX;
     bool is_near = !instruction->loads_sp && before - after + ROOM_BYTES_MAX < 2 * ROOM_BYTES_MAX;
     region->left_sp = before;
+    if (!has_loads && switch_to_known(shadow, after))
+        return true;
     if (is_near && after < before)
         return true;
     if (switch_to_known(shadow, after))
@@ -139,10 +168,11 @@ bool shadow_step(struct shadow *shadow, const struct instruction *instruction, u
                                                  .return_address = before.pc + instruction->bytes});
         break;
     case INSTRUCTION_RETURN:
-        drop_below(chain, after.sp);
+    case INSTRUCTION_LONG_JUMP:
+        drop_returned(chain, after, false);
         break;
     case INSTRUCTION_JUMP:
-        drop_below(chain, after.sp);
+        drop_returned(chain, after, true);
         break;
     case INSTRUCTION_SYSCALL:
         if (number == SYS_rt_sigreturn)
@@ -171,7 +201,7 @@ bool shadow_enter_handler(struct shadow *shadow, const struct shadow_signal *sig
             return false;
     }
     /* The trampoline is at its exact address as well: it was not called. */
-    return push(chain, (struct shadow_entry){.slot = signal->sp + 8,
+    return push(chain, (struct shadow_entry){.slot = signal->end_sp,
                                              .return_address = signal->interrupted_pc,
                                              .is_exact = true}) &&
            push(chain, (struct shadow_entry){.slot = signal->sp,

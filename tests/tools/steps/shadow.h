@@ -11,7 +11,8 @@
 #include <stddef.h>
 
 struct shadow_entry {
-    uint64_t slot;           /* where its return address lies */
+    uint64_t slot; /* the stack pointer in the function that was called: where the return address
+                      lies, if the call put it on the stack */
     uint64_t return_address; /* of a signal's: where the interrupted code goes on */
     bool is_exact;           /* the frame is looked up there and not one before it */
 };
@@ -58,8 +59,9 @@ bool shadow_step(struct shadow *shadow, const struct instruction *instruction, u
 
 /* A signal's frame, as the kernel put it on the stack. */
 struct shadow_signal {
-    uint64_t sp; /* of the handler: the word there is its return address */
-    uint64_t restorer;
+    uint64_t sp;       /* when the handler is entered */
+    uint64_t end_sp;   /* and when it has returned, */
+    uint64_t restorer; /* to this */
     uint64_t interrupted_pc;
     uint64_t interrupted_sp;
     uint64_t stack, stack_bytes; /* that was set by sigaltstack(2); 0 bytes: none */

@@ -1,4 +1,5 @@
 #include "tally.h"
+#include "machine.h"
 #include "base/array.h"
 #include "symbol/symbols.h"
 
@@ -200,7 +201,7 @@ static void print_group(const struct tally *tally, struct names *names, FILE *ou
     const char *slash = example->from.module ? strrchr(example->from.module->path, '/') : NULL;
     fprintf(out, "%s %" PRIu64 " %s!%s [%s] %s%s%s, %zu places\n", verdict_names[example->verdict],
             group->count, slash ? slash + 1 : "", group->function, kind_of(tally, example->from),
-            example->depth ? "as a caller" : ZydisMnemonicGetString(example->mnemonic),
+            example->depth ? "as a caller" : machine_form_name(example->form),
             example->cut ? ", cut: " : "", cut_names[example->cut], group->places);
     fprintf(out, "    from");
     print_spot(names, out, example->from);

@@ -6,7 +6,6 @@
 #include "unwind/rule_tables.h"
 #include "unwind/stack.h"
 
-#include <Zydis/Zydis.h>
 #include <stdio.h>
 
 enum verdict {
@@ -30,9 +29,9 @@ struct spot {
 struct difference {
     enum verdict verdict;
     enum stack_cut cut;
-    size_t depth;           /* of the frame whose caller was not found */
-    ZydisMnemonic mnemonic; /* at the leaf */
-    struct spot from;       /* that frame */
+    size_t depth;     /* of the frame whose caller was not found */
+    unsigned form;    /* of the leaf's instruction */
+    struct spot from; /* that frame */
     struct spot leaf;
     struct spot expected[SPOTS_SHOWN], found[SPOTS_SHOWN]; /* its callers */
     size_t expected_count, found_count;

@@ -1,4 +1,5 @@
 #include "tracee.h"
+#include "machine.h"
 #include "proc/memory.h"
 
 #include <elf.h>
@@ -8,6 +9,7 @@
 #include <stdio.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/user.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -63,17 +65,20 @@ static uint64_t entry_of(pid_t pid)
 enum tracee_event tracee_run_to_entry(struct tracee *tracee)
 {
     struct user_regs_struct user;
+    struct iovec whole = {&user, sizeof user};
     uint64_t entry = entry_of(tracee->pid);
     int status;
     errno = 0;
     long word = ptrace(PTRACE_PEEKTEXT, tracee->pid, (void *)entry, NULL);
-    if (errno || ptrace(PTRACE_POKETEXT, tracee->pid, (void *)entry, (word & ~0xffL) | 0xcc) ||
+    unsigned long stopping = ((unsigned long)word & ~machine_break_mask) | machine_break;
+    if (errno || ptrace(PTRACE_POKETEXT, tracee->pid, (void *)entry, stopping) ||
         ptrace(PTRACE_CONT, tracee->pid, NULL, NULL) || !await_stop(tracee, &status) ||
-        WSTOPSIG(status) != SIGTRAP || ptrace(PTRACE_GETREGS, tracee->pid, NULL, &user))
+        WSTOPSIG(status) != SIGTRAP ||
+        ptrace(PTRACE_GETREGSET, tracee->pid, (void *)NT_PRSTATUS, &whole))
         return TRACEE_ENDED;
-    user.rip = entry;
+    *machine_pc(&user) = entry;
     ptrace(PTRACE_POKETEXT, tracee->pid, (void *)entry, word);
-    ptrace(PTRACE_SETREGS, tracee->pid, NULL, &user);
+    ptrace(PTRACE_SETREGSET, tracee->pid, (void *)NT_PRSTATUS, &whole);
     return TRACEE_STEPPED;
 }
 
@@ -115,6 +120,19 @@ enum tracee_event tracee_step(struct tracee *tracee)
         !await_stop(tracee, &status))
         return TRACEE_ENDED;
     return note(tracee, status);
+}
+
+/* Before a system call it is just there, and does not sleep in it. */
+int tracee_registers(const struct tracee *tracee, struct registers *ret_registers)
+{
+    struct user_regs_struct user;
+    struct iovec whole = {&user, sizeof user};
+    int err = registers_read_stopped(tracee->pid, ret_registers);
+    if (!err && ptrace(PTRACE_GETREGSET, tracee->pid, (void *)NT_PRSTATUS, &whole))
+        err = -ESRCH;
+    if (!err)
+        ret_registers->values[architecture.pc] = *machine_pc(&user);
+    return err;
 }
 
 void tracee_end(struct tracee *tracee)

@@ -31,6 +31,9 @@ enum tracee_event tracee_run(struct tracee *tracee, unsigned milliseconds);
 
 enum tracee_event tracee_step(struct tracee *tracee);
 
+/* Reads its registers. Returns 0, or a negative errno. */
+int tracee_registers(const struct tracee *tracee, struct registers *ret_registers);
+
 /* Kills it, if it is still there. */
 void tracee_end(struct tracee *tracee);
 
