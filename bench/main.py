@@ -86,7 +86,9 @@ def parse():
                         "start, names, truth, growth, soak")
     parser.add_argument("--without", metavar="CORRECTION",
                         help="the same, a build that lacks one correction (FGPROF_WITHOUT in "
-                        "CMakeLists.txt): truth")
+                        "CMakeLists.txt): truth; corrections measures only that one then")
+    parser.add_argument("--seconds", type=int, metavar="N",
+                        help="how long each run takes: corrections")
     parser.add_argument("--d3", metavar="DIRECTORY",
                         help="where npm has installed d3 and d3-flame-graph: page")
     options = parser.parse_args()
@@ -101,7 +103,8 @@ def main():
     if options.without:
         options.other = programs.build_without(SOURCE, options.without)
     world = programs.World(SOURCE, programs.build(SOURCE), options)
-    is_kept, failed = not (options.quick or options.only or options.load or options.without), False
+    is_kept = not (options.quick or options.only or options.load or options.without or options.seconds)
+    failed = False
     try:
         for name in PARTS:
             if options.parts and name not in options.parts:

@@ -42,15 +42,18 @@ def way_of(world, case, correction=None):
 
 
 def ways_of(world):
+    chosen = world.options.without
     return [way_of(world, case, correction) for case, (_, _, corrections) in CASES.items()
-            for correction in [None, *corrections]]
+            if not chosen or chosen in corrections
+            for correction in [None, *(name for name in corrections if chosen in (None, name))]]
 
 
 def rows_of(world, key, way, load):
     scene, run = SCENES[key], Run(way.name, RATE_HZ, load)
+    seconds = world.options.seconds or world.pick(SECONDS, 1)
     programs.progress(f"  {key}: {way.name}, {load}")
-    found = world.resumed(f"{key}.{way.name}.{RATE_HZ}.{load}", lambda: watch(
-        world, scene, way, run, world.pick(SECONDS, 1)))
+    found = world.resumed(f"{key}.{way.name}.{RATE_HZ}.{load}.{seconds}", lambda: watch(
+        world, scene, way, run, seconds))
     return [Row(*values)._replace(run=run) for values in found]
 
 
