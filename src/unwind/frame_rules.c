@@ -290,22 +290,29 @@ enum step frame_step_to_caller_of(struct walk *walk, struct rule_tables *tables,
     return STEP_TAKEN;
 }
 
-/* How much of a function's code to search for a call. */
+/* How much of a function's code to search for a call, and how many calls may be without a rule that
+ * fits. */
 #define CALLER_BYTES_MAX 4096u
+#define CALLS_MAX 8
 
 /* Where the function at `caller` calls the one at `called`, with its own return address at its
  * stack pointer: the address after the call, or 0. */
 static uint64_t find_call(struct walk *walk, struct rule_tables *tables, uint64_t caller,
                           uint64_t called)
 {
-    uint64_t target;
     const struct mapping *mapping = space_find(walk->space, caller);
+    unsigned calls = 0;
     if (!mapping || !mapping->has_bias)
         return 0;
-    for (uint64_t next = caller + 4; next - caller < CALLER_BYTES_MAX; next += 4) {
-        uint64_t address = address_of_call(next) - mapping->bias;
-        if (!called_directly(walk, next, &target) || target != called)
+    for (uint64_t next = caller + 4; next - caller < CALLER_BYTES_MAX && calls < CALLS_MAX;
+         next += 4) {
+        uint8_t before[CALL_BYTES_MAX];
+        uint64_t target, address = address_of_call(next) - mapping->bias;
+        if (!module_read(mapping->module, next - mapping->bias - sizeof before, before,
+                         sizeof before) ||
+            call_before(before, next, &target) != CALL_DIRECT || target != called)
             continue;
+        calls++;
         if (rule_tables_function(tables, mapping->module, address) != caller - mapping->bias)
             return 0;
         const struct rule *rule = rule_tables_find(tables, mapping->module, address);
@@ -328,7 +335,7 @@ enum step frame_step_without_link(struct walk *walk, struct rule_tables *tables,
                         ? find_call(walk, tables, caller, called)
                         : 0;
     if (!next)
-        return frame_cut(walk, STACK_CUT_NO_REGISTER);
+        return miss(walk, false);
     frame_set(frame, next, frame->sp, frame->has_frame_pointer, frame->frame_pointer, 0);
     return STEP_TAKEN;
 }
