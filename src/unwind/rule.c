@@ -329,8 +329,10 @@ static struct rule rule_as_said(const struct cfi_entry *entry, uint64_t address)
 static bool is_saved_above(const struct rule *rule)
 {
     const struct rule_place *saved = &rule->return_address;
-    return rule->kind == RULE_CALLER && saved->is_in_memory && saved->register_number == RULE_CFA &&
-           saved->offset >= 0 && saved->offset <= SAVED_BEFORE_MAX;
+    bool is_by_sp = rule->cfa.register_number == architecture.sp && !rule->cfa.is_in_memory;
+    return rule->kind == RULE_CALLER && is_by_sp && saved->is_in_memory &&
+           saved->register_number == RULE_CFA && saved->offset >= 0 &&
+           saved->offset <= SAVED_BEFORE_MAX;
 }
 
 static void lower(int32_t *offset, int32_t bytes)
@@ -353,7 +355,7 @@ static void raise_cfa(struct rule *rule)
         lower(&rule->base_pointer_offset, bytes);
 }
 
-/* No caller's frame begins below the return address that was saved for it. glibc's
+/* No caller's frame begins below the return address that was saved for it on this stack. glibc's
  * _dl_runtime_resolve on aarch64 says so, from its second instruction on, as the stub that goes on
  * there has saved two words already (sysdeps/aarch64/dl-trampoline.S). */
 static struct rule rule_for_link(const struct cfi_entry *entry, uint64_t address)
