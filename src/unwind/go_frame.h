@@ -17,7 +17,7 @@ struct go_place {
     uint32_t frame_bytes; /* by the table */
 };
 
-#define GO_FRAME_BYTES_MAX (INT32_MAX - 64)
+#define GO_FRAME_BYTES_MAX (INT32_MAX / 4)
 
 /* The rule of a function without anything special. */
 struct rule go_frame_rule(const struct go_place *place);

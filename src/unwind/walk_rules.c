@@ -115,8 +115,9 @@ static const struct rule *rule_of(const struct walk *walk, struct rule_tables *t
             walk->hints->unlearnt_address = *ret_address;
     }
     /* What the code says holds in the thread that created this one. */
-    bool is_told_by_code = !rule || rule->kind == RULE_NONE || rule->is_from_code;
-    if (is_told_by_code && is_new_thread(frame, mapping))
+    bool is_untold =
+        !rule || rule->kind == RULE_NONE || rule->kind == RULE_ON_THE_MOVE || rule->is_from_code;
+    if (is_untold && is_new_thread(frame, mapping))
         return &first_frame;
     bool was_not_called = false;
     bool is_certain = rule && rule->is_no_call && !frame->is_exact;

@@ -110,6 +110,8 @@ static inline uint32_t put_go_frames(struct made_go *made, const struct made_fun
 {
     uint32_t first = MADE_GO_QUANTUM, half = function->code_bytes / 2;
     int32_t frame_bytes = (int32_t)function->frame_bytes;
+    if (!frame_bytes && function->more_bytes)
+        return put_go_numbers(made, 0, half, (int32_t)function->more_bytes, half);
     if (!frame_bytes)
         return put_go_numbers(made, 0, function->code_bytes, 0, first);
     if (!function->more_bytes)

@@ -1,5 +1,6 @@
-/* What is read of code on x86_64 and not yet here. The return address is in a register until a
- * function calls another, and the compiler chooses the frame pointer's place in the frame. */
+/* What is read of code on x86_64, of which there is only the first stub here. The return address is
+ * in a register until a function calls another, and the compiler chooses the frame pointer's place
+ * in the frame. */
 #include "unwind/code/code_end.h"
 #include "unwind/code/code_frame.h"
 #include "unwind/code/prologue.h"

@@ -40,8 +40,8 @@ static bool is_at(const struct go_place *place, uint64_t address, struct form fo
 /* More than any function has that is looked for: of larger ones nothing is said. */
 #define SEARCH_BYTES_MAX (64u << 10)
 
-/* Whether one of the function's instructions before the address is of this form: jumps are not
- * followed. */
+/* Whether one of the function's instructions before the address is of this form. Jumps around it
+ * are not followed, so that some stacks are cut that need not be. */
 static bool has_passed(const struct go_place *place, struct form form)
 {
     uint64_t start = place->function->start;
@@ -58,6 +58,13 @@ static bool has_passed(const struct go_place *place, struct form form)
 static bool has_called(const struct go_place *place)
 {
     return place->is_at_call || has_passed(place, call) || has_passed(place, indirect_call);
+}
+
+/* Where the function first has a frame, and how large that is. */
+static bool find_frame(const struct go_place *place, uint64_t *ret_begin, uint32_t *ret_bytes)
+{
+    return pclntab_frame_begin(place->table, place->function, ret_begin, ret_bytes) &&
+           *ret_bytes <= GO_FRAME_BYTES_MAX;
 }
 
 /* Frames that are made by hand, in assembly, are as their code says; but those of calls that were
@@ -89,11 +96,12 @@ struct rule go_frame_rule(const struct go_place *place)
 {
     uint64_t begin;
     uint32_t first_bytes;
-    bool has_frame = pclntab_frame_begin(place->table, place->function, &begin, &first_bytes);
-    if (place->frame_bytes && has_frame)
-        return rule_of_frame(place, begin, first_bytes);
-    /* Before a frame is made, and after it is given back, nothing is called but morestack. */
-    if (!has_frame && has_called(place))
+    bool has_frame = find_frame(place, &begin, &first_bytes);
+    if (place->frame_bytes)
+        return has_frame ? rule_of_frame(place, begin, first_bytes)
+                         : (struct rule){.kind = RULE_ON_THE_MOVE};
+    /* Once the compiler's frame is given back, nothing is called but morestack. */
+    if ((!has_frame || place->address < begin) && has_called(place))
         return (struct rule){.kind = RULE_ON_THE_MOVE};
     return (struct rule){
         .kind = RULE_CALLER,
@@ -119,7 +127,7 @@ void go_frame_allow_other_stack(const struct go_place *place, struct rule *rule)
     uint64_t begin;
     uint32_t first_bytes;
     if (!place->frame_bytes || (!place->is_at_call && is_at_edge(place)) ||
-        !pclntab_frame_begin(place->table, place->function, &begin, &first_bytes))
+        !find_frame(place, &begin, &first_bytes))
         return;
     /* systemstack that was on the thread's stack already goes on as if it had not been called. */
     if (!is_at(place, place->function->start, push_link) ||

@@ -282,18 +282,24 @@ static void test_a_new_thread(void **state)
     assert_int_equal(rule_at(CLONE, 0x24).kind, RULE_ON_THE_MOVE);
 }
 
-/* mcall calls a function of no account, and sets the stack pointer. */
+/* mcall calls a function of no account, sets the stack pointer, and makes a frame by hand. */
 static void test_no_way_back(void **state)
 {
-    (void)state;
+    struct made_function with_frame[COUNT];
+    tear_down(state);
+    memcpy(with_frame, functions, sizeof with_frame);
+    with_frame[MCALL].more_bytes = 16;
+    begin_with(with_frame);
     put_go_call(MCALL, 0x14, LEAF);
-    put_instruction(MCALL, 0x20, SET_SP);
+    put_instruction(MCALL, 0x1c, 0xd10043ffu); /* sub sp, sp, #16 */
+    put_instruction(MCALL, 0x18, SET_SP);
     struct rule before = rule_at(MCALL, 0x10);
     assert_frame(&before, 0);
     assert_int_equal(rule_at(MCALL, 0x13).kind, RULE_ON_THE_MOVE);
     assert_int_equal(rule_at(MCALL, 0x14).kind, RULE_ON_THE_MOVE);
-    assert_int_equal(rule_at(MCALL, 0x20).kind, RULE_ON_THE_MOVE);
-    assert_int_equal(rule_at(MCALL, 0x24).kind, RULE_FIRST_FRAME);
+    assert_int_equal(rule_at(MCALL, 0x18).kind, RULE_ON_THE_MOVE);
+    assert_int_equal(rule_at(MCALL, 0x1c).kind, RULE_FIRST_FRAME);
+    assert_int_equal(rule_at(MCALL, 0x20).kind, RULE_FIRST_FRAME);
 }
 
 static void test_where_a_call_was_injected(void **state)
@@ -360,7 +366,8 @@ static void test_a_leaf_whose_caller_is_not_known(void **state)
     }
 }
 
-/* runtime.collect runs on the thread's stack, called by systemstack for main.work. */
+/* runtime.collect runs on the thread's stack, called by systemstack for main.work. What is below
+ * the stack pointer is in the copy, as where collect has called another function. */
 static void put_collect(void)
 {
     put_work(502);
