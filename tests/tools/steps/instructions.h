@@ -11,8 +11,7 @@ enum instruction_kind {
     INSTRUCTION_CALL,
     INSTRUCTION_RETURN,
     INSTRUCTION_JUMP,      /* one that is always taken */
-    INSTRUCTION_LONG_JUMP, /* one to where a function returned before: what it called since is gone
-                            */
+    INSTRUCTION_LONG_JUMP, /* one that leaves all functions called since setjmp */
     INSTRUCTION_SYSCALL,
 };
 

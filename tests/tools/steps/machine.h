@@ -1,10 +1,9 @@
-/* What an architecture's instructions, system calls and signals do. The build compiles one of
+/* An architecture's instructions, system calls and signal frames. The build compiles one of
  * x86_64/machine.c and aarch64/machine.c. */
 #ifndef FGPROF_STEPS_MACHINE_H
 #define FGPROF_STEPS_MACHINE_H
 
 #include "instructions.h"
-#include "shadow.h"
 #include "observe/registers.h"
 
 #include <sys/user.h>
@@ -20,12 +19,11 @@ uint64_t machine_call_number(const struct registers *registers);
 /* Reads the instruction at `pc` of the thread. Returns false where it can't be read. */
 bool machine_decode(pid_t tid, uint64_t pc, struct instruction *ret_instruction);
 
-/* The name of an instruction's form, or what stands for it. Valid until the next call. */
+/* The mnemonic of an instruction's form, or its code. Valid until the next call. */
 const char *machine_form_name(unsigned form);
 
-/* Whether a handler was entered from `before`: it has the interrupted stack pointer in its frame
- * (see unwind/ARCHITECTURE/signal_frame.c). */
-bool machine_signal_frame(pid_t tid, struct shadow_place before, const struct registers *after,
-                          struct shadow_signal *ret_signal);
+/* Where a signal's frame has its ucontext, in bytes from the stack pointer after the handler's
+ * return (struct rt_sigframe of the kernel). */
+extern const unsigned machine_ucontext_offset;
 
 #endif

@@ -3,13 +3,16 @@
 #include "base/clock.h"
 #include "mapping/modules.h"
 #include "proc/memory.h"
+#include "unwind/signal_frame.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #define MAX_DEPTH 4096
@@ -83,6 +86,32 @@ static bool changes_maps(uint64_t number)
            number == SYS_mremap || number == SYS_brk || number == SYS_shmat;
 }
 
+static uint64_t read_word(pid_t pid, uint64_t address)
+{
+    uint64_t word = 0;
+    memory_read(pid, NULL, address, &word, sizeof word);
+    return word;
+}
+
+/* Whether a handler was entered from `before`: its frame has the interrupted stack pointer. */
+static bool read_signal_frame(pid_t pid, struct shadow_place before, const struct registers *after,
+                              struct shadow_signal *ret_signal)
+{
+    bool has_link = architecture.link != REGISTERS_MAX;
+    uint64_t sp = registers_sp(after), end_sp = has_link ? sp : sp + 8;
+    uint64_t stack_at = end_sp + machine_ucontext_offset + offsetof(ucontext_t, uc_stack);
+    *ret_signal = (struct shadow_signal){
+        .sp = sp,
+        .end_sp = end_sp,
+        .restorer = has_link ? after->values[architecture.link] : read_word(pid, sp),
+        .interrupted_pc = read_word(pid, end_sp + signal_frame_offsets[architecture.pc]),
+        .interrupted_sp = read_word(pid, end_sp + signal_frame_offsets[architecture.sp]),
+        .stack = read_word(pid, stack_at + offsetof(stack_t, ss_sp)),
+        .stack_bytes = read_word(pid, stack_at + offsetof(stack_t, ss_size)),
+    };
+    return registers_pc(after) != before.pc && ret_signal->interrupted_sp == before.sp;
+}
+
 static bool follow(struct session *session, int signal, const struct registers *old,
                    const struct instruction *instruction)
 {
@@ -92,7 +121,7 @@ static bool follow(struct session *session, int signal, const struct registers *
     if (before.pc == after.pc && before.sp == after.sp)
         return true;
     if (signal &&
-        machine_signal_frame(session->tracee.pid, before, &session->snapshot.registers, &frame))
+        read_signal_frame(session->tracee.pid, before, &session->snapshot.registers, &frame))
         return shadow_enter_handler(&session->shadow, &frame);
     return shadow_step(&session->shadow, instruction, machine_call_number(old), before, after);
 }

@@ -34,9 +34,10 @@ static void drop_below(struct shadow_chain *chain, uint64_t sp)
         chain->count--;
 }
 
-/* Where calls leave nothing on the stack, a call and its return have one stack pointer. Takes away
- * the call that returns to where the thread is now. If none does, a function that catches an
- * exception goes on, or after setjmp, and all that it called are gone; but not by a mere jump. */
+/* For architectures on which a call pushes nothing, so that the stack pointer is the same before a
+ * call and after its return. Removes the call that returns to where the thread is now, and those it
+ * made. If no call returns there, a return or long jump has left all of them, as a caught exception
+ * does; a mere jump has left none. */
 static void drop_returned(struct shadow_chain *chain, struct shadow_place after, bool was_jump)
 {
     drop_below(chain, after.sp);
@@ -118,7 +119,7 @@ static bool move(struct shadow *shadow, const struct instruction *instruction, u
     struct shadow_region *region = region_of(shadow->current);
     if (after >= before && after <= region->base)
         return true;
-    /* Elsewhere a move from a register may be to any stack. */
+    /* Where stacks are switched by a move from a register, its form does not tell that. */
     bool has_loads = architecture.link == REGISTERS_MAX;
     bool is_near = !instruction->loads_sp && before - after + ROOM_BYTES_MAX < 2 * ROOM_BYTES_MAX;
     region->left_sp = before;

@@ -11,8 +11,8 @@
 #include <stddef.h>
 
 struct shadow_entry {
-    uint64_t slot; /* the stack pointer in the function that was called: where the return address
-                      lies, if the call put it on the stack */
+    uint64_t slot; /* the stack pointer right after the call; the return address is there, if the
+                      call pushes it */
     uint64_t return_address; /* of a signal's: where the interrupted code goes on */
     bool is_exact;           /* the frame is looked up there and not one before it */
 };

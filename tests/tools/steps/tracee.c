@@ -122,7 +122,7 @@ enum tracee_event tracee_step(struct tracee *tracee)
     return note(tracee, status);
 }
 
-/* Before a system call it is just there, and does not sleep in it. */
+/* registers_read_stopped may take a thread right before a system call for one that sleeps in it. */
 int tracee_registers(const struct tracee *tracee, struct registers *ret_registers)
 {
     struct user_regs_struct user;

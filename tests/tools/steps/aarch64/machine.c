@@ -5,9 +5,9 @@
 
 #include <stdio.h>
 
-#define LINK 30
-
 const unsigned long machine_break = 0xd4200000u, machine_break_mask = 0xffffffffu; /* brk #0 */
+
+const unsigned machine_ucontext_offset = 128; /* a siginfo comes first */
 
 uint64_t *machine_pc(struct user_regs_struct *user)
 {
@@ -24,24 +24,24 @@ static bool is(uint32_t instruction, uint32_t mask, uint32_t bits)
     return (instruction & mask) == bits;
 }
 
-/* br x30 is how longjmp goes: functions return by ret, and stubs go on by other registers. */
+/* Only longjmp uses br x30: functions return by ret, and stubs jump by other registers. */
 static enum instruction_kind kind_of(uint32_t instruction)
 {
     static const struct {
         uint32_t mask, bits;
         enum instruction_kind kind;
     } forms[] = {
-        {0xffffffffu, 0x94000001u, INSTRUCTION_OTHER},  /* bl .+4: it asks where it is */
-        {0xfc000000u, 0x94000000u, INSTRUCTION_CALL},   /* bl */
-        {0xfffffc1fu, 0xd63f0000u, INSTRUCTION_CALL},   /* blr */
-        {0xfefff800u, 0xd63f0800u, INSTRUCTION_CALL},   /* blraa, blrab, blraaz, blrabz */
-        {0xfffffc1fu, 0xd65f0000u, INSTRUCTION_RETURN}, /* ret */
-        {0xfffffbffu, 0xd65f0bffu, INSTRUCTION_RETURN}, /* retaa, retab */
-        {0xfc000000u, 0x14000000u, INSTRUCTION_JUMP},   /* b */
-        {0xffffffffu, 0xd61f0000u | LINK << 5, INSTRUCTION_LONG_JUMP},
-        {0xfffffc1fu, 0xd61f0000u, INSTRUCTION_JUMP},    /* br */
-        {0xfefff800u, 0xd61f0800u, INSTRUCTION_JUMP},    /* braa, brab, braaz, brabz */
-        {0xffe0001fu, 0xd4000001u, INSTRUCTION_SYSCALL}, /* svc */
+        {0xffffffffu, 0x94000001u, INSTRUCTION_OTHER},     /* bl .+4 only asks where it is */
+        {0xfc000000u, 0x94000000u, INSTRUCTION_CALL},      /* bl */
+        {0xfffffc1fu, 0xd63f0000u, INSTRUCTION_CALL},      /* blr */
+        {0xfefff800u, 0xd63f0800u, INSTRUCTION_CALL},      /* blraa, blrab, blraaz, blrabz */
+        {0xfffffc1fu, 0xd65f0000u, INSTRUCTION_RETURN},    /* ret */
+        {0xfffffbffu, 0xd65f0bffu, INSTRUCTION_RETURN},    /* retaa, retab */
+        {0xfc000000u, 0x14000000u, INSTRUCTION_JUMP},      /* b */
+        {0xffffffffu, 0xd61f03c0u, INSTRUCTION_LONG_JUMP}, /* br x30 */
+        {0xfffffc1fu, 0xd61f0000u, INSTRUCTION_JUMP},      /* br */
+        {0xfefff800u, 0xd61f0800u, INSTRUCTION_JUMP},      /* braa, brab, braaz, brabz */
+        {0xffe0001fu, 0xd4000001u, INSTRUCTION_SYSCALL},   /* svc */
     };
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         if (is(instruction, forms[i].mask, forms[i].bits))
@@ -65,26 +65,4 @@ const char *machine_form_name(unsigned form)
     static char name[16];
     snprintf(name, sizeof name, "%08x", form);
     return name;
-}
-
-/* The handler returns to what is in the link register. */
-bool machine_signal_frame(pid_t tid, struct shadow_place before, const struct registers *after,
-                          struct shadow_signal *ret_signal)
-{
-    enum { STACK = 144 / 8, STACK_BYTES = 160 / 8, OLD_SP = 560 / 8, OLD_PC = 568 / 8, WORDS };
-    uint64_t words[WORDS], sp = registers_sp(after);
-    if (registers_pc(after) == before.pc ||
-        memory_read(tid, NULL, sp, words, sizeof words) != sizeof words ||
-        words[OLD_SP] != before.sp)
-        return false;
-    *ret_signal = (struct shadow_signal){
-        .sp = sp,
-        .end_sp = sp,
-        .restorer = after->values[LINK],
-        .interrupted_pc = words[OLD_PC],
-        .interrupted_sp = words[OLD_SP],
-        .stack = words[STACK],
-        .stack_bytes = words[STACK_BYTES],
-    };
-    return true;
 }

@@ -6,6 +6,8 @@
 
 const unsigned long machine_break = 0xcc, machine_break_mask = 0xff; /* int3 */
 
+const unsigned machine_ucontext_offset = 0;
+
 uint64_t *machine_pc(struct user_regs_struct *user)
 {
     return (uint64_t *)&user->rip;
@@ -79,23 +81,4 @@ bool machine_decode(pid_t tid, uint64_t pc, struct instruction *ret_instruction)
 const char *machine_form_name(unsigned form)
 {
     return ZydisMnemonicGetString((ZydisMnemonic)form);
-}
-
-bool machine_signal_frame(pid_t tid, struct shadow_place before, const struct registers *after,
-                          struct shadow_signal *ret_signal)
-{
-    uint64_t words[23], sp = registers_sp(after);
-    if (registers_pc(after) == before.pc ||
-        memory_read(tid, NULL, sp, words, sizeof words) != sizeof words || words[21] != before.sp)
-        return false;
-    *ret_signal = (struct shadow_signal){
-        .sp = sp,
-        .end_sp = sp + 8,
-        .restorer = words[0],
-        .interrupted_pc = words[22],
-        .interrupted_sp = words[21],
-        .stack = words[3],
-        .stack_bytes = words[5],
-    };
-    return true;
 }
