@@ -18,7 +18,7 @@ struct frame {
     const struct registers *registers; /* NULL: only the above are known, and: */
     const struct registers *kept_registers;
     uint64_t kept; /* a bit for each of these that has the same value here */
-    bool has_link; /* this was the link register's value when a signal came: */
+    bool has_link; /* the link register is known, though it is not among these: */
     uint64_t link;
 };
 
@@ -48,16 +48,16 @@ static inline enum step frame_cut(struct walk *walk, enum stack_cut why)
 /* Applies RULE_CALLER. */
 enum step frame_step_to_caller(struct walk *walk, struct frame *frame, const struct rule *rule);
 
-/* Applies RULE_CALLER of a function that may have left its stack, where the rule may be wrong:
- * there must be a call of the function. */
+/* Applies RULE_CALLER of a function that may have switched stacks, if the caller that it leads to
+ * calls that function directly. Else the rule was wrong, and the stack is cut. */
 enum step frame_step_to_caller_of(struct walk *walk, struct rule_tables *tables,
                                   struct frame *frame, const struct mapping *mapping,
                                   const struct rule *rule);
 
-/* From a function of Go without a frame, in a thread that sleeps and does not show its link
- * register. At the stack pointer is the return address of its caller, which says what that is; and
- * that function's code says where it calls this one. If it does in several places, the first is
- * taken. */
+/* Finds the caller of a Go function that has no frame, in a sleeping thread whose link register is
+ * not known. The word at the stack pointer is the caller's own return address; the call before that
+ * address names the caller, and its code is searched for a call of this function. If there are
+ * several, the first is taken. */
 enum step frame_step_without_link(struct walk *walk, struct rule_tables *tables,
                                   struct frame *frame, const struct mapping *mapping);
 

@@ -20,8 +20,19 @@ struct left_stack {
 static bool called_directly(struct walk *walk, uint64_t address, uint64_t *ret_target)
 {
     uint8_t before[CALL_BYTES_MAX];
-    return space_read_file(walk->space, address - sizeof before, before, sizeof before) &&
+    const struct mapping *mapping = space_find(walk->space, address_of_call(address));
+    return mapping && mapping->has_bias &&
+           module_read(mapping->module, address - mapping->bias - sizeof before, before,
+                       sizeof before) &&
            call_before(before, address, ret_target) == CALL_DIRECT;
+}
+
+/* The start of the frame's function, in the process. */
+static uint64_t function_of(struct rule_tables *tables, const struct frame *frame,
+                            const struct mapping *mapping)
+{
+    uint64_t address = lookup_address(frame->pc, frame->is_exact) - mapping->bias;
+    return rule_tables_function(tables, mapping->module, address) + mapping->bias;
 }
 
 static bool read_word(const struct walk *walk, uint64_t address, uint64_t *ret_word)
@@ -165,8 +176,8 @@ static enum step read_frame_pointer(struct walk *walk, const struct frame *frame
     bool is_in_frame = place->is_in_memory && place->register_number == RULE_CFA;
     bool is_by_sp = place->is_in_memory && place->register_number == architecture.sp;
     uint64_t at = (is_in_frame ? cfa : frame->sp) + (uint64_t)(int64_t)place->offset;
-    /* Go on aarch64 saves it below the stack pointer (obj7.go). There the thread's own frame has no
-     * copy of it, but its callers mostly have. */
+    /* Go on aarch64 saves it below the stack pointer (obj7.go), where the copy of the stack does
+     * not reach in the innermost frame. */
     bool is_below = at + 8 == frame->sp && (is_by_sp || (is_in_frame && rule->may_leave_stack));
     bool is_same = place->register_number == architecture.frame_pointer && !place->is_in_memory;
     /* At a function's end the register has been restored, but the rule still has the place where it
@@ -279,24 +290,22 @@ enum step frame_step_to_caller_of(struct walk *walk, struct rule_tables *tables,
                                   const struct rule *rule)
 {
     struct frame caller = *frame;
-    uint64_t target, address = lookup_address(frame->pc, frame->is_exact) - mapping->bias;
+    uint64_t target;
     enum step step = frame_step_to_caller(walk, &caller, rule);
     if (step == STEP_CUT)
         return step;
-    uint64_t function = rule_tables_function(tables, mapping->module, address) + mapping->bias;
-    if (step == STEP_WHOLE || !called_directly(walk, caller.pc, &target) || target != function)
+    if (step == STEP_WHOLE || !called_directly(walk, caller.pc, &target) ||
+        target != function_of(tables, frame, mapping))
         return frame_cut(walk, STACK_CUT_NO_UNWIND_INFO);
     *frame = caller;
     return STEP_TAKEN;
 }
 
-/* How much of a function's code to search for a call, and how many calls may be without a rule that
- * fits. */
-#define CALLER_BYTES_MAX 4096u
-#define CALLS_MAX 8
+#define CALLER_BYTES_MAX 4096u /* how much of a function's code to search for a call */
+#define CALLS_MAX 8            /* calls to try */
 
-/* Where the function at `caller` calls the one at `called`, with its own return address at its
- * stack pointer: the address after the call, or 0. */
+/* Finds a call of `called` in the function at `caller`, one at which that function's own return
+ * address is at the stack pointer. Returns the address after the call, or 0. */
 static uint64_t find_call(struct walk *walk, struct rule_tables *tables, uint64_t caller,
                           uint64_t called)
 {
@@ -306,11 +315,8 @@ static uint64_t find_call(struct walk *walk, struct rule_tables *tables, uint64_
         return 0;
     for (uint64_t next = caller + 4; next - caller < CALLER_BYTES_MAX && calls < CALLS_MAX;
          next += 4) {
-        uint8_t before[CALL_BYTES_MAX];
         uint64_t target, address = address_of_call(next) - mapping->bias;
-        if (!module_read(mapping->module, next - mapping->bias - sizeof before, before,
-                         sizeof before) ||
-            call_before(before, next, &target) != CALL_DIRECT || target != called)
+        if (!called_directly(walk, next, &target) || target != called)
             continue;
         calls++;
         if (rule_tables_function(tables, mapping->module, address) != caller - mapping->bias)
@@ -327,13 +333,11 @@ static uint64_t find_call(struct walk *walk, struct rule_tables *tables, uint64_
 enum step frame_step_without_link(struct walk *walk, struct rule_tables *tables,
                                   struct frame *frame, const struct mapping *mapping)
 {
-    uint64_t saved, caller, address = lookup_address(frame->pc, frame->is_exact) - mapping->bias;
+    uint64_t saved, caller, next = 0;
     if (!walk_read_stack(walk, frame->sp, &saved))
         return frame_cut(walk, STACK_CUT_UNREADABLE);
-    uint64_t called = rule_tables_function(tables, mapping->module, address) + mapping->bias;
-    uint64_t next = called_directly(walk, saved & walk->code_mask, &caller)
-                        ? find_call(walk, tables, caller, called)
-                        : 0;
+    if (called_directly(walk, saved & walk->code_mask, &caller))
+        next = find_call(walk, tables, caller, function_of(tables, frame, mapping));
     if (!next)
         return miss(walk, false);
     frame_set(frame, next, frame->sp, frame->has_frame_pointer, frame->frame_pointer, 0);
@@ -359,9 +363,8 @@ enum step frame_step_to_left_stack(struct walk *walk, struct rule_tables *tables
     /* Looking up other code's rules may move this rule. */
     bool is_new_stack = rule->kind == RULE_NEW_STACK;
     uint64_t pc, place = frame->sp + (uint64_t)(int64_t)rule->cfa.offset - sizeof pc;
-    uint64_t address = frame->pc - !frame->is_exact - mapping->bias;
     struct left_stack left = {
-        .function = rule_tables_function(tables, mapping->module, address) + mapping->bias,
+        .function = function_of(tables, frame, mapping),
         .frame_pointer = frame->frame_pointer,
     };
     if (!frame->has_frame_pointer)

@@ -1,5 +1,5 @@
-/* Functions of Go's runtime that go from one stack to another, in its asm_*.s and sys_linux_*.s,
- * are marked in the table as setting the stack pointer. */
+/* The table marks functions that set the stack pointer: in Go's runtime, those that switch stacks
+ * (asm_*.s, sys_linux_*.s). */
 #include "unwind/go_rule.h"
 #include "unwind/code/calls.h"
 #include "unwind/go_frame.h"
@@ -52,12 +52,6 @@ bool go_code_is_call(const struct pclntab *table, uint64_t address)
            call_before(before, next, &target) != CALL_NONE;
 }
 
-bool go_code_is(const struct pclntab *table, uint64_t address, const void *code, size_t bytes)
-{
-    uint8_t there[16];
-    return module_read(table->module, address, there, bytes) && memcmp(there, code, bytes) == 0;
-}
-
 static bool make(struct go_place *place, struct rule *ret_rule)
 {
     char name[PCLNTAB_STRING_MAX];
@@ -71,7 +65,7 @@ static bool make(struct go_place *place, struct rule *ret_rule)
     }
     if (!pclntab_frame_bytes(place->table, place->function, place->address, &place->frame_bytes) ||
         place->frame_bytes > GO_FRAME_BYTES_MAX) {
-        /* It may have taken away what the handler put on the stack, too. */
+        /* At its end it pops what the handler pushed, too, and has less than no frame. */
         *ret_rule = (struct rule){.kind = RULE_ON_THE_MOVE};
         return role == ROLE_INJECTED;
     }

@@ -323,7 +323,7 @@ static struct rule rule_as_said(const struct cfi_entry *entry, uint64_t address)
     return rule;
 }
 
-/* More than any function finds saved when it is entered. */
+/* More than any stub pushes. */
 #define SAVED_BEFORE_MAX 256
 
 static bool is_saved_above(const struct rule *rule)
@@ -340,7 +340,7 @@ static void lower(int32_t *offset, int32_t bytes)
     *offset = *offset < INT32_MIN + bytes ? INT32_MIN : *offset - bytes;
 }
 
-/* Raises the CFA to above the return address. */
+/* Moves the CFA to just above the return address. */
 static void raise_cfa(struct rule *rule)
 {
     int32_t bytes = rule->return_address.offset + (int32_t)sizeof(uint64_t);
@@ -355,9 +355,10 @@ static void raise_cfa(struct rule *rule)
         lower(&rule->base_pointer_offset, bytes);
 }
 
-/* No caller's frame begins below the return address that was saved for it on this stack. glibc's
- * _dl_runtime_resolve on aarch64 says so, from its second instruction on, as the stub that goes on
- * there has saved two words already (sysdeps/aarch64/dl-trampoline.S). */
+/* A return address that is saved above the CFA means that the CFA is too low: it belongs to the
+ * callee's frame. glibc's _dl_runtime_resolve on aarch64 has such unwind information from its
+ * second instruction on, as the stub that jumps to it has already pushed two words
+ * (sysdeps/aarch64/dl-trampoline.S). */
 static struct rule rule_for_link(const struct cfi_entry *entry, uint64_t address)
 {
     const struct rule rule = rule_as_said(entry, address);

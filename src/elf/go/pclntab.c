@@ -116,11 +116,11 @@ static bool read_varint(const struct pclntab *table, uint64_t *at, uint32_t *ret
     return false;
 }
 
-/* A place in one of a function's tables of numbers. */
+/* A position in one of a function's tables. */
 struct numbers {
     uint64_t at;     /* of the next pair */
     uint64_t end;    /* of the code that the number holds for */
-    uint32_t number; /* as the table has it, which may be below 0 */
+    uint32_t number; /* in two's complement */
 };
 
 static struct numbers numbers_of(const struct pclntab *table,
@@ -129,8 +129,8 @@ static struct numbers numbers_of(const struct pclntab *table,
     return (struct numbers){table->tables + offset, function->start, UINT32_MAX};
 }
 
-/* Each pair covers some of the function's code, so there are no more pairs than bytes of code.
- * Returns false at the end. */
+/* Goes on to the next pair; returns false if there is none. Each pair covers some of the function's
+ * code, so there are no more pairs than bytes of code. */
 static bool next_number(const struct pclntab *table, const struct pclntab_function *function,
                         struct numbers *numbers)
 {

@@ -53,13 +53,12 @@ bool pclntab_function(const struct pclntab *table, uint64_t number, struct pclnt
 /* Finds the function that holds an address of the module. */
 bool pclntab_find(const struct pclntab *table, uint64_t address, struct pclntab_function *ret);
 
-/* The bytes between the stack pointer and where it was when the function was entered, when the
- * function is at `address`; without the return address, if calls put that on the stack. */
+/* By how many bytes the stack pointer is lower at `address` than when the function was entered. */
 bool pclntab_frame_bytes(const struct pclntab *table, const struct pclntab_function *function,
                          uint64_t address, uint32_t *ret_bytes);
 
-/* The first address at which the function has a frame, and the bytes of that. Returns false if it
- * never has one. */
+/* Finds the first address at which the function has a frame, and how large it is there. Returns
+ * false if it never has one. */
 bool pclntab_frame_begin(const struct pclntab *table, const struct pclntab_function *function,
                          uint64_t *ret_address, uint32_t *ret_bytes);
 

@@ -1,6 +1,6 @@
-/* What is read of code on x86_64, of which there is only the first stub here. The return address is
- * in a register until a function calls another, and the compiler chooses the frame pointer's place
- * in the frame. */
+/* Of what x86_64/ reads from code, only the first stub is done here. The return address is in a
+ * register until a function calls another, and the compiler chooses the frame pointer's place in
+ * the frame. */
 #include "unwind/code/code_end.h"
 #include "unwind/code/code_frame.h"
 #include "unwind/code/prologue.h"
@@ -19,7 +19,7 @@ struct code_frame code_frame_at(const uint8_t *code, size_t code_bytes, size_t a
     return (struct code_frame){.kind = CODE_FRAME_UNKNOWN};
 }
 
-/* The first stub, which looks a function up when it is first called, saves two words:
+/* The first stub, which calls the dynamic linker when a function is first called, pushes two words:
  *     stp x16, x30, [sp, #-16]!; adrp x16, GOT; ldr x17, [x16, ...]; add x16, x16, ...; br x17
  * (ELF for the Arm 64-bit Architecture, "Procedure Linkage Table"; ld's PLT0). */
 struct code_frame code_frame_in_stub(const uint8_t code[CODE_STUB_BYTES])

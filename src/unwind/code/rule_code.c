@@ -4,8 +4,8 @@
 #include "unwind/code/code_return.h"
 #include "elf/functions.h"
 
-/* On x86-64 the return address is the last word below the CFA (System V psABI, 3.2.2), and so it is
- * where a stub on aarch64 saves it. */
+/* On x86-64 the return address is the last word below the CFA (System V psABI, 3.2.2). The stub on
+ * aarch64 that saves it puts it there, too. */
 #define RETURN_ADDRESS_BYTES 8
 
 static struct rule rule_of_frame(const struct code_frame *frame)

@@ -1,11 +1,13 @@
-/* A frame of Go, from the top: the return address; then, if the frame has any room, the caller's
- * frame pointer, which the register then points to; then as much as the function table says
- * (cmd/internal/obj/x86/obj6.go, "preprocess").
+/* A Go frame holds, from the top, the return address; unless it is empty, the caller's frame
+ * pointer, to which the frame pointer register then points; and as many bytes as the function table
+ * says (cmd/internal/obj/x86/obj6.go, "preprocess").
  *
- * Functions that set the stack pointer keep the frame pointer: if they saved the caller's, it leads
- * to their own frame, on the stack that they left; else to their caller's (asm_amd64.s,
+ * Functions that set the stack pointer keep the frame pointer. If they saved the caller's, it leads
+ * to their own frame, on the stack they left; else to their caller's (asm_amd64.s,
  * sys_linux_amd64.s). */
 #include "unwind/go_frame.h"
+
+#include <string.h>
 
 enum { RBP = 6, RSP = 7 };
 
@@ -27,9 +29,17 @@ struct rule go_frame_rule(const struct go_place *place)
     return rule;
 }
 
+/* Whether this code is there, at most 4 bytes. */
+static bool is_at(const struct go_place *place, uint64_t address, const void *code, size_t bytes)
+{
+    uint8_t there[4];
+    return module_read(place->table->module, address, there, bytes) &&
+           memcmp(there, code, bytes) == 0;
+}
+
 static bool code_is(const struct go_place *place, const void *code, size_t bytes)
 {
-    return go_code_is(place->table, place->address, code, bytes);
+    return is_at(place, place->address, code, bytes);
 }
 
 /* Whether the register is not set yet, or not any more, so that the stack pointer is as it was:
@@ -43,7 +53,7 @@ static bool is_at_edge(const struct go_place *place)
 
 static bool begins_with(const struct go_place *place, const void *code, size_t bytes)
 {
-    return go_code_is(place->table, place->function->start, code, bytes);
+    return is_at(place, place->function->start, code, bytes);
 }
 
 void go_frame_allow_other_stack(const struct go_place *place, struct rule *rule)
