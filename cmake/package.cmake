@@ -47,9 +47,12 @@ set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_COMPONENT_DEVELOPMENT_DEPENDS library)
 # pkg-config looks for what fgprof.pc requires of these, also where the shared library is linked.
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
-    "libbpf-dev, libelf-dev, libiberty-dev, liblzma-dev, libzydis-dev, zlib1g-dev")
+    "libbpf-dev, libelf-dev, libiberty-dev, liblzma-dev, zlib1g-dev")
 if(FGPROF_ZSTD)
   string(APPEND CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS ", libzstd-dev")
+endif()
+if(ZYDIS_LIBRARY)
+  string(APPEND CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS ", libzydis-dev")
 endif()
 set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION
     "wall-clock sampling profiler, to build with
