@@ -81,6 +81,12 @@ def choose_alternatives(root):
                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
+def copy_checkout(source, to):
+    """Copies the sources to a new directory, without anything that was built in them."""
+    shutil.copytree(source, to, ignore=lambda directory, names: [
+        name for name in names if OUTPUT.fullmatch(name) or directory == source and BUILT.fullmatch(name)])
+
+
 class BareMachine:
     """The tree, with a copy of the sources in /checkout that nothing was built in."""
 
@@ -101,8 +107,7 @@ class BareMachine:
         for name in "/dev", "/proc", "/tmp", "/results":
             os.makedirs(self.root + name, exist_ok=True)
         os.chmod(self.root + "/tmp", 0o1777)
-        shutil.copytree(world.source, self.root + "/checkout", ignore=lambda directory, names: [
-            name for name in names if OUTPUT.fullmatch(name) or directory == world.source and BUILT.fullmatch(name)])
+        copy_checkout(world.source, self.root + "/checkout")
 
     def command(self, *command, user=0, read_only=False):
         """The command to run another one there with, in /, as this user. What dpkg knows is this machine's,

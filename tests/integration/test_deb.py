@@ -1,12 +1,14 @@
 """The Debian packages, and what they contain, installed on a Debian that has nothing else."""
 
 import glob
+import io
 import os
 import re
 import shutil
 import subprocess
+import tarfile
 
-from bare_machine import BareMachine
+from bare_machine import BareMachine, copy_checkout
 from harness import Skip, folded, need, tool, users_build
 from test_scripts import listed
 
@@ -19,10 +21,10 @@ def bounded(seconds, *command):
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def inside(root, *command):
+def inside(root, *command, seconds=200):
     """Runs a command in the tree, with a /proc there."""
     script = 'mount -t proc proc "$0/proc" && exec chroot "$0" "$@"'
-    return bounded(200, "sh", "-c", script, root, *command)
+    return bounded(seconds, "sh", "-c", script, root, *command)
 
 
 def mirror():
@@ -34,11 +36,29 @@ def mirror():
 def packages(world):
     """Makes them, with nothing but what `scripts/setup build` installs. Returns {name: file}."""
     machine = BareMachine(world, listed(world, "build"))
-    done = machine.run("/checkout/scripts/package", "--no-setup", "/results")
-    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    seen = []
+    for _ in range(2):
+        done = machine.run("/checkout/scripts/package", "--no-setup", "/results")
+        assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+        files = sorted(glob.glob(machine.root + "/results/*.deb"))
+        seen.append([open(file, "rb").read() for file in files])
+    assert seen[0] == seen[1], "their bytes change from one time to the next"
     assert not os.path.exists(machine.root + "/results/tests"), "packages need no tests"
-    files = glob.glob(machine.root + "/results/*.deb")
     return {os.path.basename(file).split("_")[0]: file for file in files}
+
+
+def check_paths(files):
+    """No program in them says where it was built: builds elsewhere have the same bytes."""
+    checked = 0
+    for file in files:
+        packed = subprocess.run(["dpkg-deb", "--fsys-tarfile", file], stdout=subprocess.PIPE, check=True).stdout
+        with tarfile.open(fileobj=io.BytesIO(packed)) as tar:
+            for member in tar:
+                if member.isfile() and "/share/doc/" not in member.name:
+                    content = tar.extractfile(member).read()
+                    assert b"/checkout/" not in content and b"/results/" not in content, (file, member.name)
+                    checked += b"fgprof" in content
+    assert checked > 5
 
 
 def check_by_lintian(files):
@@ -63,18 +83,14 @@ def check_what_development_needs(package):
         assert owner in needed, (owner, needed)
 
 
-@users_build
-def test_packages_install_and_run_on_a_clean_debian(world):
-    if os.geteuid():
-        raise Skip("needs root")
-    need("cpack", "dpkg-shlibdeps", "file", "lintian", "debootstrap")
-    made = packages(world)
-    assert set(made) == {"fgprof-c", "libfgprof0", "libfgprof-dev"}, made
-    check_by_lintian(made.values())
-    check_what_development_needs(made["libfgprof-dev"])
-    root = world.path("debian")
-    done = bounded(600, "debootstrap", "--variant=minbase", "bookworm", root, mirror())
+def make_debian(root, suite):
+    """A Debian with nothing but what all have, in a new directory."""
+    done = bounded(600, "debootstrap", "--variant=minbase", suite, root, mirror())
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr
+
+
+def check_installed(root, made):
+    """Installs the packages in a tree that has nothing else, and runs the program."""
     for name in "fgprof-c", "libfgprof0":
         shutil.copy(made[name], f"{root}/tmp/{name}.deb")
     done = inside(root, "apt-get", "install", "-y", "-q", "--no-install-recommends",
@@ -94,3 +110,68 @@ def test_packages_install_and_run_on_a_clean_debian(world):
                  "zsh/vendor-completions/_fgprof-c", "fish/vendor_completions.d/fgprof-c.fish",
                  "doc/fgprof-c/copyright"):
         assert os.path.getsize(f"{root}/usr/share/{name}") > 0, name
+
+
+@users_build
+def test_packages_install_and_run_on_a_clean_debian(world):
+    if os.geteuid():
+        raise Skip("needs root")
+    need("cpack", "dpkg-shlibdeps", "file", "lintian", "debootstrap")
+    made = packages(world)
+    assert set(made) == {"fgprof-c", "libfgprof0", "libfgprof-dev"}, made
+    check_by_lintian(made.values())
+    check_paths(made.values())
+    check_what_development_needs(made["libfgprof-dev"])
+    root = world.path("debian")
+    make_debian(root, "bookworm")
+    check_installed(root, made)
+
+
+def needs_downloads():
+    if os.geteuid():
+        raise Skip("needs root")
+    if not os.environ.get("FGPROF_TEST_PACKAGES"):
+        raise Skip("FGPROF_TEST_PACKAGES is not set: it fetches 300 MB")
+    need("debootstrap", "qemu-aarch64")
+
+
+def packages_made_in(world, root, *commands):
+    """{name: file} of those that scripts/package makes in a Debian of its own, after these commands."""
+    copy_checkout(world.source, root + "/checkout")
+    for command in commands:
+        done = inside(root, *command, seconds=1200)
+        assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    return {os.path.basename(file).split("_")[0]: file for file in glob.glob(root + "/results/*.deb")}
+
+
+@users_build
+def test_packages_of_debian_13(world):
+    """Made on it, and installed on another."""
+    needs_downloads()
+    clean, builder = world.path("debian"), world.path("builder")
+    make_debian(clean, "trixie")
+    tool("cp", "-a", clean, builder)
+    check_installed(clean, packages_made_in(world, builder, ("/checkout/scripts/package", "/results")))
+
+
+@users_build
+def test_packages_for_arm64(world):
+    needs_downloads()
+    root = world.path("debian")
+    make_debian(root, "bookworm")
+    made = packages_made_in(world, root, ("dpkg", "--add-architecture", "arm64"),
+                            ("/checkout/scripts/package", "--arm64", "/results"))
+    assert set(made) == {"fgprof-c", "libfgprof0", "libfgprof-dev"}, made
+    for name, file in made.items():
+        assert tool("dpkg-deb", "-f", file, "Architecture") == "arm64\n"
+        assert "zydis" not in tool("dpkg-deb", "-f", file, "Depends")
+        assert "x86_64" not in tool("dpkg-deb", "-c", file)
+    assert "libbpf1" in tool("dpkg-deb", "-f", made["fgprof-c"], "Depends")
+    assert "/usr/lib/aarch64-linux-gnu/libfgprof.so.0" in tool("dpkg-deb", "-c", made["libfgprof0"])
+    # Its programs run in a root that has its libraries.
+    place = world.path("unpacked")
+    tool("dpkg-deb", "-x", made["fgprof-c"], place)
+    done = subprocess.run(["qemu-aarch64", "-E", f"LD_LIBRARY_PATH={root}/usr/lib/aarch64-linux-gnu",
+                           f"{root}/usr/lib/aarch64-linux-gnu/ld-linux-aarch64.so.1",
+                           place + "/usr/bin/fgprof-c", "--version"], stdout=subprocess.PIPE, text=True, check=True)
+    assert re.fullmatch(r"fgprof-c \d+\.\d+\.\d+\n", done.stdout), done

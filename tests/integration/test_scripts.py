@@ -243,7 +243,7 @@ def test_setup_says_how_it_is_called(world):
     for arguments in (), ("all",), ("build", "test"), ("--help",):
         done = machine.setup(*arguments)
         assert done.returncode == 2 and not done.stdout, done
-        assert done.stderr == "usage: scripts/setup build|test|machines\n", done
+        assert done.stderr == "usage: scripts/setup build|build-arm64|test|machines\n", done
     for script in "test", "demo", "package":
         done = machine.run(f"{world.source}/scripts/{script}", "--nonsense")
         assert done.returncode == 2 and not done.stdout, done
@@ -275,6 +275,27 @@ def test_setup_by_sudo(world):
     # Nothing else was called as root, and apt-get itself only for what may be asked by everybody.
     asked = [call for call in machine.calls() if call.startswith("apt-get ")]
     assert len(asked) == 1 and "--print-uris" in asked[0], asked
+
+
+@users_build
+def test_setup_for_arm64(world):
+    """What is native does not stand for what is not."""
+    machine = Machine(world, "for-arm64")
+    have = "".join(f"{name}:amd64 installed\n" for name in listed(world) if name != "make")
+    machine.stand_in("dpkg-query", f"cat <<END\n{have}make:all installed\nlibelf-dev:arm64 installed\nEND")
+    machine.stand_in("id", "echo 1000")
+    machine.stand_in("apt-get", APT.format(update="exit 0", install="exit 0"))
+    machine.stand_in("sudo")
+    for foreign in "", "armhf":
+        machine.stand_in("dpkg", f'[ "$1" = --print-architecture ] && echo amd64 || echo {foreign}')
+        done = machine.setup("build-arm64")
+        assert done.returncode == 1 and "dpkg --add-architecture arm64" in done.stderr, done
+    machine.stand_in("dpkg", '[ "$1" = --print-architecture ] && echo amd64 || printf "armhf\\narm64\\n"')
+    done = machine.setup("build-arm64")
+    assert done.returncode == 0 and not done.stderr, done
+    install = [call for call in machine.calls() if call.startswith("sudo ")][-1].split("--no-remove ")[1].split()
+    assert "gcc-aarch64-linux-gnu" not in install  # among those for the tests
+    assert set(install) == {name for name in listed(world, "arm64") if name.endswith(":arm64")} - {"libelf-dev:arm64"}
 
 
 def mount_namespace(script):
