@@ -10,7 +10,8 @@ import shutil
 import subprocess
 import tarfile
 
-from harness import Skip, folded, tool, users_build
+from harness import Skip, folded, tool, users_build, wait_for
+from receiver import certificate, receiving
 
 USER = r"""
 #include <fgprof.h>
@@ -99,6 +100,22 @@ def installed_package(package, root):
     assert not os.path.exists(root + "/usr/bin/fgprof-c")
 
 
+def check_push(world, root, command):
+    """libcurl is loaded, with what it needs for TLS."""
+    path, context = certificate(world)
+    shutil.copy(path, root + "/ca.pem")
+    with receiving(context=context) as receiver:
+        server = subprocess.Popen([*command, "--listen", "none", "--push", "otlp=" + receiver.url, "--push-every", "1s",
+                                   "--push-ca", "/ca.pem", "--push-spool", "/tmp/spool"], env={}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        try:
+            wait_for(lambda: receiver.requests or server.poll() is not None, "a push")
+            server.terminate()
+            _, said = server.communicate(timeout=60)
+        finally:
+            server.kill()
+        assert receiver.requests and server.returncode == 0, said
+
+
 @users_build
 def test_a_release_runs_where_nothing_else_is(world):
     """The image has all that the program needs: it samples a process from a root of its own. What is
@@ -128,11 +145,12 @@ def test_a_release_runs_where_nothing_else_is(world):
         for runs_here in program, unpacked + "/bin/fgprof-c":
             out = tool(runs_here, "attach", "-p", target.pid, "-d", "500ms", "-f", "folded")
             assert any("in_spin" in stack for stack in folded(out)), out
-        in_image = ["unshare", "--mount", "--propagation=private", "sh", "-c",
-                    'mount --rbind /proc "$0/proc" && exec chroot "$0" /bin/fgprof-c attach -p $1 -d 500ms',
-                    root, str(target.pid)]
+        image_command = ["unshare", "--mount", "--propagation=private", "sh", "-c",
+                         'mount --rbind /proc "$0/proc" && exec chroot "$0" /bin/fgprof-c "$@"', root]
+        in_image = [*image_command, "attach", "-p", str(target.pid), "-d", "500ms"]
         out = tool(*in_image)
         assert any("in_spin" in stack for stack in folded(out)), out
+        check_push(world, root, [*image_command, "serve", "-p", str(target.pid)])
         shutil.rmtree(root + "/lib/fgprof-c/glibc")
         done = subprocess.run(in_image, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
         assert done.returncode == 127 and "can't be started: No such file" in done.stderr, done
