@@ -164,10 +164,24 @@ def test_a_panic_is_tried_again_on_one_cpu(world):
     emulated = Emulated(world, """case "$*" in *thread=multi*) echo 'Kernel panic - not syncing' ;;
         *) echo 'ok   states: stopped 1.0 s (0.1 s of CPU)'; echo '== off' ;; esac""")
     assert emulated.run("root", ["states:stopped"]) == (1, 0, 0), emulated.said.getvalue()
-    assert "its kernel panicked, emulated by thread=multi\n" in emulated.said.getvalue()
+    kept = re.search("its kernel panicked, emulated by thread=multi: see (.*)\n", emulated.said.getvalue())[1]
+    assert open(kept).read().startswith("Kernel panic")
     assert emulated.results() == {}, "chosen tests are not the part"
     emulated = Emulated(Inner(world), "echo 'Kernel panic - not syncing'")
     assert emulated.run("root", ["states:stopped"]) == (0, True, 0), emulated.said.getvalue()
+
+
+@users_build
+def test_a_machine_ends_with_what_started_it(world):
+    emulated = Emulated(world, "echo $$; exec sleep 300")
+    starter = multiprocessing.Process(target=emulated.run, args=("root", ["states:stopped"]))
+    starter.start()
+    log = emulated.machines.log_path(emulated.cache, "amd64-6.1", "root")
+    wait_for(lambda: os.path.exists(log) and re.match(r"\d+\n", open(log).read()), "the machine")
+    pid = int(open(log).read())
+    starter.kill()
+    starter.join()
+    wait_for(lambda: not os.path.exists(f"/proc/{pid}"), "the end of the machine")
 
 
 class Inner:
