@@ -62,7 +62,7 @@ const char *refusal_bpf_remedy(int error)
 
 const char *refusal_record_remedy(int error)
 {
-    return error == ENOTSUP ? "; Linux 5.15 or later with BTF would help"
+    return error == ENOTSUP ? "; Linux 5.15 or later (on aarch64 5.18) with BTF would help"
                             : refusal_bpf_remedy(error);
 }
 

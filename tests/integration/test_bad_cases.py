@@ -639,12 +639,13 @@ def test_a_kernel_without_btf(world):
                                          check=False) for options in ((), ("--capture=record",)))
     assert done.returncode == 0 and done.stderr.count("switches") == 1, done.stderr
     assert re.search(r"\n  the kernel may not record switches \(Operation not supported\), so threads were observed "
-                     r"after the tick: .*; Linux 5.15 or later with BTF would help\n", done.stderr), done.stderr
+                     r"after the tick: .*; Linux 5.15 or later \(on aarch64 5.18\) with BTF would help\n",
+                     done.stderr), done.stderr
     assert "\n  captured by looks at /proc and kernel samples\n" in done.stderr, done.stderr
     check_whole(done.stdout, done.stderr, threads=3)
     assert demanded.returncode == 1 and not demanded.stdout and demanded.stderr.count("\n") == 1, demanded
-    assert demanded.stderr.endswith("may not record switches (Operation not supported); Linux 5.15 or later with BTF "
-                                    "would help; or run without --capture=record\n"), demanded
+    assert demanded.stderr.endswith("may not record switches (Operation not supported); Linux 5.15 or later (on "
+                                    "aarch64 5.18) with BTF would help; or run without --capture=record\n"), demanded
 
 
 LOG = "fgprof-bpf.log"
