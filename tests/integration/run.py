@@ -12,7 +12,8 @@ other work in just that second. So if a few tests fail, each is run once more, w
 and is named at the end if it passes then: what is broken fails twice.
 
 FGPROF_TEST_SECONDS is the limit of each test (1800), FGPROF_TEST_REPEATS how many that failed are run
-once more (8): if there are more, something is broken, and no second run would tell more.
+once more (8): if there are more, something is broken, and no second run would tell more. FGPROF_TEST_PACKAGES=1
+also makes the Debian packages for Debian 13 and arm64, which fetches much.
 """
 
 import contextlib

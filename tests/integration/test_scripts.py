@@ -207,7 +207,8 @@ class Machine:
 
 def installed(world, but=()):
     """What dpkg-query says."""
-    return "cat <<END\n" + "".join(f"{name} {'config-files' if name in but else 'installed'}\n"
+    native = tool("dpkg", "--print-architecture").strip()
+    return "cat <<END\n" + "".join(f"{name}:{native} {'config-files' if name in but else 'installed'}\n"
                                    for name in listed(world)) + "END"
 
 
