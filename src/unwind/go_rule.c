@@ -65,7 +65,7 @@ static bool make(struct go_place *place, struct rule *ret_rule)
     }
     if (!pclntab_frame_bytes(place->table, place->function, place->address, &place->frame_bytes) ||
         place->frame_bytes > GO_FRAME_BYTES_MAX) {
-        /* At its end it pops what the handler pushed, too, and has less than no frame. */
+        /* At its end it pops what the handler pushed, too: its frame's size is below 0 there. */
         *ret_rule = (struct rule){.kind = RULE_ON_THE_MOVE};
         return role == ROLE_INJECTED;
     }

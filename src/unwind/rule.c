@@ -355,10 +355,9 @@ static void raise_cfa(struct rule *rule)
         lower(&rule->base_pointer_offset, bytes);
 }
 
-/* A return address that is saved above the CFA means that the CFA is too low: it belongs to the
- * callee's frame. glibc's _dl_runtime_resolve on aarch64 has such unwind information from its
- * second instruction on, as the stub that jumps to it has already pushed two words
- * (sysdeps/aarch64/dl-trampoline.S). */
+/* A return address that is saved above the CFA means that this CFA is too low. glibc's
+ * _dl_runtime_resolve on aarch64 has such unwind information from its second instruction on, as the
+ * stub that jumps to it has already pushed two words (sysdeps/aarch64/dl-trampoline.S). */
 static struct rule rule_for_link(const struct cfi_entry *entry, uint64_t address)
 {
     const struct rule rule = rule_as_said(entry, address);

@@ -119,7 +119,7 @@ static bool move(struct shadow *shadow, const struct instruction *instruction, u
     struct shadow_region *region = region_of(shadow->current);
     if (after >= before && after <= region->base)
         return true;
-    /* Where stacks are switched by a move from a register, its form does not tell that. */
+    /* A move from a register may switch stacks: its form does not show whether it does. */
     bool has_loads = architecture.link == REGISTERS_MAX;
     bool is_near = !instruction->loads_sp && before - after + ROOM_BYTES_MAX < 2 * ROOM_BYTES_MAX;
     region->left_sp = before;
