@@ -160,6 +160,20 @@ def test_a_part_that_is_cut_off_counts(world):
 
 
 @users_build
+def test_what_a_kernel_says_counts(world):
+    """All tests have passed there."""
+    passed = "echo '== kernel 5.10.0'; echo 'ok   states: stopped 1.0 s (0.1 s of CPU)'; echo '== ended 0 after 9 s'"
+    lockup = "[   70.1] watchdog: BUG: soft lockup - CPU#1 stuck for 65s! [redis-server:812]"
+    emulated = Emulated(world, f"{passed}; echo '{lockup}'; echo '== off'")
+    emulated.machines.chosen_tests = lambda *_: (["states: stopped"], {})
+    assert emulated.run("root") == (1, True, 0)
+    assert f"its kernel said: {lockup}\n" in emulated.said.getvalue(), emulated.said.getvalue()
+    assert emulated.results()["root"]["troubles"] == [lockup]
+    emulated = Emulated(Inner(world), f"{passed}; echo '== off'")
+    assert emulated.run("root", ["states:stopped"]) == (1, 0, 0), emulated.said.getvalue()
+
+
+@users_build
 def test_a_panic_is_tried_again_on_one_cpu(world):
     emulated = Emulated(world, """case "$*" in *thread=multi*) echo 'Kernel panic - not syncing' ;;
         *) echo 'ok   states: stopped 1.0 s (0.1 s of CPU)'; echo '== off' ;; esac""")
