@@ -367,7 +367,7 @@ def test_hidden_by_a_mount(world):
 
 def test_on_an_overlay(world):
     """As in a container: the program is in the lower layer, the library in the upper one. If these
-    are two file systems, maps and stat report different devices."""
+    are two file systems, or on older kernels, maps and stat report different devices."""
     unprivileged(world)
     library, other = (built(world, f"libfixture-plugin-{name}.so") for name in ("in_old", "in_new"))
 
@@ -389,10 +389,6 @@ def test_on_an_overlay(world):
                 raise Skip("overlays are not permitted")
             with host_of([*in_overlay, f"{path}/merged/program", "100", "call",
                           f"{path}/merged/upper.so"]) as target:
-                mapped = re.search(r"(\S+) \d+ +/\S*/program$", open(f"/proc/{target.pid}/maps").read(), re.M)[1]
-                device = os.stat(f"/proc/{target.pid}/root{path}/merged/program").st_dev
-                is_same = mapped == f"{os.major(device):02x}:{os.minor(device):02x}"
-                assert is_same or lower == "lower", (mapped, device)
                 for found, _ in both(target):
                     assert {"main", "run_plugin", "in_old"} <= found, (lower, found)
             # A file that is written to in place becomes a copy with the same inode; what is mapped
