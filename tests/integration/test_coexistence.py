@@ -162,7 +162,7 @@ def test_profiler_is_killed(world):
     def all_got_on(before):
         return all(now > then for now, then in zip(progress(), before))
 
-    with world.running("workers", 60, spinning, 4, file) as target:
+    with world.running("workers", 600, spinning, 4, file) as target:
         for i in range(10):
             sampler = world.start("attach", "-F", 1000, "-p", target.pid)
             wait_until_sampling(sampler)

@@ -188,7 +188,7 @@ def gdb_stacks(pid):
     stacks, current = {}, None
     for line in done.stdout.splitlines():
         thread = re.match(r"Thread \d+ .*LWP (\d+)", line)
-        frame = re.match(r"#\d+ +(?:0x[0-9a-f]+ in )?(.+?) \(", line)
+        frame = re.match(r"#\d+ +(?:0x[0-9a-f]+ (?:\[PAC\] )?in )?(.+?) \(", line)
         if thread:
             current = stacks.setdefault(thread[1], [])
         elif frame and current is not None:

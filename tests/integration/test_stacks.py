@@ -84,7 +84,7 @@ def gdb_stacks(pid):
     stacks, tid = {}, None
     for line in out.splitlines():
         thread = re.match(r"Thread \d+ \(.*?(?:LWP|process) (\d+)\)?", line)
-        frame = re.match(r"#\d+ +(?:0x[0-9a-f]+ in )?(\S+)", line)
+        frame = re.match(r"#\d+ +(?:0x[0-9a-f]+ (?:\[PAC\] )?in )?(\S+)", line)
         if thread:
             tid = int(thread[1])
             stacks[tid] = []
