@@ -74,7 +74,7 @@ int ended_threads_join_makers(struct results *results, const struct renumber *sa
     return err;
 }
 
-/* Living threads, by id; by name if samples don't tell threads apart. */
+/* Living threads, by id, and their present names. */
 struct alive {
     struct thread_ids ids;
     struct renumber names;
@@ -97,13 +97,13 @@ static int find_alive(const struct results *results, const struct counted_thread
     return 0;
 }
 
-/* A thread may outlive any number of goroutines that it has run. */
+/* A thread may outlive any number of goroutines that it has run, and of names that it has had. */
 static bool is_alive(const struct alive *alive, const struct sample_labels *labels)
 {
     if (labels->goroutine)
         return false;
-    return labels->tid ? tids_have(alive->ids.items, alive->ids.count, (pid_t)labels->tid)
-                       : renumber_of(&alive->names, labels->thread_name) != ROW_GONE;
+    return renumber_of(&alive->names, labels->thread_name) != ROW_GONE &&
+           (!labels->tid || tids_have(alive->ids.items, alive->ids.count, (pid_t)labels->tid));
 }
 
 static void note_name(struct ended_names *names, uint32_t name)

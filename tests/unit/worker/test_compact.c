@@ -729,6 +729,25 @@ static void test_names_of_ended_threads_are_limited(void **state)
     assert_int_equal(world->results.strings.count, 1 + 1 + ENDED_NAMES_MAX + 1);
 }
 
+/* One that calls itself after each request that it serves. */
+static void test_names_that_a_living_thread_has_had_are_limited(void **state)
+{
+    struct world *world = *state;
+    char name[32];
+    set_samples(account(world, 0), add_of(world, 1, "now"));
+    world->threads.items[0].name = string(world, "now");
+    for (uint32_t i = 0; i < 3 * ENDED_NAMES_MAX; i++) {
+        snprintf(name, sizeof name, "request-%u", i);
+        add_of(world, 1, name);
+        if (i % 400 == 399)
+            assert_int_equal(join_until_now(world), 0);
+    }
+    assert_int_equal(join_until_now(world), 0);
+    assert_int_equal(world->results.stacks.sample_count, 1 + ENDED_NAMES_MAX + 1);
+    assert_int_equal(sample_of(world, 0, ENDED_NAME_OTHER)->count, 2 * 2 * ENDED_NAMES_MAX);
+    assert_int_equal(sample_of(world, 1, "now")->count, 2);
+}
+
 static void make_thread(struct world *world, uint32_t tid, uint32_t maker_tid)
 {
     const struct object_maker maker = {.kind = OBJECT_THREAD, .tid = tid, .maker = maker_tid};
@@ -788,6 +807,7 @@ int main(void)
         TEST(test_samples_of_ended_threads_are_joined),
         TEST(test_timelines_follow_joined_samples),
         TEST(test_names_of_ended_threads_are_limited),
+        TEST(test_names_that_a_living_thread_has_had_are_limited),
     };
     return cmocka_run_group_tests_name("compact", tests, NULL, NULL);
 }
