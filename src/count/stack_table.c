@@ -98,7 +98,7 @@ bool stack_table_take_aside(struct stack_table *table, uint32_t aside, uint32_t 
 }
 
 /* Stack and labels. */
-#define SAMPLE_KEY_BYTES offsetof(struct counted_sample, sleeps)
+#define SAMPLE_KEY_BYTES offsetof(struct counted_sample, epoch)
 
 static int intern_sample(struct stack_table *table, const struct counted_sample *sample,
                          uint32_t *ret_sample)
@@ -205,8 +205,7 @@ int stack_table_aside(struct stack_table *table, uint32_t sample, uint32_t aside
 
 static void add_sleeps(struct counted_sample *sample, uint64_t sleeps)
 {
-    sample->sleeps =
-        sleeps < UINT32_MAX - sample->sleeps ? sample->sleeps + (uint32_t)sleeps : UINT32_MAX;
+    sample->sleeps = sleeps < UINT64_MAX - sample->sleeps ? sample->sleeps + sleeps : UINT64_MAX;
 }
 
 int stack_table_join_ended(struct stack_table *table, uint32_t sample, uint32_t stack,
@@ -282,8 +281,8 @@ void stack_table_count_sleeps(struct stack_table *table, uint32_t sample, uint64
 
 void stack_table_take_sleeps(struct stack_table *table, uint32_t sample, uint64_t sleeps)
 {
-    uint32_t *sum = &table->samples[sample].sleeps;
-    *sum = sleeps < *sum ? *sum - (uint32_t)sleeps : 0;
+    uint64_t *sum = &table->samples[sample].sleeps;
+    *sum = sleeps < *sum ? *sum - sleeps : 0;
 }
 
 void stack_table_count_waited(struct stack_table *table, uint32_t sample, double ticks)

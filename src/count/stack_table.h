@@ -68,13 +68,13 @@ struct sample_labels {
 struct counted_sample {
     uint32_t stack;
     struct sample_labels labels;
-    uint32_t sleeps;        /* that began here: an estimate, and no more than fit */
     uint32_t epoch;         /* the table's, when it was last counted */
     uint32_t next_aside;    /* in the list of stack_table.asides; 0: it is in none */
     uint32_t joined_plus_1; /* all that it had was moved to this row, and it may be in use again:
                                stack_table_join_ended, stack_table_move; 0: it was not */
     uint64_t serial; /* which it keeps, also when rows are forgotten: greater than that of the row
                         before */
+    uint64_t sleeps; /* that began here: an estimate, and no more than fit */
     uint64_t count;  /* ticks */
     uint64_t time_ns;
     uint64_t part_ns;    /* while awake, the thread's part of its process's time */

@@ -10,8 +10,7 @@
 /* The figures of a sample. */
 struct figures {
     uint64_t serial; /* which sample it is */
-    uint32_t sleeps;
-    uint64_t count, time_ns, part_ns;
+    uint64_t sleeps, count, time_ns, part_ns;
     double waited_ticks;
 };
 
@@ -125,7 +124,7 @@ static void subtract_samples(const struct checkpoint *checkpoint, struct stack_t
         const struct figures *before = &checkpoint->samples[next];
         if (next == checkpoint->sample_count || before->serial != sample->serial)
             continue;
-        sample->sleeps = (uint32_t)less(sample->sleeps, before->sleeps);
+        sample->sleeps = less(sample->sleeps, before->sleeps);
         sample->count = less(sample->count, before->count);
         sample->time_ns = less(sample->time_ns, before->time_ns);
         sample->part_ns = less(sample->part_ns, before->part_ns);
