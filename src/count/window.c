@@ -82,8 +82,10 @@ uint64_t window_move(struct window *window, uint32_t from, uint32_t to, uint64_t
     target->weight += weight;
     source->weight -= weight;
     source->ticks -= (uint32_t)ticks;
-    if (!source->ticks)
-        *source = window_rows(window)[--window->count];
+    if (!source->ticks) {
+        *source = window_rows(window)[window->count - 1];
+        window->count--;
+    }
     if (window->count == 1)
         window->only = window->rows[0];
     return ticks;
