@@ -593,6 +593,9 @@ struct fgprof_summary {
     uint64_t hidden_returns;
     uint64_t sees_user_only; /* of growth, 1: pages that system calls touch first are missing */
     uint64_t wakes_lost; /* waits of which it is not known what ended them: too many did at once */
+    /* How often a thread left its CPU and that was not recorded, as there were more threads than
+     * the record has room for: such threads are observed after the tick. */
+    uint64_t switches_unrecorded;
 };
 
 /* Fills the caller's struct. `bytes` is its size, sizeof *ret_summary: see "Compatibility". */

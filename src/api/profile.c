@@ -25,7 +25,7 @@ static void sized_copy(void *to, size_t to_bytes, const void *from, size_t from_
     _Static_assert(offsetof(type, last) + sizeof((type){0}.last) == sizeof(type),                  \
                    "no padding at the end of " #type)
 
-SIZED_ENDS_WITH(struct fgprof_summary, wakes_lost);
+SIZED_ENDS_WITH(struct fgprof_summary, switches_unrecorded);
 SIZED_ENDS_WITH(struct fgprof_function, own_ns);
 SIZED_ENDS_WITH(struct fgprof_activity, resource);
 SIZED_ENDS_WITH(struct fgprof_wait, waker);

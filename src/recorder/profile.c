@@ -55,6 +55,7 @@ static void summarize_sampling(const struct clock *clock, const struct recorded 
     summary->recorded_lost = counts->recorded_lost;
     summary->wakes_lost = counts->wakes_lost;
     summary->hidden_returns = counts->hidden_returns;
+    summary->switches_unrecorded = counts->switches_unrecorded;
     summary->kernel_refusal = counts->kernel_refusal;
     summary->kernel_names_refusal = (uint64_t)counts->kernel_names_refusal;
     summary->filter_refusal = (uint64_t)counts->filter_refusal;

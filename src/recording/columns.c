@@ -230,6 +230,7 @@ static const struct profile_column columns[] = {
     LATER_SUMMARY(238, hidden_returns),
     LATER_SUMMARY(239, sees_user_only),
     LATER_SUMMARY(240, wakes_lost),
+    LATER_SUMMARY(241, switches_unrecorded),
     LATER_ROW(204, SAMPLES, profile_sample, is_task, COLUMN_BOOL, STRINGS),
     LATER_SUMMARY(214, critical_lost_ns),
     LATER_ROW(215, TIMELINES, profile_timeline, first_tick, COLUMN_NUMBER, STRINGS),

@@ -578,6 +578,7 @@ int off_cpu_samples_take(struct sampler *sampler)
     sampler->counts.recorded_lost = samples->without_stack + counters.lost_messages;
     sampler->counts.wakes_lost = counters.lost_wakes;
     sampler->counts.hidden_returns = counters.hidden_returns;
+    sampler->counts.switches_unrecorded = counters.without_slot;
     return err < 0 ? err : 0;
 }
 

@@ -22,7 +22,8 @@ RECORDING_KEYS = {
     "ticks_late", "processes_seen", "threads_seen", "samples", "samples_cut", "samples_unnamed",
     "samples_not_captured", "samples_assumed", "samples_thinned", "kernel_samples",
     "kernel_samples_lost", "pauses", "pause_median_ns", "pause_max_ns",
-    "recorded_samples", "recorded_lost", "wakes_lost", "hidden_returns", "record_refusal", "filter_refusal", "throttled_ns",
+    "recorded_samples", "recorded_lost", "wakes_lost", "hidden_returns", "switches_unrecorded",
+    "record_refusal", "filter_refusal", "throttled_ns",
     "quota_millicpu", "steal_ns",
     "kernel_refusal", "error",
     "kept", "reason"}

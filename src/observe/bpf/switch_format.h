@@ -179,14 +179,13 @@ struct switch_stay {
 #define SWITCH_CPUS 256u
 #define SWITCH_STAYS 16u /* a power of two */
 struct switch_cpu {
-    __u64 switches; /* that followed threads left their CPU by */
     /* While the CPUs are watched: */
     __u64 since_ns; /* the thread that has the CPU has had it since then */
     __u64 task;     /* that thread's, in the kernel; 0: not known */
     __u64 tick_ns;  /* the first tick since then */
     __u64 stay_count;
     __u32 sequence; /* odd while a stay is written */
-    __u32 unused[5];
+    __u32 unused[7];
     struct switch_stay stays[SWITCH_STAYS]; /* the last ones that a tick fell into: number n at
                                                n % SWITCH_STAYS */
 };

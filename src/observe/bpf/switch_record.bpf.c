@@ -600,7 +600,6 @@ static __always_inline void depart(void *ctx, struct task_struct *task, __u32 pr
                                    __u32 state, __u64 now_ns)
 {
     __u32 cpu = bpf_get_smp_processor_id();
-    cpus[cpu % SWITCH_CPUS].switches++;
     if (!runs_user_code(task))
         return;
     struct thread *thread = thread_of(task, storage_flags());

@@ -583,7 +583,7 @@ int switch_record_drain(struct switch_record *record, switch_take_fn *take, void
 struct switch_counters switch_record_counters(const struct switch_record *record)
 {
     const struct switch_record_bpf__bss *shared = record->programs->bss;
-    struct switch_counters counters = {
+    return (struct switch_counters){
         .without_slot = __atomic_load_n(&shared->failures.slots, __ATOMIC_RELAXED),
         .without_memory = __atomic_load_n(&shared->failures.storage, __ATOMIC_RELAXED),
         .lost_messages = __atomic_load_n(&shared->failures.ring, __ATOMIC_RELAXED),
@@ -591,7 +591,4 @@ struct switch_counters switch_record_counters(const struct switch_record *record
         .hidden_returns = __atomic_load_n(&shared->failures.returns, __ATOMIC_RELAXED),
         .slots_used = __atomic_load_n(&shared->slots_used, __ATOMIC_RELAXED),
     };
-    for (unsigned i = 0; i < SWITCH_CPUS; i++)
-        counters.switches += __atomic_load_n(&shared->cpus[i].switches, __ATOMIC_RELAXED);
-    return counters;
 }

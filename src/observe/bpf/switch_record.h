@@ -133,10 +133,9 @@ bool switch_record_find_cpu_user(struct switch_record *record, unsigned cpu, uin
                                  struct cpu_user *ret_user);
 
 struct switch_counters {
-    uint64_t switches;       /* by which threads of followed processes left their CPUs */
-    uint64_t without_slot;   /* of these: all slots were taken */
-    uint64_t without_memory; /* of these: nothing, or no stack, was recorded; also while memory is
-                                allocated when threads are woken, and the thread never was */
+    uint64_t without_slot;   /* departures of followed threads: all slots were taken */
+    uint64_t without_memory; /* nothing, or no stack, was recorded; also while memory is allocated
+                                when threads are woken, and the thread never was */
     uint64_t lost_messages;  /* nobody has taken older ones out in time */
     uint64_t lost_wakes;     /* the same of those about what ended waits */
     uint64_t hidden_returns; /* of threads to a CPU: no switch told of them */

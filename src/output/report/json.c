@@ -67,6 +67,7 @@ static void put_recording(struct json *json, const struct report *report)
         {"recorded_lost", summary->recorded_lost},
         {"wakes_lost", summary->wakes_lost},
         {"hidden_returns", summary->hidden_returns},
+        {"switches_unrecorded", summary->switches_unrecorded},
         {"record_refusal", summary->record_refusal > 0 ? (uint64_t)summary->record_refusal : 0},
         {"filter_refusal", summary->filter_refusal},
         {"throttled_ns", summary->throttled_ns},

@@ -359,6 +359,7 @@ static void test_what_was_added_later(void **state)
     profile->summary.filter_refusal = 1;
     profile->summary.hidden_returns = 5;
     profile->summary.wakes_lost = 6;
+    profile->summary.switches_unrecorded = 7;
     profile->summary.sees_user_only = 1;
     profile->samples[3].never_moved = true;
     make_elapsed(profile);
@@ -367,6 +368,7 @@ static void test_what_was_added_later(void **state)
     assert_int_equal(again->summary.observations_put_off, 70000);
     assert_int_equal(again->summary.kernel_samples, 80000);
     assert_int_equal(again->summary.kernel_refusal, 13);
+    assert_int_equal(again->summary.switches_unrecorded, 7);
     assert_int_equal(again->summary.threads_without_event, 90000);
     assert_int_equal(again->summary.waits_refusal, 28);
     for (size_t i = 0; i < again->sample_count; i++)

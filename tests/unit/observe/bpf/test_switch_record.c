@@ -1419,7 +1419,6 @@ static void test_threads_that_end_give_their_slots_back(void **state)
     await_sleep(&world, world.pid, SYS_read, 1, &view);
     struct switch_counters counters = switch_record_counters(world.record);
     assert_int_equal(counters.without_slot, 0);
-    assert_true(counters.switches >= BIRTHS);
     /* Each is joined before it leaves its CPU for the last time, long before on a busy machine. */
     assert_in_range(counters.slots_used, 2, SLOTS);
     teardown(&world);
@@ -1434,7 +1433,6 @@ static void test_others_leave_nothing(void **state)
     await_count(&shared->ready, 10);
     await_time(monotonic_ns() + 10 * MS);
     struct switch_counters counters = switch_record_counters(world.record);
-    assert_int_equal(counters.switches, 0);
     assert_int_equal(counters.slots_used, 0);
     assert_int_equal(counters.without_memory, 0);
     assert_int_equal(count_read(&world, 10), 0);

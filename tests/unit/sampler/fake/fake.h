@@ -149,7 +149,7 @@ struct fake {
                                   sampling has ended */
     _Atomic unsigned records_opened, records_freed;
     struct ticks recorded_ticks; /* as the record knows them */
-    uint64_t messages_lost, wakes_lost, hidden_returns;
+    uint64_t messages_lost, wakes_lost, hidden_returns, without_slot;
     bool holds_messages; /* they come later */
     bool are_cpus_watched;
     struct cpu_user cpu_user; /* as the record says of this CPU, whenever it is asked */

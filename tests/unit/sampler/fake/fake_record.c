@@ -280,5 +280,6 @@ struct switch_counters __wrap_switch_record_counters(const struct switch_record 
     (void)record;
     return (struct switch_counters){.lost_messages = fake->messages_lost,
                                     .lost_wakes = fake->wakes_lost,
-                                    .hidden_returns = fake->hidden_returns};
+                                    .hidden_returns = fake->hidden_returns,
+                                    .without_slot = fake->without_slot};
 }
