@@ -2,6 +2,10 @@
 
 #include <stddef.h>
 
+/* See ledger_deny_sleep. */
+#define UNSEEN_TICKS 16
+#define SEEN_SLEEP_NS 1000000
+
 enum account ledger_account(enum thread_state state)
 {
     switch (state) {
@@ -36,6 +40,7 @@ void ledger_begin(struct ledger *ledger, uint64_t now_ns, const struct activity 
     if (ledger->has_activity) {
         ledger->running_ns = activity->running_ns;
         ledger->waiting_ns = activity->waiting_ns;
+        ledger->switches = ledger->asleep_switches = activity->switches;
     }
 }
 
@@ -52,7 +57,8 @@ void ledger_book(struct ledger *ledger, uint64_t now_ns, const struct activity *
     bool has_times = activity && !activity->counts_ends;
     /* A smaller figure is another thread's: a thread that called execve took over this id. */
     if (has_times &&
-        (activity->running_ns < ledger->running_ns || activity->waiting_ns < ledger->waiting_ns))
+        (activity->running_ns < ledger->running_ns || activity->waiting_ns < ledger->waiting_ns ||
+         activity->switches < ledger->switches))
         ledger->has_activity = false;
     if (has_times && ledger->has_activity) {
         book(&ledger->running_ns, activity->running_ns, &left_ns,
@@ -66,6 +72,12 @@ void ledger_book(struct ledger *ledger, uint64_t now_ns, const struct activity *
     if (has_times && !ledger->has_activity) {
         ledger->running_ns = activity->running_ns;
         ledger->waiting_ns = activity->waiting_ns;
+        ledger->asleep_switches = activity->switches;
+    }
+    if (has_times) {
+        ledger->late_ns =
+            activity->running_ns - ledger->running_ns + activity->waiting_ns - ledger->waiting_ns;
+        ledger->switches = activity->switches;
     }
     ledger->has_activity = has_times;
     if (now_ns > ledger->booked_ns)
@@ -91,6 +103,34 @@ int ledger_add(struct ledger *ledger, enum account account, uint32_t sample, uin
     return window_add(&ledger->windows[account], sample, ticks, part);
 }
 
+void ledger_note_asleep(struct ledger *ledger, uint64_t owed_before_ns)
+{
+    uint64_t owed_ns = ledger->owed_ns[ACCOUNT_ASLEEP];
+    ledger->slept_ns += owed_ns > owed_before_ns ? owed_ns - owed_before_ns : 0;
+}
+
+/* All that was owed as sleep is given. */
+static void forget_sleep(struct ledger *ledger)
+{
+    ledger->slept_ns = 0;
+    ledger->asleep_switches = ledger->switches;
+}
+
+uint64_t ledger_deny_sleep(struct ledger *ledger, uint64_t period_ns)
+{
+    uint64_t owed_ns = ledger->owed_ns[ACCOUNT_ASLEEP];
+    uint64_t kept_ns = ledger->late_ns + ledger->slept_ns;
+    uint64_t denied_ns = owed_ns > kept_ns ? owed_ns - kept_ns : 0;
+    uint64_t sleeps_max = ledger->switches - ledger->asleep_switches + 1;
+    if (!ledger->has_activity || denied_ns / period_ns < UNSEEN_TICKS ||
+        denied_ns / sleeps_max < SEEN_SLEEP_NS)
+        return 0;
+    ledger->owed_ns[ACCOUNT_ASLEEP] -= denied_ns;
+    ledger->owed_ns[ACCOUNT_RUNNING] += denied_ns;
+    ledger->asleep_switches = ledger->switches;
+    return denied_ns;
+}
+
 bool ledger_is_due(const struct ledger *ledger, enum account account)
 {
     return window_is_over(&ledger->windows[account], ledger->booked_ns);
@@ -104,6 +144,8 @@ unsigned ledger_close(struct ledger *ledger, enum account account, uint64_t peri
     uint64_t owed_ns = ledger->owed_ns[account];
     if (!window->count || (!owed_ns && window->count < WINDOW_ROWS_MAX))
         return 0;
+    if (account == ACCOUNT_ASLEEP)
+        forget_sleep(ledger);
     unsigned count =
         window_close(window, ledger->booked_ns, owed_ns, ledger->part_ns[account], parts);
     for (unsigned i = 0; i < count; i++)

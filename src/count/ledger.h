@@ -31,6 +31,10 @@ struct ledger {
     uint64_t booked_ns;               /* CLOCK_MONOTONIC: time up to here is in the accounts */
     bool has_activity;                /* the kernel's figures for that moment are known: */
     uint64_t running_ns, waiting_ns;  /* as in struct activity */
+    uint64_t switches;                /* likewise */
+    uint64_t late_ns;                 /* what they count of time that was booked as sleep */
+    uint64_t asleep_switches;         /* when nothing was owed as sleep */
+    uint64_t slept_ns;                /* of what is owed as sleep: ledger_note_asleep */
     uint64_t owed_ns[ACCOUNT_COUNT];  /* not yet given to a sample */
     uint64_t given_ns[ACCOUNT_COUNT]; /* given to samples in total */
     uint64_t given_ticks[ACCOUNT_COUNT];
@@ -65,6 +69,17 @@ void ledger_book(struct ledger *ledger, uint64_t now_ns, const struct activity *
  * the process's time, as in window_add. Returns 0 or -ENOMEM. */
 int ledger_add(struct ledger *ledger, enum account account, uint32_t sample, uint64_t ticks,
                double part);
+
+/* What the sleeping account owes more than before was sleep, or may be: no tick says otherwise. */
+void ledger_note_asleep(struct ledger *ledger, uint64_t owed_before_ns);
+
+/* Moves what the sleeping account owes beyond that to the running one, if it was no sleep. The
+ * kernel's figures leave out what interrupts and the hypervisor took from a running thread
+ * (update_rq_clock_task in its kernel/sched/core.c), so that this looks like sleep: a thread that
+ * computed for hours would owe minutes to the first wait that is found. Of so much sleep some tick
+ * would have found a part, unless it was made of short ones, and then the thread had as many
+ * switches. Returns how much it moved. */
+uint64_t ledger_deny_sleep(struct ledger *ledger, uint64_t period_ns);
 
 /* Whether the account's window should be closed now. */
 bool ledger_is_due(const struct ledger *ledger, enum account account);

@@ -35,6 +35,19 @@ void count_close(const struct counter *counter, struct counted_thread *thread)
         close_window(counter, &thread->account, i);
 }
 
+/* Time that was booked as sleep, and was none, is given to where the thread runs. */
+static void deny_sleep(const struct counter *counter, struct counted_thread *thread,
+                       uint32_t running_sample)
+{
+    struct results *results = counter->results;
+    struct thread_account *account = &thread->account;
+    uint64_t denied_ns = ledger_deny_sleep(&account->ledger, counter->period_ns);
+    results->counts.running_ns += denied_ns;
+    if (denied_ns && !account->ledger.owed_ns[ACCOUNT_ASLEEP])
+        timeline_give(&results->timeline, &account->timeline, thread->name, ACCOUNT_ASLEEP,
+                      running_sample);
+}
+
 /* Counts a sample of `ticks` ticks. The timeline gives it the time until now immediately. */
 static int count_sample(const struct counter *counter, struct counted_thread *thread,
                         enum account kind, uint32_t sample, uint64_t ticks)
@@ -50,8 +63,11 @@ static int count_sample(const struct counter *counter, struct counted_thread *th
     if (err)
         return err;
     timeline_give(&counter->results->timeline, &account->timeline, thread->name, kind, sample);
-    if (ledger_is_due(&account->ledger, kind))
-        close_window(counter, account, kind);
+    if (!ledger_is_due(&account->ledger, kind))
+        return 0;
+    if (kind == ACCOUNT_RUNNING)
+        deny_sleep(counter, thread, sample);
+    close_window(counter, account, kind);
     return 0;
 }
 
@@ -296,6 +312,17 @@ int count_span(const struct counter *counter, const struct observation *observat
     return note_span(counter, observation, thread, sight, at_ns);
 }
 
+/* Whether the thread may have slept since `from_ns`, its last observation: that or this one found
+ * it asleep, or a tick between them did, or there is a tick that did not find it at all. */
+static bool may_have_slept(const struct counter *counter, const struct thread_account *account,
+                           const struct observation *observation, uint64_t from_ns)
+{
+    return account->sleeps_on || account->is_woken || observation->before.asleep.at_ns ||
+           observation->before.unseen_ticks ||
+           ledger_account(observation->state) == ACCOUNT_ASLEEP ||
+           account->ledger.booked_ns > from_ns + 2 * counter->period_ns;
+}
+
 int count_book(const struct counter *counter, const struct observation *observation,
                struct counted_thread *thread)
 {
@@ -309,6 +336,8 @@ int count_book(const struct counter *counter, const struct observation *observat
         account_begin(account, &observation->before.begin);
         kept_stack_drop(&thread->kept);
     }
+    uint64_t from_ns = account->ledger.booked_ns;
+    uint64_t owed_before_ns = account->ledger.owed_ns[ACCOUNT_ASLEEP];
     sleeps_note_stop(&account->sleeps, observation);
     note_unseen_ticks(counter, observation, thread);
     if (asleep->at_ns) {
@@ -327,6 +356,8 @@ int count_book(const struct counter *counter, const struct observation *observat
     if (now->at_ns && !is_late)
         account_book(account, counter->results, process, thread->tid, now,
                      ledger_account(observation->state));
+    if (may_have_slept(counter, account, observation, from_ns))
+        ledger_note_asleep(&account->ledger, owed_before_ns);
     if (observation->evidence == EVIDENCE_UNMOVED ||
         (observation->evidence == EVIDENCE_SAMPLED &&
          observation->sampled.at_ns <= account->slept_ns))

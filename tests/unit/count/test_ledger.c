@@ -313,6 +313,121 @@ static void test_phases_stay_apart(void **state)
     ledger_free(&ledger);
 }
 
+/* Books `periods` in each of which the thread was found running, ran for `ran_ns` more and had so
+ * many switches more, and returns what was denied. */
+static uint64_t deny_after(struct ledger *ledger, uint64_t period_ns, uint64_t periods,
+                           uint64_t ran_ns, uint64_t switches)
+{
+    struct activity now = {.running_ns = ledger->running_ns,
+                           .waiting_ns = ledger->waiting_ns,
+                           .switches = ledger->switches};
+    for (uint64_t i = 0; i < periods; i++) {
+        now.running_ns += ran_ns;
+        now.switches += switches;
+        ledger_book(ledger, ledger->booked_ns + period_ns, &now, ACCOUNT_RUNNING);
+    }
+    return ledger_deny_sleep(ledger, period_ns);
+}
+
+enum { LOOK_NS = 10000000 };
+
+static struct ledger begun(void)
+{
+    struct ledger ledger = {0};
+    const struct activity none = {.switches = 1000000};
+    ledger_begin(&ledger, 100, &none);
+    return ledger;
+}
+
+/* A fifth of the time was the hypervisor's, which the kernel counts nowhere. */
+static void test_stolen_time_is_no_sleep(void **state)
+{
+    (void)state;
+    struct ledger ledger = begun();
+    assert_int_equal(deny_after(&ledger, LOOK_NS, 79, LOOK_NS / 5 * 4, 1),
+                     0); /* not 16 ticks yet */
+    assert_int_equal(deny_after(&ledger, LOOK_NS, 1, LOOK_NS / 5 * 4, 1), 16 * LOOK_NS);
+    assert_int_equal(ledger.owed_ns[ACCOUNT_RUNNING], 80 * LOOK_NS);
+    assert_int_equal(ledger.owed_ns[ACCOUNT_ASLEEP], 0);
+    assert_int_equal(deny_after(&ledger, LOOK_NS, 80, LOOK_NS / 5 * 4, 1), 16 * LOOK_NS);
+    assert_int_equal(ledger.owed_ns[ACCOUNT_RUNNING], 160 * LOOK_NS);
+    ledger_free(&ledger);
+}
+
+/* Sleeps that are too short for a look: each had a switch. */
+static void test_short_sleeps_are_sleep(void **state)
+{
+    (void)state;
+    struct ledger ledger = begun();
+    assert_int_equal(deny_after(&ledger, LOOK_NS, 1000, LOOK_NS / 5 * 4, 20), 0);
+    assert_int_equal(ledger.owed_ns[ACCOUNT_ASLEEP], 200 * LOOK_NS);
+    ledger_free(&ledger);
+}
+
+/* It is owed until a sample comes, which may be held back for a while. What comes after it may be
+ * none. */
+static void test_sleep_that_was_seen_is_sleep(void **state)
+{
+    (void)state;
+    struct ledger ledger = begun();
+    struct settlement settlements[WINDOW_ROWS_MAX];
+    book(&ledger, ledger.booked_ns + 50 * LOOK_NS, 0, 0, ACCOUNT_ASLEEP);
+    ledger_note_asleep(&ledger, 0);
+    assert_int_equal(deny_after(&ledger, LOOK_NS, 31, LOOK_NS / 2, 1), 0);
+    assert_int_equal(deny_after(&ledger, LOOK_NS, 1, LOOK_NS / 2, 1), 16 * LOOK_NS);
+    add(&ledger, ACCOUNT_ASLEEP, 3, 50);
+    assert_int_equal(ledger_close(&ledger, ACCOUNT_ASLEEP, LOOK_NS, settlements), 1);
+    assert_share(settlements[0].share, 50, 50 * LOOK_NS);
+    assert_int_equal(deny_after(&ledger, LOOK_NS, 100, LOOK_NS / 2, 1), 50 * LOOK_NS);
+    ledger_free(&ledger);
+}
+
+/* The kernel adds a wait for a CPU when it ends: until then it looks like sleep. */
+static void test_a_long_wait_for_a_cpu_is_not_denied(void **state)
+{
+    (void)state;
+    struct ledger ledger = begun();
+    struct activity now = {.switches = ledger.switches};
+    for (unsigned i = 0; i < 50; i++)
+        ledger_book(&ledger, ledger.booked_ns + LOOK_NS, &now, ACCOUNT_RUNNABLE);
+    now.waiting_ns = 50 * (uint64_t)LOOK_NS;
+    now.switches++;
+    ledger_book(&ledger, ledger.booked_ns + LOOK_NS, &now, ACCOUNT_RUNNING);
+    assert_int_equal(ledger_deny_sleep(&ledger, LOOK_NS), 0);
+    /* Once it has slept for as long, each account has what is its own. */
+    for (unsigned i = 0; i < 50; i++)
+        ledger_book(&ledger, ledger.booked_ns + LOOK_NS, &now, ACCOUNT_ASLEEP);
+    assert_int_equal(ledger.owed_ns[ACCOUNT_RUNNABLE], 50 * (uint64_t)LOOK_NS);
+    assert_int_equal(ledger.owed_ns[ACCOUNT_ASLEEP], 51 * (uint64_t)LOOK_NS);
+    ledger_free(&ledger);
+}
+
+/* The thread that has executed a program had more time on a CPU than this one, and fewer switches.
+ */
+static void test_fewer_switches_are_another_threads(void **state)
+{
+    (void)state;
+    struct ledger ledger = begun();
+    struct activity other = {.running_ns = 5 * (uint64_t)LOOK_NS, .switches = ledger.switches - 1};
+    ledger_book(&ledger, ledger.booked_ns + 20 * (uint64_t)LOOK_NS, &other, ACCOUNT_ASLEEP);
+    assert_int_equal(ledger.owed_ns[ACCOUNT_ASLEEP], 20 * (uint64_t)LOOK_NS);
+    assert_int_equal(ledger.owed_ns[ACCOUNT_RUNNING], 0);
+    assert_int_equal(deny_after(&ledger, LOOK_NS, 100, LOOK_NS / 2, 1), 70 * (uint64_t)LOOK_NS);
+    ledger_free(&ledger);
+}
+
+/* Of a thread that was there before, nothing tells how often it has slept. */
+static void test_switches_count_from_the_first_figures(void **state)
+{
+    (void)state;
+    struct ledger ledger = {0};
+    ledger_begin(&ledger, 100, NULL);
+    const struct activity first = {.running_ns = 5, .switches = 1000000};
+    ledger_book(&ledger, 101, &first, ACCOUNT_RUNNING);
+    assert_int_equal(deny_after(&ledger, LOOK_NS, 100, LOOK_NS / 2, 1), 50 * LOOK_NS);
+    ledger_free(&ledger);
+}
+
 static struct share sum_of(const struct settlement *settlements, unsigned count)
 {
     struct share sum = {0};
@@ -402,6 +517,12 @@ int main(void)
         cmocka_unit_test(test_samples_wait_for_time_and_time_for_samples),
         cmocka_unit_test(test_samples_without_end_and_without_time),
         cmocka_unit_test(test_phases_stay_apart),
+        cmocka_unit_test(test_stolen_time_is_no_sleep),
+        cmocka_unit_test(test_short_sleeps_are_sleep),
+        cmocka_unit_test(test_sleep_that_was_seen_is_sleep),
+        cmocka_unit_test(test_a_long_wait_for_a_cpu_is_not_denied),
+        cmocka_unit_test(test_fewer_switches_are_another_threads),
+        cmocka_unit_test(test_switches_count_from_the_first_figures),
         cmocka_unit_test(test_nothing_is_lost),
     };
     return cmocka_run_group_tests_name("ledger", tests, NULL, NULL);

@@ -493,6 +493,59 @@ static void test_time_waits_for_a_longer_copy(void **state)
     end(world);
 }
 
+/* A fifth of each tick was taken from it, by an interrupt or the hypervisor. */
+static void test_stolen_time_is_not_given_to_the_next_sleep(void **state)
+{
+    struct world *world = *state;
+    enum { TICKS = 250, TICK_MS = 10 };
+    start(world);
+    for (unsigned i = 1; i <= TICKS; i++) {
+        struct reading now = at(i * TICK_MS * MS, i * TICK_MS * MS / 5 * 4);
+        struct observation running = i == 1 ? first(world, 0, now) : asleep(world, 0, now);
+        running.evidence = EVIDENCE_STOPPED;
+        running.state = THREAD_RUNNING;
+        running.wait.syscall_number = -1;
+        tell_whole(world, running);
+        settle(world);
+    }
+    tell_whole(world, asleep(world, 0, at((TICKS + 5) * TICK_MS * MS, 2000 * MS)));
+    settle_copy(world);
+    uint64_t slept_ns = time_in(world, THREAD_SLEEPING), ran_ns = time_in(world, THREAD_RUNNING);
+    /* 50 ms, and what was taken since a window of a second closed last. */
+    assert_in_range(slept_ns, 50 * MS, 50 * MS + 200 * MS);
+    assert_int_equal(ran_ns + slept_ns, (TICKS + 5) * TICK_MS * MS);
+    assert_int_equal(world->results.counts.running_ns, ran_ns);
+    end(world);
+}
+
+/* It was proven to sleep, and is looked at again 300 ms later, when it runs: nothing says when it
+ * was woken, but the kernel's account how long it has run. */
+static void test_sleep_before_a_late_look_is_sleep(void **state)
+{
+    struct world *world = *state;
+    enum { TICKS = 130 };
+    start(world);
+    tell_whole(world, first(world, 0, at(10 * MS, 0)));
+    struct observation still = asleep(world, 0, at(2000 * MS, 0));
+    still.evidence = EVIDENCE_UNMOVED;
+    still.before.asleep = still.now;
+    still.before.asleep_ticks = 199;
+    tell(world, still);
+    for (unsigned i = 0; i < TICKS; i++) {
+        struct observation running = asleep(world, 0, at((2300 + 10 * i) * MS, (1 + 10 * i) * MS));
+        running.evidence = EVIDENCE_STOPPED;
+        running.state = THREAD_RUNNING;
+        running.wait.syscall_number = -1;
+        running.ticks = i ? 1 : 30;
+        tell_whole(world, running);
+        settle(world);
+    }
+    tell(world, gone(world, 0, (2300 + 10 * (TICKS - 1)) * MS));
+    end(world);
+    assert_int_equal(time_in(world, THREAD_SLEEPING), 2299 * MS);
+    assert_int_equal(time_in(world, THREAD_RUNNING), (1 + 10 * (TICKS - 1)) * MS);
+}
+
 static void test_what_was_found_counts_if_nothing_better_comes(void **state)
 {
     struct world *world = *state;
@@ -1268,6 +1321,8 @@ int main(void)
         TEST(test_samples_without_a_reading),
         TEST(test_a_long_recording_is_counted_on_the_way),
         TEST(test_time_waits_for_a_longer_copy),
+        TEST(test_stolen_time_is_not_given_to_the_next_sleep),
+        TEST(test_sleep_before_a_late_look_is_sleep),
         TEST(test_what_was_found_counts_if_nothing_better_comes),
         TEST(test_threads_that_were_not_seen_have_no_stack),
         TEST(test_parts_of_ticks_are_carried_over),
