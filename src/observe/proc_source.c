@@ -8,6 +8,7 @@
 #include "observe/proc_source.h"
 #include "base/clock.h"
 #include "observe/sleep_details.h"
+#include "proc/procfs.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -92,9 +93,6 @@ static int copy_asleep(const struct subject *subject, const struct watch_place *
         watch_read_blocked(place, watch, &snapshot->registers, &observation->wait.syscall_number);
     if (err)
         return err;
-    /* "-1 0x0 0x0": it has no stack any more. */
-    if (!registers_sp(&snapshot->registers))
-        return -ESRCH;
     snapshot_copy_stacks(snapshot, subject->tid, subject->stack_areas, subject->stack_limit,
                          &subject->other_stack);
     snapshot_copy_python(snapshot, &subject->python, subject->tid, subject->stack_areas);
@@ -102,6 +100,13 @@ static int copy_asleep(const struct subject *subject, const struct watch_place *
     observation->asleep.was_asleep = err == -EAGAIN;
     if (err)
         return err;
+    /* One that has no stack has exited, or works in the kernel alone, as those of io_uring do: any
+     * call is that of the thread that made it. */
+    if (!registers_sp(&snapshot->registers)) {
+        if (procfs_thread_has_exited(subject->proc_fd, subject->tid))
+            return -ESRCH;
+        observation->wait.syscall_number = -1;
+    }
     watch->is_asleep = true;
     watch->switches = observation->now.activity.switches;
     if (snapshot->kernel_stack)

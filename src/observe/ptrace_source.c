@@ -86,14 +86,6 @@ static bool must_stop(const struct stopped_source *stopped, const struct subject
            registers_pc(&registers) == asleep->pc && registers_sp(&registers) == asleep->sp;
 }
 
-/* Whether a thread that may not be traced has exited, which ptrace does not tell apart. */
-static bool has_exited(const struct subject *subject)
-{
-    struct proc_stat stat;
-    int err = procfs_thread_stat(subject->proc_fd, subject->tid, &stat);
-    return err ? err == -ENOENT || err == -ESRCH : proc_stat_has_exited(&stat);
-}
-
 static enum outcome begin_stop(struct source *source, const struct subject *subject,
                                struct observation *observation)
 {
@@ -123,7 +115,10 @@ static enum outcome begin_stop(struct source *source, const struct subject *subj
     }
     if (!is_leader)
         reaper_drop(stopped->reaper, subject->tid);
-    return err == -ESRCH || has_exited(subject) ? OUTCOME_GONE : OUTCOME_REFUSED;
+    /* A thread that may not be traced may have exited: ptrace does not tell these apart. */
+    return err == -ESRCH || procfs_thread_has_exited(subject->proc_fd, subject->tid)
+               ? OUTCOME_GONE
+               : OUTCOME_REFUSED;
 }
 
 /* A stopped thread waits for us: on a busy machine, for as long as we wait for a CPU, which is
@@ -338,7 +333,8 @@ static void conclude(struct stopped_source *stopped, struct pending *item)
         if (!find_state(item, &observation->state))
             item->outcome = OUTCOME_ASLEEP;
         if (observation->state == THREAD_SLEEPING)
-            observation->wait.syscall_number = registers->finished_call;
+            observation->wait.syscall_number =
+                registers_sp(registers) ? registers->finished_call : -1; /* as in proc_source.c */
     }
     /* Visits show where it runs, and ticks where else it was, if there are visits. */
     bool runs = observation->state == THREAD_RUNNING;

@@ -58,6 +58,13 @@ int procfs_thread_stat(int proc_fd, pid_t tid, struct proc_stat *ret_stat)
     return procfs_stat(proc_fd, name, ret_stat);
 }
 
+bool procfs_thread_has_exited(int proc_fd, pid_t tid)
+{
+    struct proc_stat stat;
+    int err = procfs_thread_stat(proc_fd, tid, &stat);
+    return err ? err == -ENOENT || err == -ESRCH : proc_stat_has_exited(&stat);
+}
+
 static bool read_name(int dir_fd, const char *path, char ret_name[THREAD_NAME_BYTES])
 {
     ssize_t length = procfs_read(dir_fd, path, ret_name, THREAD_NAME_BYTES);

@@ -38,6 +38,9 @@ int procfs_stat(int dir_fd, const char *name, struct proc_stat *ret_stat);
 /* The same for thread `tid` below the open directory /proc/PID. */
 int procfs_thread_stat(int proc_fd, pid_t tid, struct proc_stat *ret_stat);
 
+/* Whether it has exited, or is not there at all. */
+bool procfs_thread_has_exited(int proc_fd, pid_t tid);
+
 #define THREAD_NAME_BYTES 64
 
 /* Reads the thread's name. If it can't be read, sets "" and returns false. */

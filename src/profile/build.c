@@ -43,6 +43,7 @@ static const char *const notes[STACK_CUT_COUNT] = {
     [STACK_CUT_NOT_CAPTURED] = "[truncated: thread not observed in time]",
     [STACK_CUT_NOT_KEPT] = "[truncated: stack not kept]",
     [STACK_CUT_UNREAD] = "[truncated: unwind info not read]",
+    [STACK_KERNEL_ONLY] = "[kernel worker]",
 };
 
 /* Notes above the leaf of a stack that made an object. */

@@ -15,6 +15,7 @@ enum stack_cut {
     STACK_CUT_NOT_CAPTURED,   /* the thread could not be observed in time */
     STACK_CUT_NOT_KEPT,       /* nobody has the stack that made an object */
     STACK_CUT_UNREAD,         /* what says where the last frame's caller is could not be read */
+    STACK_KERNEL_ONLY,        /* the thread works in the kernel alone, and has no stack outside */
     STACK_CUT_COUNT
 };
 

@@ -30,7 +30,7 @@ void results_free(struct results *results)
 void results_count_samples(struct result_counts *counts, enum stack_cut cut, uint64_t ticks)
 {
     counts->samples += ticks;
-    if (cut != STACK_WHOLE)
+    if (cut != STACK_WHOLE && cut != STACK_KERNEL_ONLY)
         counts->samples_cut += ticks;
     if (cut == STACK_CUT_NOT_CAPTURED)
         counts->samples_not_captured += ticks;

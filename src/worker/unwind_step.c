@@ -559,6 +559,12 @@ static int tell_of_replaced_code(const struct unwind_step *step)
     return send_request(step, &request);
 }
 
+/* A thread of the kernel's own making, such as io_uring's, has never been elsewhere. */
+static bool is_kernel_only(const struct registers *registers)
+{
+    return !registers_pc(registers) && !registers_sp(registers);
+}
+
 int unwind_observation(const struct unwind_means *means, const struct observation *observation,
                        struct program_tables *program, struct thread_unwinding *thread,
                        struct stack *stack, enum unwind_result *ret_result)
@@ -570,6 +576,12 @@ int unwind_observation(const struct unwind_means *means, const struct observatio
         .thread = thread,
         .stack = stack,
     };
+    if (is_kernel_only(&observation->snapshot->registers)) {
+        stack->depth = 0;
+        stack->cut = STACK_KERNEL_ONLY;
+        *ret_result = UNWIND_DONE;
+        return 0;
+    }
     note_stopped_registers(&step);
     int err = unwind_step_run(&step);
     if (!err)

@@ -5,9 +5,10 @@ import contextlib
 import os
 import re
 import signal
+import subprocess
 
 from harness import (Skip, alone, children_of, end, folded, has, is_asleep, status_field,
-                     thread_named, tool, users_build, wait_for, wait_for_ticks,
+                     thread_named, threads_of, tool, users_build, wait_for, wait_for_ticks,
                      wait_until_asleep, wait_until_sampled)
 
 CALLS = {"sleeping": "[clock_nanosleep]", "locked": "[mutex mutex]", "piped": "[read]",
@@ -93,6 +94,41 @@ def test_calls_that_a_stop_would_disturb(world):
     epoll_wait = "[epoll_pwait]" if os.uname().machine == "aarch64" else "[epoll_wait]"
     assert {epoll_wait, "[semtimedop]", "[rt_sigtimedwait]", "[recvfrom]", "[accept]"} <= leaves, (
         leaves)
+
+
+def kernel_workers(pid):
+    """The names of io_uring's threads. A worker has its maker's at first."""
+    names = {status_field(thread, "Name") for thread in threads_of(pid)}
+    return sorted(name for name in names if name.startswith("iou-"))
+
+
+def check_kernel_workers(done, names):
+    """`names`: the one that polls, and the one that waits."""
+    stacks = [stack for stack in folded(done.stdout) if stack[0] in names]
+    assert {stack[:2] for stack in stacks} == {(name, "[kernel worker]") for name in names}, stacks
+    polls, waits = (leaves_by_root(done.stdout)[name] for name in names)
+    assert polls["[running]"] > sum(polls.values()) / 2, polls
+    assert set(waits) == {"[sleeping]"}, waits
+    assert shares(done.stderr)["running"] > 15, done.stderr
+    assert " 0.00 % cut" in done.stderr, done.stderr
+
+
+def test_threads_that_the_kernel_made(world):
+    """Two of io_uring's, which have no stack outside of the kernel."""
+    fixture = world.fixture("io_uring")
+    done = subprocess.run([fixture, "0.1"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    if done.returncode == 77:
+        raise Skip("no io_uring")
+    with world.running("io_uring", 100) as target:
+        if len(threads_of(target.pid)) == 1:
+            raise Skip("the kernel's threads are of no process before Linux 5.12")
+        wait_for(lambda: len(kernel_workers(target.pid)) == 2, "a worker with a name of its own")
+        names = kernel_workers(target.pid)
+        for options in [], ["--capture=ptrace"]:
+            check_kernel_workers(world.attach(target, "-t", "--state", *options), names)
+        dump = world.fgprof("dump", "-p", target.pid).stdout
+    assert "3 threads" in dump.splitlines()[0], dump
+    assert dump.count("[kernel worker]") == 2 and "io_uring_setup" not in dump, dump
 
 
 @contextlib.contextmanager

@@ -42,8 +42,11 @@ static void take_away(const struct fake *fake, const char *name)
 
 static void put_state(const struct fake *fake, char letter)
 {
-    char line[64];
-    snprintf(line, sizeof line, "%d (a) D) b) %c 1 1 1 0 -1 4194560\n", gettid(), letter);
+    char line[256];
+    snprintf(line, sizeof line,
+             "%d (a) D) b) %c 1 1 1 0 -1 4194560 177 0 0 0 0 0 0 0 20 0 3 0 9056 0 0 0 0 0 0 0 0 0 "
+             "0 0 0 0 0 0 17 1 0 0 0 0 0\n",
+             gettid(), letter);
     put(fake, "stat", line);
 }
 
@@ -392,7 +395,26 @@ static void test_zombie(void **state)
 {
     struct fake *fake = *state;
     put(fake, "syscall", "-1 0x0 0x0\n");
+    put_state(fake, 'Z');
     assert_int_equal(observe(fake), OUTCOME_GONE);
+    put_state(fake, 'X');
+    assert_int_equal(observe(fake), OUTCOME_GONE);
+    take_away(fake, "stat");
+    assert_int_equal(observe(fake), OUTCOME_GONE);
+}
+
+/* As one of io_uring's: its call is that of the thread that made it. */
+static void test_a_thread_of_the_kernels(void **state)
+{
+    struct fake *fake = *state;
+    put(fake, "syscall", "425 0x8 0x7ffe8bd8ab80 0x0 0x0 0x7fc6477246d0 0x0 0x0 0x0\n");
+    put_state(fake, 'S');
+    assert_int_equal(observe(fake), OUTCOME_OBSERVED);
+    assert_int_equal(fake->seen.evidence, EVIDENCE_ASLEEP);
+    assert_int_equal(fake->seen.state, THREAD_SLEEPING);
+    assert_int_equal(fake->seen.wait.syscall_number, -1);
+    assert_int_equal(fake->snapshot.stack.bytes, 0);
+    assert_int_equal(observe(fake), OUTCOME_UNMOVED);
 }
 
 static void assert_works_by_status(struct fake *fake)
@@ -449,6 +471,7 @@ int main(void)
         WITH_FAKE(test_readings),
         WITH_FAKE(test_a_sleep_that_is_over_before_its_proof),
         WITH_FAKE(test_zombie),
+        WITH_FAKE(test_a_thread_of_the_kernels),
         WITH_FAKE(test_schedstat_that_does_not_count),
         WITH_FAKE(test_no_schedstat),
         WITH_FAKE(test_no_count_at_all),

@@ -159,6 +159,17 @@ static void test_what_is_there_is_enough(void **state)
     assert_no_request();
 }
 
+static void test_a_thread_of_the_kernels_has_no_stack(void **state)
+{
+    (void)state;
+    const struct observation observation = observe(0, 0);
+    set_register(&made, RSP, 0);
+    assert_false(is_asked_for(&observation));
+    assert_int_equal(made.stack.cut, STACK_KERNEL_ONLY);
+    assert_int_equal(made.stack.depth, 0);
+    assert_no_request();
+}
+
 static void test_a_longer_copy_is_asked_for(void **state)
 {
     (void)state;
@@ -608,6 +619,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_what_is_there_is_enough, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_thread_of_the_kernels_has_no_stack, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(test_a_longer_copy_is_asked_for, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_stack_without_end_is_asked_for_a_few_times, set_up,
                                         tear_down),
