@@ -304,15 +304,14 @@ static enum place find_place(struct sampler *sampler, const struct departure *de
     return place_in_program(process, exec_ns, departure->out_ns);
 }
 
-/* The last observation found it where it was off its CPU: reports until when it was there. */
+/* The last observation found it where it was off its CPU: reports until when it was there. The
+ * kernel's account of the thread, `until`, has stayed the same meanwhile. */
 static int tell_same(struct sampler *sampler, struct sampled_process *process,
-                     struct thread *thread, struct observation *observation,
-                     const struct watch *watch, struct off_cpu_ticks ticks)
+                     struct thread *thread, struct observation *observation, struct reading until,
+                     struct off_cpu_ticks ticks)
 {
-    uint64_t until_ns = observation->record.woken_ns ? observation->record.woken_ns
-                                                     : observation->record.returned_ns;
-    const struct reading until = {
-        .at_ns = until_ns, .has_activity = watch->has_activity, .activity = watch->activity};
+    until.at_ns = observation->record.woken_ns ? observation->record.woken_ns
+                                               : observation->record.returned_ns;
     schedule_slept_until(&thread->schedule, &until, ticks.asleep, ticks.runnable);
     sampler->counts.recorded_samples += ticks.asleep + ticks.runnable;
     observation->evidence = ticks.runnable ? EVIDENCE_WOKEN : EVIDENCE_UNMOVED;
@@ -492,14 +491,16 @@ static int take_end_of_old_wait(struct sampler *sampler, struct sampled_process 
 {
     struct thread_schedule *schedule = &thread->schedule;
     struct observation observation = {.record.woken_ns = woken_ns, .asleep.is_over = true};
-    const struct watch *watch = watches_get(&sampler->watches, thread->number);
+    static const struct reading unknown = {0};
+    bool is_proven = schedule->proven_tick > schedule->asleep_since_tick;
     uint64_t woken_tick = ticks_before(&sampler->clock, woken_ns);
-    if (!watch || thread->phase != PHASE_ASLEEP || woken_tick <= schedule->looked_tick)
+    if (thread->phase != PHASE_ASLEEP || woken_tick <= schedule->looked_tick)
         return 0;
     const struct off_cpu_ticks ticks = {.asleep = woken_tick - schedule->looked_tick};
     listing_read_begin(sampler, process, thread);
     schedule_was_asleep(schedule, woken_tick);
-    int err = tell_same(sampler, process, thread, &observation, watch, ticks);
+    int err = tell_same(sampler, process, thread, &observation,
+                        is_proven ? schedule->proven : unknown, ticks);
     threads_forget_sleep(&process->threads, thread);
     return err;
 }
@@ -560,7 +561,11 @@ static int take(void *argument, const struct past_departure *past)
     schedule_was_asleep(schedule, past->last_tick);
     movement_note_departure(&thread->movement, departure);
     thread->is_awake = ticks.runnable > 0;
-    int err = is_same ? tell_same(sampler, process, thread, &observation, watch, ticks)
+    struct reading account = {0};
+    if (is_same)
+        account =
+            (struct reading){.has_activity = watch->has_activity, .activity = watch->activity};
+    int err = is_same ? tell_same(sampler, process, thread, &observation, account, ticks)
                       : tell_new(sampler, process, thread, past, &observation, ticks);
     threads_forget_sleep(&process->threads, thread);
     if (watch)

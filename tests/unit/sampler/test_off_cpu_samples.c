@@ -663,13 +663,16 @@ static void test_looks_after_a_long_sleep(void **state)
     assert_int_equal(told->ticks, 1);
 }
 
-/* How many ticks were told as asleep. */
+/* How many ticks were told as asleep, each time with the kernel's account of the thread. */
 static uint64_t ticks_told_asleep(pid_t tid)
 {
     const struct observation *told;
     uint64_t ticks = 0;
-    while ((told = next_off(tid)))
+    while ((told = next_off(tid))) {
+        const struct reading *until = told->before.asleep.at_ns ? &told->before.asleep : &told->now;
+        assert_true(reading_has_times(until));
         ticks += told->ticks + told->before.asleep_ticks;
+    }
     return ticks;
 }
 
