@@ -182,6 +182,7 @@ static int look_if_due(struct sampler *sampler, struct sampled_process *process,
         sampler->counts.observations_put_off++;
         return 0;
     }
+    stops_let_go(sampler);
     if (++looks->count % LOOKS_BETWEEN_CLOCK == 0 && !sampler->clock.end_ns &&
         yield_cpu(sampler) >= looks->until_ns) {
         turns->next_look_tid = thread->tid;
@@ -320,6 +321,7 @@ static int begin_round_of(struct sampler *sampler, struct sampled_process *proce
     struct turns *turns = &process->turns;
     if (process->has_exited)
         return 0;
+    stops_let_go(sampler);
     turns->last_round_ns = turns->round_ns;
     turns->round_ns = monotonic_ns();
     activity_check_need_not_read(process);
@@ -332,7 +334,9 @@ static int end_round_of(struct sampler *sampler, struct sampled_process *process
     bool has_time = !sampler->options->has_no_time, is_new;
     if (process->has_exited)
         return 0;
-    int err = naming_take_due(sampler, process);
+    int err = stops_take(sampler);
+    if (!err)
+        err = naming_take_due(sampler, process);
     if (!err)
         err = update_process(sampler, process, &is_new);
     if (err)

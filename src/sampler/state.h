@@ -108,6 +108,7 @@ struct sampler {
     struct snapshot *spare;        /* for the next look; NULL: none was taken */
     bool awaits_objects;           /* a copy waits for the collector to send what comes before it */
     bool looks_at_all;        /* for a copy or a moment: all threads are looked at, and told of */
+    uint64_t let_go_ns;       /* stops_let_go: when that was last */
     uint64_t stop_heard_ns;   /* when a thread last stopped, judged by when we heard of it */
     struct throttle yielding; /* its CPU, to threads that were woken there */
     size_t first_process;     /* the process whose threads are stopped first in this round */

@@ -8,10 +8,23 @@
 /* A thread on a CPU stops within about 30 us: polling for that long without sleeping keeps its
  * pause short. After that it is waiting for a CPU, maybe for ours. */
 #define SPIN_NS 40000
+/* How long one that stops later may be held. Asking takes a system call for each. */
+#define LET_GO_EACH_NS 80000
 
 bool stops_are_pending(const struct sampler *sampler)
 {
     return ptrace_source_pending(sampler->stopped) > 0;
+}
+
+void stops_let_go(struct sampler *sampler)
+{
+    if (!stops_are_pending(sampler))
+        return;
+    uint64_t now_ns = monotonic_ns();
+    if (now_ns < sampler->let_go_ns + LET_GO_EACH_NS)
+        return;
+    sampler->let_go_ns = now_ns;
+    ptrace_source_let_go(sampler->stopped, 0);
 }
 
 /* When a stopped thread was seen: at the look that found it running, or at the beginning of a later
@@ -182,6 +195,12 @@ static int take_all(struct sampler *sampler)
         err = take_in(sampler, &observation, outcome);
     stops_note_exits(sampler);
     return err;
+}
+
+int stops_take(struct sampler *sampler)
+{
+    stops_let_go(sampler);
+    return take_all(sampler);
 }
 
 int stops_continue(struct sampler *sampler)

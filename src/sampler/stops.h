@@ -8,6 +8,14 @@
  * -ENOMEM. */
 int stops_continue(struct sampler *sampler);
 
+/* Lets go of threads that have stopped since, so that none waits for the end of a long round, but
+ * not again at once. What was copied is taken in later. */
+void stops_let_go(struct sampler *sampler);
+
+/* The same, and takes in what was copied: in each round, before it is seen whether the processes
+ * run other programs. Returns 0 or -ENOMEM. */
+int stops_take(struct sampler *sampler);
+
 /* Whether a thread that was asked to stop has not stopped yet. */
 bool stops_are_pending(const struct sampler *sampler);
 

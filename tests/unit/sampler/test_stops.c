@@ -59,6 +59,26 @@ static void test_one_that_stops_late_holds_up_no_other(void **state)
     assert_int_equal(first->ticks + second->ticks, 11); /* it stands for what was missed */
 }
 
+/* It gets a CPU to stop on at the beginning of a round that takes a fifth of the period. */
+static void test_one_that_stops_late_is_not_held_for_a_round(void **state)
+{
+    (void)state;
+    enum { LOOK_NS = 10000 };
+    struct fake_thread *slow = begin_with(FAKE_RUNS);
+    for (pid_t i = 1; i < MANY; i++)
+        fake_thread(fake_find_process(PID), TID + i, FAKE_SLEEPS);
+    fake->look_ns = LOOK_NS;
+    slow->is_slow = true;
+    fake_run(slow, 3);
+    assert_int_equal(slow->stops, 1);
+    slow->is_slow = false;
+    slow->slow_until_ns = clock_tick_ns(&fake->sampler.clock, 3) + 3 * LOOK_NS;
+    assert_true(slow->slow_until_ns > fake->now_ns);
+    fake_run(slow, 1);
+    assert_in_range(slow->let_go_ns, slow->slow_until_ns, slow->slow_until_ns + 50 * LOOK_NS);
+    assert_int_equal(fake_count(TID, EVIDENCE_STOPPED), 1);
+}
+
 static void test_one_that_ends_instead(void **state)
 {
     (void)state;
@@ -262,6 +282,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         IN_WORLD(test_a_runner_is_stopped_at_each_tick),
         IN_WORLD(test_one_that_stops_late_holds_up_no_other),
+        IN_WORLD(test_one_that_stops_late_is_not_held_for_a_round),
         IN_WORLD(test_one_that_ends_instead),
         IN_WORLD(test_one_that_may_not_be_stopped_is_assumed),
         IN_WORLD(test_one_that_fell_asleep_is_not_woken),

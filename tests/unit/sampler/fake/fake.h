@@ -48,20 +48,21 @@ struct fake_thread {
     struct activity activity; /* the kernel's account */
     uint64_t pc, sp;          /* where it is */
     long syscall_number;
-    bool is_over;          /* it moves as soon as that is proven */
-    bool has_call;         /* it waits for something that has an owner */
-    bool is_slow;          /* it was asked to stop, and does not get a CPU to do so */
-    bool is_refused_stop;  /* it can't be stopped */
-    bool is_group_stopped; /* a signal has stopped it, too */
-    uint64_t pause_ns;     /* a stop takes so long */
-    bool has_no_event;     /* the kernel can't sample it */
-    int policy;            /* SCHED_OTHER and others of sched(7) */
-    int cpu;               /* where it is, if it is known which CPUs there are: see cpus */
-    uint64_t left_ns;      /* when it left that CPU, by that CPU's clock */
-    uint64_t start;        /* its first function */
+    bool is_over;           /* it moves as soon as that is proven */
+    bool has_call;          /* it waits for something that has an owner */
+    bool is_slow;           /* it was asked to stop, and does not get a CPU to do so */
+    uint64_t slow_until_ns; /* until then it is slow, too */
+    bool is_refused_stop;   /* it can't be stopped */
+    bool is_group_stopped;  /* a signal has stopped it, too */
+    uint64_t pause_ns;      /* a stop takes so long */
+    bool has_no_event;      /* the kernel can't sample it */
+    int policy;             /* SCHED_OTHER and others of sched(7) */
+    int cpu;                /* where it is, if it is known which CPUs there are: see cpus */
+    uint64_t left_ns;       /* when it left that CPU, by that CPU's clock */
+    uint64_t start;         /* its first function */
     /* What was asked: how often, and last. */
     unsigned looks, stops, reads, forgotten;
-    uint64_t looked_ns;
+    uint64_t looked_ns, let_go_ns;
     struct subject look, stop;
     bool is_armed; /* it has an event for its switches */
     /* By the source of sleeping threads: */

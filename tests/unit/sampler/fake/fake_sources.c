@@ -129,7 +129,11 @@ size_t __wrap_ptrace_source_let_go(struct source *source, uint64_t heard_ns)
     fake->now_ns += STOP_NS;
     for (size_t i = 0; i < fake->stop_count; i++) {
         struct fake_stop *stop = &fake->stops[i];
-        stop->has_stopped |= !fake_find(stop->subject.tid)->is_slow;
+        struct fake_thread *thread = fake_find(stop->subject.tid);
+        if (!stop->has_stopped && !thread->is_slow && thread->slow_until_ns <= fake->now_ns) {
+            stop->has_stopped = true;
+            thread->let_go_ns = fake->now_ns;
+        }
         over += stop->has_stopped;
     }
     return over;
