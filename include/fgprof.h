@@ -320,7 +320,9 @@ FGPROF_API int fgprof_recorder_new(const fgprof_options *options, fgprof_recorde
 FGPROF_API void fgprof_recorder_free(fgprof_recorder *recorder);
 
 /* Adds the running process `pid` with all its threads, including those that start later. The
- * process is not touched yet. Errors:
+ * process is not touched yet. If it is a child of the calling process, and exits just while its
+ * first thread is stopped for a sample, its exit status is lost: waitpid(2) then fails with ECHILD.
+ * fgprof_recorder_spawn has no such gap. Errors:
  *   -ESRCH    there is no such process, or it is a zombie
  *   -EDEADLK  it is the calling process
  *   -ENOEXEC  it is a kernel thread
