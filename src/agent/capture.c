@@ -63,7 +63,7 @@ static bool are_readable(uint64_t start, uint64_t limit)
 
 static void remember(uint64_t start, uint64_t limit)
 {
-    /* A signal handler must not see a range of two stacks. */
+    /* A signal handler must not see one stack's start with another's end. */
     this_thread.stack_start = UINT64_MAX;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     this_thread.stack_limit = limit;

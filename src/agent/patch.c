@@ -80,7 +80,7 @@ static unsigned digit(char c)
     return (unsigned)(c <= '9' ? c - '0' : c - 'a' + 10);
 }
 
-/* Takes the next byte. Returns whether it is the answer: whether this range can be written. */
+/* Takes the next byte. Returns true at the letter that says whether the range can be written. */
 static bool take(struct maps_line *line, char c)
 {
     if (line->field == 3 || (line->field < 2 && c == (line->field ? ' ' : '-')) ||

@@ -302,7 +302,7 @@ static void *probe_calloc(size_t count, size_t bytes)
     return probed_calloc(count, bytes);
 }
 
-/* Whether calls of other files go to the agent: asked by a function of libc's that allocates. */
+/* Whether calls from other files reach the agent, tried with a libc function that allocates. */
 static bool is_called(void)
 {
     struct hsearch_data table = {0};

@@ -22,7 +22,7 @@ void bell_ring(struct bell *bell)
 void bell_wait(struct bell *bell, uint32_t heard, uint64_t until_ns)
 {
     const struct timespec until = timespec_of_ns(until_ns);
-    /* With a bit set, the time is that of the clock, and not from now on. */
+    /* FUTEX_WAIT_BITSET takes an absolute time (futex(2)). */
     syscall(SYS_futex, &bell->rings, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, heard,
             until_ns == UINT64_MAX ? NULL : &until, NULL, FUTEX_BITSET_MATCH_ANY);
 }

@@ -95,7 +95,7 @@ static int step(struct way *way, bool follows_last)
     }
     bool is_last = rest[strspn(rest, "/")] == '\0';
     if (!is_last && strcmp(name, ".") == 0)
-        return -EAGAIN; /* it is no folder to come back from */
+        return -EAGAIN; /* it adds no folder for ".." to leave */
     int fd = openat(way->folders[way->depth], name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return -errno;

@@ -39,7 +39,7 @@ struct starter {
 
 /* Returns 0 or a negative errno. */
 int starter_fork(struct starter *ret_starter, const struct helper_role *role);
-/* Returns when it has ended. */
+/* Ends it, and returns when it has exited. */
 void starter_end(struct starter *starter);
 
 /* Ends the helper before, if there is one, and starts another. Returns the socket through which it

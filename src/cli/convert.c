@@ -136,7 +136,7 @@ int command_convert(const struct cli_options *options)
 
 /* ---- diff ---- */
 
-#define ALIKE 0.02 /* of durations */
+#define ALIKE 0.02 /* durations that differ by less are not normalized */
 
 struct two_profiles {
     fgprof_profile *before, *after;

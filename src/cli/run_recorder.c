@@ -19,7 +19,7 @@
 
 #define WHY_BYTES 512
 #define START_MS_MAX 50
-#define PAGE_PLACEHOLDER "fgprof.html" /* until it is known of what the page is */
+#define PAGE_PLACEHOLDER "fgprof.html" /* until the process is known */
 #define NAME_BYTES 256
 
 void complain_of_objects(const struct cli_options *options, pid_t pid, int err)

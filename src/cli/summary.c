@@ -615,7 +615,7 @@ static void summarize_not_kept(const struct fgprof_summary *summary)
                  percent(summary->samples_not_kept, summary->samples));
 }
 
-/* How much memory of what a recording keeps, if it is much or if some did not fit. */
+/* Prints how much memory is kept of what, if it is much or if some did not fit. */
 static void summarize_memory(const fgprof_recorder *recorder, const struct fgprof_summary *summary)
 {
     char amount[32];

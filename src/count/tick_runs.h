@@ -43,7 +43,7 @@ void tick_runs_add(struct tick_runs *runs, struct tick_cursor *cursor, uint32_t 
 /* The kernel sampled the thread before that tick. */
 void tick_runs_add_running(struct tick_runs *runs, uint32_t thread, uint32_t sample, uint64_t tick);
 
-/* The thread's last run, if it is of this wait and was at the sample `from`, was at `to`. */
+/* Moves the thread's last run from sample `from` to `to`, if it is of this wait. */
 void tick_runs_correct(struct tick_runs *runs, const struct tick_cursor *cursor, uint64_t wait,
                        uint32_t from, uint32_t to);
 

@@ -22,7 +22,7 @@ enum query_kind {
 
 struct query {
     enum query_kind kind;
-    uint64_t address;   /* the module's own; for QUERY_NAME and QUERY_GO_FUNCTION */
+    uint64_t address;   /* as in the file; for QUERY_NAME and QUERY_GO_FUNCTION */
     const char *name;   /* for QUERY_SYMBOL and QUERY_SECTION */
     unsigned char type; /* STT_OBJECT ...; for QUERY_SYMBOL */
 };

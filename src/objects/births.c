@@ -202,8 +202,8 @@ static int tell(struct births *births, const struct birth *birth)
     return array_append(&births->told, &births->told_count, &births->told_capacity, told);
 }
 
-/* A PERF_RECORD_FORK or PERF_RECORD_EXIT: uint32_t pid, ppid, tid, ptid; uint64_t time. Of a birth,
- * ppid and ptid are those of the thread that made it. */
+/* A PERF_RECORD_FORK or PERF_RECORD_EXIT: uint32_t pid, ppid, tid, ptid; uint64_t time. For a
+ * new thread, ppid and ptid are its creator's. */
 static int take_task(struct births *births, const struct record *record)
 {
     uint32_t ids[4];

@@ -603,7 +603,7 @@ static int compare_ends(const void *a, const void *b)
     return (left->text > right->text) - (left->text < right->text);
 }
 
-/* Tells where most of what was waited for was spent. */
+/* Finds where most of the time that was waited for was spent. */
 static int find_ends(struct fgprof_profile *profile, const struct search *search,
                      struct profile_critical *critical)
 {

@@ -65,7 +65,7 @@ static int copy_mappings(const struct copying *copying)
         err = copy_string(copying, mapping.path, &mapping.path);
         if (!err)
             err = copy_string(copying, mapping.build_id, &mapping.build_id);
-        mapping.is_sampled = false; /* what it claims to have is for profile_finish to say */
+        mapping.is_sampled = false; /* profile_finish says what it has */
         mapping.has_functions = mapping.has_files = mapping.has_lines = mapping.has_inlined = false;
         if (!err)
             err = profile_add_mapping(copying->to, &mapping, &copying->mappings[i]);

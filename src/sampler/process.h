@@ -95,7 +95,7 @@ struct sampled_goroutines {
     uint64_t told_ns;        /* the worker knows that they have not moved up to then */
     bool has_read_all;       /* a pass has ended */
     uint64_t left_out;       /* goroutines beyond GOROUTINES_MAX */
-    uint64_t unreadable, unreadable_before; /* or without sense: of this pass, and the last */
+    uint64_t unreadable, unreadable_before; /* or implausible: of this pass, and the last */
     unsigned char *room;
     struct goroutine_news *news; /* not sent yet; NULL: none */
 };

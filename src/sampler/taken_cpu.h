@@ -2,10 +2,10 @@
  *
  * A thread that is asked to stop from another CPU goes on until the interrupt reaches it, on a
  * virtual machine for some 40 us, and if a system call of its returns meanwhile it stops there: a
- * server that makes many calls was found at their ends only. But a thread whose CPU is taken by a
- * timer is where it was when it goes on, and stops there. So where the kernel does not sample them,
- * running threads are stopped at visits to their CPUs (sampler/visits.h), and a look stops only
- * what it can't tell otherwise: where a thread slept that was woken just now.
+ * server that makes many calls was found at their ends only. But a thread that a timer preempts
+ * resumes where it was, and stops there. So where the kernel does not sample them, running threads
+ * are stopped at visits to their CPUs (sampler/visits.h), and a look stops a thread only to learn
+ * where it slept before it was woken.
  *
  * If we may not run on a thread's CPU, it is stopped from another one. */
 #ifndef FGPROF_SAMPLER_TAKEN_CPU_H

@@ -75,7 +75,7 @@ struct thread_movement {
 struct thread_wants {
     size_t stack_limit; /* bytes of its stack to copy */
     struct stack_place other_stack;
-    bool copy;                 /* even if it has not moved */
+    bool copy;                 /* copy its stack even if it has not moved */
     struct sleep_place asleep; /* stop it in its sleep, at this place; pc 0: do not */
     bool is_dumped;            /* a dump has its stack */
     uint64_t spared_ticks; /* found running at them since it was last stopped, and not stopped */

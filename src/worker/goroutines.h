@@ -30,12 +30,12 @@ struct program_goroutines {
     bool is_told;                    /* the sampling thread was told of it */
     struct counted_goroutine *items; /* by number, as in allgs */
     size_t count, capacity;
-    uint64_t seen_ns;                /* those that are parked were still there then */
+    uint64_t seen_ns;                /* when parked goroutines were last known to be in place */
     uint64_t carry_ns;               /* less than a tick, of time that was counted */
     struct known_go_function *known; /* KNOWN_GO_FUNCTIONS by hash of the address; NULL: none yet */
 };
 
-/* What counting needs. */
+/* What counting takes, all of it borrowed. */
 struct goroutine_means {
     struct unwinder *unwinder;
     struct queries *queries;

@@ -1,8 +1,8 @@
 /* Counts the tasks of asyncio: one that is suspended is counted with its coroutines. One that runs
  * is counted as its thread.
  *
- * They are read here and not by the sampling thread: that takes some reads of memory for each
- * coroutine, of which each depends on the one before. */
+ * They are read here and not by the sampling thread, for which it would take too long: each
+ * coroutine takes several reads of memory, one after the other. */
 #ifndef FGPROF_WORKER_PYTHON_TASKS_H
 #define FGPROF_WORKER_PYTHON_TASKS_H
 
@@ -25,7 +25,7 @@ struct program_tasks {
     uint64_t carry_ns;   /* less than a tick, of time that was counted */
 };
 
-/* What counting needs. */
+/* What counting takes, all of it borrowed. */
 struct task_means {
     struct queries *queries;
     struct results *results;
@@ -47,8 +47,8 @@ void program_tasks_update(struct program_tasks *tasks, const struct task_means *
                           const struct program_python *python, const struct program_maps *maps,
                           const struct observation *observation);
 
-/* Counts what each task does now for the time since they were last read, unless that was just
- * before. Returns 0 or -ENOMEM. */
+/* Counts the time since the last reading for each task's present stack, unless that was just now.
+ * Returns 0 or -ENOMEM. */
 int program_tasks_take(struct program_tasks *tasks, const struct task_means *means,
                        struct program_python *python, const struct program_maps *maps,
                        const struct observation *observation, const struct task_tick *tick);

@@ -81,7 +81,7 @@ struct cli_options {
     bool has_tasks;
     uint64_t debuginfod_limit_ns; /* 0: no server is asked */
     uint64_t max_depth;
-    bool is_normalized, is_not_normalized; /* neither: if it is needed */
+    bool is_normalized, is_not_normalized; /* neither: if the durations differ */
 
     enum fgprof_dump_format dump_format;
     enum fgprof_format format;

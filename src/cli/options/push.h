@@ -9,7 +9,7 @@
 #define PUSH_TARGETS_MAX 4
 #define PUSH_TAGS_MAX 16 /* Pyroscope takes 30 labels, some of which we set */
 
-/* How a server is spoken to. */
+/* The protocol of a server. */
 enum push_api {
     PUSH_PYROSCOPE, /* push.v1.PusherService/Push */
     PUSH_INGEST,    /* Pyroscope's classic /ingest */

@@ -5,7 +5,7 @@
 #include <netinet/in.h>
 #include <stdbool.h>
 
-/* One of IPv4 is mapped into IPv6, ::ffff:192.0.2.1, as a socket of IPv6 shows it. */
+/* Maps an IPv4 address into IPv6, ::ffff:192.0.2.1, as IPv6 sockets show it. */
 struct in6_addr address_of_v4(struct in_addr v4);
 
 /* The address and port of a name of AF_INET or AF_INET6; :: and 0 for any other family. */

@@ -75,7 +75,7 @@ static void on_progress(const struct fgprof_progress *progress, void *context)
 uint64_t session_keep_ns(const struct session *session)
 {
     const struct cli_options *options = session->options;
-    /* What a request asks for begins with it. */
+    /* Sampling starts with the only request: all of it is kept. */
     if (session->is_for_one)
         return options->seconds_max * 1000000000u;
     return options->keep_ns ? options->keep_ns : KEEP_DEFAULT_NS;

@@ -63,7 +63,7 @@ static void set_filter(struct top_screen *screen)
                  "searched as plain text, because it is not a regular expression: %s", why);
 }
 
-/* Writes the profile to the file that was answered, whole or not at all. Its ending names the
+/* Writes the profile to the file that the user named, whole or not at all. Its ending names the
  * format. */
 static void write_profile(struct top_screen *screen)
 {

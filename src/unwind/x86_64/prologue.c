@@ -86,7 +86,7 @@ static bool follow(struct tracking *tracking, const ZydisDecodedInstruction *ins
         return true;
     case ZYDIS_MNEMONIC_RET:
     case ZYDIS_MNEMONIC_JMP:
-        /* What comes after is reached from elsewhere. */
+        /* Jumps from the body lead to what comes after. */
         tracking->depth = tracking->body_depth ? tracking->body_depth : tracking->deepest;
         return true;
     case ZYDIS_MNEMONIC_LEAVE:
