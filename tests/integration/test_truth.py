@@ -140,7 +140,8 @@ def test_a_woken_thread_knows_how_long_it_waited_for_a_cpu(world):
     # what a hypervisor took.
     assert abs(asleep_ns["work"]) < 0.1 * sleeper["functions"]["work"]["wall_ns"], sleeper
     for name, us in ("wait_short", 300), ("wait_long", 1000):
-        assert asleep_ns[name] >= 1000 * us * sleeper["functions"][name]["calls"], (name, sleeper)
+        # The last call may be under way.
+        assert asleep_ns[name] >= 900 * us * (sleeper["functions"][name]["calls"] - 1), (name, sleeper)
 
 
 def profile(world, name, arguments, *options, **more):
