@@ -65,9 +65,14 @@ static inline void put_signal_function(struct made_walk *made, uint64_t start, u
 /* A direct call that returns to `offset`. */
 static inline void put_call(struct made_walk *made, uint64_t offset, uint64_t target)
 {
+#ifdef __aarch64__
+    uint32_t call = 0x94000000u | ((uint32_t)(target - (offset - 4)) >> 2 & 0x3ffffffu); /* bl */
+    memcpy(made->code + offset - 4, &call, sizeof call);
+#else
     int32_t displacement = (int32_t)(target - offset);
     made->code[offset - 5] = 0xe8;
     memcpy(made->code + offset - 4, &displacement, sizeof displacement);
+#endif
 }
 
 static inline void put_code(struct made_walk *made, uint64_t offset, const uint8_t *code,

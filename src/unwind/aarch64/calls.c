@@ -1,5 +1,7 @@
-/* Arm Architecture Reference Manual for A-profile, C6.2: BL (100101 imm26) and BLR. */
+/* Arm Architecture Reference Manual for A-profile, C6.2: BL (100101 imm26), BLR, and BLRAA and its
+ * like, which check a signature. */
 #include "unwind/code/calls.h"
+#include "unwind/aarch64/instruction.h"
 
 #include <string.h>
 
@@ -8,12 +10,17 @@ enum call_form call_before(const uint8_t before[CALL_BYTES_MAX], uint64_t return
 {
     uint32_t instruction;
     memcpy(&instruction, before + CALL_BYTES_MAX - sizeof instruction, sizeof instruction);
+    if (return_address % INSTRUCTION_BYTES)
+        return CALL_NONE;
     if ((instruction & 0xfc000000u) == 0x94000000u) {
-        int64_t words = (int64_t)((uint64_t)instruction << 38) >> 38;
-        *ret_target = return_address - 4 + (uint64_t)words * 4;
+        int64_t words = signed_field(instruction, 0, 26);
+        *ret_target = return_address - INSTRUCTION_BYTES + (uint64_t)words * INSTRUCTION_BYTES;
         return CALL_DIRECT;
     }
-    return (instruction & 0xfffffc1fu) == 0xd63f0000u ? CALL_INDIRECT : CALL_NONE;
+    bool is_plain = (instruction & 0xfffffc1fu) == 0xd63f0000u;
+    bool is_checked = (instruction & 0xfffff81fu) == 0xd63f081fu || /* blraaz, blrabz */
+                      (instruction & 0xfffff800u) == 0xd73f0800u;   /* blraa, blrab */
+    return is_plain || is_checked ? CALL_INDIRECT : CALL_NONE;
 }
 
 /* B (000101 imm26) and B.cond (01010100 imm19 0 cond). */
@@ -22,14 +29,14 @@ bool jump_is_at(const uint8_t code[JUMP_BYTES], uint64_t address, uint64_t *ret_
     uint32_t instruction;
     int64_t words;
     memcpy(&instruction, code, sizeof instruction);
-    if ((instruction & 0xfc000000u) == 0x14000000u)
-        words = (int64_t)((uint64_t)instruction << 38) >> 38;
+    if (is_unconditional_branch(instruction))
+        words = signed_field(instruction, 0, 26);
     else if ((instruction & 0xff000010u) == 0x54000000u)
-        words = (int64_t)((uint64_t)instruction << 40) >> 45;
+        words = signed_field(instruction, 5, 19);
     else
         return false;
-    *ret_target = address + (uint64_t)words * 4;
-    return address % 4 == 0;
+    *ret_target = address + (uint64_t)words * INSTRUCTION_BYTES;
+    return address % INSTRUCTION_BYTES == 0;
 }
 
 /* svc #0 */

@@ -1,17 +1,10 @@
 /* Of what x86_64/ reads from code, only the first stub is done here. The return address is in a
  * register until a function calls another, and the compiler chooses the frame pointer's place in
  * the frame. */
-#include "unwind/code/code_end.h"
 #include "unwind/code/code_frame.h"
 #include "unwind/code/prologue.h"
 
 #include <string.h>
-
-uint64_t code_end_of_function(struct module *module, uint64_t start, uint64_t limit)
-{
-    (void)module, (void)start;
-    return limit;
-}
 
 struct code_frame code_frame_at(const uint8_t *code, size_t code_bytes, size_t at)
 {

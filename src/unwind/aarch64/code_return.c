@@ -5,13 +5,13 @@
  * they are moved, stored and loaded by the few instructions that compilers use for that. Any other
  * instruction that writes one makes it unknown. All ways that return must agree. */
 #include "unwind/code/code_return.h"
+#include "unwind/aarch64/instruction.h"
 #include "unwind/code/last_call.h"
 #include "unwind/signal_frame.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define INSTRUCTION_BYTES 4u
 #define OFFSET_MAX (1 << 20)
 #define INSTRUCTIONS_MAX 2048u
 #define SEEN_SLOTS 4096u /* a power of two, more than the instructions */
@@ -29,6 +29,7 @@ struct stored {
 
 struct way {
     uint64_t address;
+    unsigned call; /* the number of the system call that comes next; 0: not known */
     struct code_value sp, frame_pointer, link;
     struct stored stored[STORED_MAX];
     unsigned stored_count;
@@ -39,7 +40,10 @@ struct search {
     unsigned instructions_left;
     struct way ways[WAYS_MAX]; /* still to be followed */
     size_t way_count;
-    uint64_t seen[SEEN_SLOTS]; /* addresses + 1 */
+    struct seen {
+        uint64_t address_plus_1;
+        struct code_value sp;
+    } seen[SEEN_SLOTS];
     struct code_return found;
     bool has_found, has_contradiction;
 };
@@ -63,17 +67,6 @@ static struct code_value sum(struct code_value value, int64_t offset)
         return unknown;
     value.offset = (int32_t)whole;
     return value;
-}
-
-/* The lowest `bits` bits from bit `at` on, as a number with a sign. */
-static int64_t signed_field(uint32_t instruction, unsigned at, unsigned bits)
-{
-    return (int64_t)((uint64_t)instruction << (64 - at - bits)) >> (64 - bits);
-}
-
-static unsigned field(uint32_t instruction, unsigned at, unsigned bits)
-{
-    return instruction >> at & ((1u << bits) - 1);
 }
 
 /* The way's own value of a register; NULL for those that do not matter. */
@@ -166,17 +159,36 @@ static bool read_access(uint32_t instruction, struct access *access)
     return true;
 }
 
+/* Loads and stores without an offset in the instruction. */
+static void follow_other_access(struct way *way, uint32_t instruction)
+{
+    unsigned target = field(instruction, 0, 5);
+    bool is_vector = field(instruction, 26, 1);
+    bool is_literal = (instruction & 0x3b000000u) == 0x18000000u;
+    bool is_single = (instruction & 0x3b200c00u) == 0x38200800u ||      /* by a register's offset */
+                     (instruction & 0x3b200c00u) == 0x38000800u;        /* unprivileged */
+    bool may_write_base = (instruction & 0xbe800000u) == 0x0c800000u || /* of vectors in a row */
+                          (instruction & 0xff200400u) == 0xd9200400u;   /* of memory tags */
+    if (may_write_base && field(instruction, 5, 5) == STACK_POINTER)
+        way->sp = unknown;
+    if (is_vector)
+        return;
+    if (is_literal || is_single) {
+        if (is_literal || field(instruction, 22, 2))
+            forget(way, target);
+        return;
+    }
+    /* Exclusive and atomic: of a pair at most, and with a result. */
+    forget(way, target);
+    forget(way, field(instruction, 10, 5));
+    forget(way, field(instruction, 16, 5));
+}
+
 static void follow_access(struct way *way, uint32_t instruction)
 {
     struct access access;
     if (!read_access(instruction, &access)) {
-        /* By a register's offset, exclusively, of structures: with a pair at most. */
-        forget(way, field(instruction, 0, 5));
-        forget(way, field(instruction, 10, 5));
-        forget(way, field(instruction, 16, 5));
-        bool may_write_base = (instruction & 0xbe800000u) == 0x0c800000u;
-        if (may_write_base && field(instruction, 5, 5) == STACK_POINTER)
-            way->sp = unknown;
+        follow_other_access(way, instruction);
         return;
     }
     struct code_value *base = value_of(way, access.base);
@@ -246,13 +258,38 @@ static void note_return(struct search *search, const struct way *way)
     search->has_found = true;
 }
 
+/* Whether a call does not return to what follows it. Between functions there is padding, and some
+ * begin with a mark. */
+static bool is_last_call(struct module *module, uint64_t address)
+{
+    uint32_t next;
+    return call_is_known_last(module, address) ||
+           !module_read(module, address, &next, sizeof next) || next == 0xd503201fu || /* nop */
+           begins_function(next);
+}
+
+/* exit, exit_group and rt_sigreturn do not return. */
+static bool call_returns(unsigned call)
+{
+    return call != 93 && call != 94 && call != 139;
+}
+
+/* Follows what sets x8, which has the number of a system call: mov w8, #number, and others. */
+static void follow_call_number(struct way *way, uint32_t instruction)
+{
+    if ((instruction & 0x7fe0001fu) == 0x52800008u)
+        way->call = field(instruction, 5, 16);
+    else if (field(instruction, 0, 5) == 8)
+        way->call = 0;
+}
+
 /* br, blr, ret, and those that check a signature. Returns whether the way goes on. */
 static bool branch_by_register(struct search *search, struct way *way, uint32_t instruction)
 {
     unsigned operation = field(instruction, 21, 2), number = field(instruction, 5, 5);
     if (operation == 1) {
         way->link = unknown;
-        return !call_is_known_last(search->module, way->address);
+        return !is_last_call(search->module, way->address);
     }
     bool is_signed_return = (instruction & 0xfffffbffu) == 0xd65f0bffu;
     /* A jump by x16 or x17 leaves for another function, as that of a linkage stub (AAPCS64, 6.1.1);
@@ -267,38 +304,37 @@ static bool branch_by_register(struct search *search, struct way *way, uint32_t 
  * Returns whether the way goes on there. */
 static bool branch(struct search *search, struct way *way, uint32_t instruction)
 {
-    uint64_t at = way->address - INSTRUCTION_BYTES;
+    uint64_t target;
     if ((instruction & 0xfe000000u) == 0xd6000000u)
         return branch_by_register(search, way, instruction);
-    switch (instruction & 0xfc000000u) {
-    case 0x14000000u: /* b */
-        add_way(search, way, at + (uint64_t)signed_field(instruction, 0, 26) * INSTRUCTION_BYTES);
-        return false;
-    case 0x94000000u: /* bl */
+    if ((instruction & 0xfc000000u) == 0x94000000u) { /* bl */
         way->link = unknown;
-        return !call_is_known_last(search->module, way->address);
+        return !is_last_call(search->module, way->address);
     }
-    if ((instruction & 0x7e000000u) == 0x34000000u || (instruction & 0xff000000u) == 0x54000000u)
-        add_way(search, way,
-                at + (uint64_t)signed_field(instruction, 5, 19) *
-                         INSTRUCTION_BYTES); /* cbz, b.cond */
-    else if ((instruction & 0x7e000000u) == 0x36000000u)
-        add_way(search, way,
-                at + (uint64_t)signed_field(instruction, 5, 14) * INSTRUCTION_BYTES); /* tbz */
-    else if ((instruction & 0xff000000u) == 0xd4000000u && (instruction & 0x1fu) != 1)
-        return false; /* brk, hlt */
-    return true;
+    if ((instruction & 0xffe0001fu) == 0xd4000001u) /* svc */
+        return call_returns(way->call);
+    if (branch_target(instruction, way->address - INSTRUCTION_BYTES, &target)) {
+        add_way(search, way, target);
+        return !is_unconditional_branch(instruction);
+    }
+    return !is_trap(instruction);
 }
 
-/* Whether no way came by here yet. */
-static bool note_seen(struct search *search, uint64_t address)
+/* Notes that a way came by here; returns false if one did before. */
+static bool note_seen(struct search *search, const struct way *way)
 {
-    size_t at = (size_t)((address * 0x9e3779b97f4a7c15u) >> 32) & (SEEN_SLOTS - 1);
-    while (search->seen[at] && search->seen[at] != address + 1)
+    size_t at = (size_t)((way->address * 0x9e3779b97f4a7c15u) >> 32) & (SEEN_SLOTS - 1);
+    while (search->seen[at].address_plus_1 && search->seen[at].address_plus_1 != way->address + 1)
         at = (at + 1) & (SEEN_SLOTS - 1);
-    bool is_new = !search->seen[at];
-    search->seen[at] = address + 1;
-    return is_new;
+    struct seen *seen = &search->seen[at];
+    if (!seen->address_plus_1) {
+        *seen = (struct seen){way->address + 1, way->sp};
+        return true;
+    }
+    if (way->sp.kind != CODE_VALUE_UNKNOWN && seen->sp.kind != CODE_VALUE_UNKNOWN &&
+        !is_same(&way->sp, &seen->sp))
+        search->has_contradiction = true;
+    return false;
 }
 
 static void follow_way(struct search *search, struct way *way)
@@ -307,7 +343,7 @@ static void follow_way(struct search *search, struct way *way)
     uint32_t instruction;
     bool goes_on = true;
     while (goes_on && !search->has_contradiction && search->instructions_left &&
-           note_seen(search, way->address) &&
+           note_seen(search, way) &&
            module_read(search->module, way->address, &instruction, sizeof instruction)) {
         search->instructions_left--;
         /* The kernel's return from a handler, and what is no instruction (udf). */
@@ -316,6 +352,7 @@ static void follow_way(struct search *search, struct way *way)
              signal_return_is_at(code)))
             return;
         way->address += INSTRUCTION_BYTES;
+        follow_call_number(way, instruction);
         unsigned group = field(instruction, 25, 4);
         if ((group & 0xe) == 0xa)
             goes_on = branch(search, way, instruction);
@@ -332,7 +369,7 @@ static void follow_way(struct search *search, struct way *way)
 bool code_return_find(struct module *module, uint64_t address, bool is_after_call,
                       struct code_return *ret_return)
 {
-    if (is_after_call && call_is_known_last(module, address))
+    if (is_after_call && is_last_call(module, address))
         return false;
     struct search *search = calloc(1, sizeof *search);
     if (!search)

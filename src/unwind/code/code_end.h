@@ -1,5 +1,5 @@
 /* Where a function of unknown size ends. The build compiles one of x86_64/code_end.c and
- * aarch64/code.c. */
+ * aarch64/code_end.c. */
 #ifndef FGPROF_UNWIND_CODE_CODE_END_H
 #define FGPROF_UNWIND_CODE_CODE_END_H
 

@@ -120,6 +120,124 @@ int main(void)
     return cmocka_run_group_tests_name("calls", tests, NULL, NULL);
 }
 
+#elif defined __aarch64__
+
+#define RETURN_ADDRESS 0x401000u
+
+static enum call_form kind_of(uint32_t instruction, uint64_t *target)
+{
+    uint8_t before[CALL_BYTES_MAX] = {0};
+    memcpy(before + sizeof before - sizeof instruction, &instruction, sizeof instruction);
+    return call_before(before, RETURN_ADDRESS, target);
+}
+
+static void test_calls(void **state)
+{
+    (void)state;
+    uint64_t target = 0;
+    assert_int_equal(kind_of(0x94000010, &target), CALL_DIRECT); /* bl .+0x40 */
+    assert_int_equal(target, RETURN_ADDRESS - 4 + 0x40);
+    assert_int_equal(kind_of(0x97fffffe, &target), CALL_DIRECT); /* bl .-8 */
+    assert_int_equal(target, RETURN_ADDRESS - 4 - 8);
+    assert_int_equal(kind_of(0xd63f0020, &target), CALL_INDIRECT); /* blr x1 */
+    assert_int_equal(kind_of(0xd73f0822, &target), CALL_INDIRECT); /* blraa x1, x2 */
+    assert_int_equal(kind_of(0xd63f0c7f, &target), CALL_INDIRECT); /* blrabz x3 */
+    assert_int_equal(kind_of(0xd61f0020, &target), CALL_NONE);     /* br x1 */
+    assert_int_equal(kind_of(0x14000010, &target), CALL_NONE);     /* b .+0x40 */
+    assert_int_equal(kind_of(0xd65f03c0, &target), CALL_NONE);     /* ret */
+    assert_int_equal(kind_of(0xd503201f, &target), CALL_NONE);     /* nop */
+}
+
+/* Bytes of an instruction and of the next may look like a call. */
+static void test_calls_are_aligned(void **state)
+{
+    (void)state;
+    const uint8_t before[CALL_BYTES_MAX] = {[CALL_BYTES_MAX - 1] = 0x94};
+    uint64_t target;
+    assert_int_equal(call_before(before, RETURN_ADDRESS, &target), CALL_DIRECT);
+    assert_int_equal(call_before(before, RETURN_ADDRESS + 1, &target), CALL_NONE);
+}
+
+static bool jumps(uint32_t instruction, uint64_t *target)
+{
+    uint8_t code[JUMP_BYTES] = {0};
+    memcpy(code, &instruction, sizeof instruction);
+    return jump_is_at(code, 0x401000, target);
+}
+
+static void test_jumps(void **state)
+{
+    (void)state;
+    uint64_t target = 0;
+    assert_true(jumps(0x14000002, &target)); /* b .+8 */
+    assert_int_equal(target, 0x401008);
+    assert_true(jumps(0x54ffffc1, &target)); /* b.ne .-8 */
+    assert_int_equal(target, 0x401000 - 8);
+    assert_false(jumps(0x94000010, &target)); /* bl */
+    assert_false(jumps(0xd61f0060, &target)); /* br x3 */
+    assert_false(jumps(0x34000060, &target)); /* cbz: never to another function */
+}
+
+static void test_system_calls(void **state)
+{
+    (void)state;
+    static const uint8_t svc[SYSTEM_CALL_BYTES_MAX] = {0x01, 0x00, 0x00, 0xd4},
+                         hvc[SYSTEM_CALL_BYTES_MAX] = {0x02, 0x00, 0x00, 0xd4};
+    assert_int_equal(system_call_before(svc), 4);
+    assert_int_equal(system_call_before(hvc), 0);
+}
+
+/* mov x8, #number; nop; svc #0 */
+static bool makes_thread(uint32_t number, uint32_t last)
+{
+    const uint32_t code[] = {0xd2800008u | number << 5, 0xd503201f, last};
+    uint8_t before[CLONE_BYTES] = {0};
+    memcpy(before + sizeof before - sizeof code, code, sizeof code);
+    return system_call_is_clone(before);
+}
+
+static void test_calls_that_make_threads(void **state)
+{
+    (void)state;
+    assert_true(makes_thread(220, 0xd4000001));
+    assert_true(makes_thread(435, 0xd4000001));
+    assert_false(makes_thread(101, 0xd4000001)); /* nanosleep */
+    assert_false(makes_thread(220, 0xd503201f)); /* not a system call */
+}
+
+static void test_the_end_of_a_thread(void **state)
+{
+    (void)state;
+    const uint32_t ends[] = {0xd503201f, 0xd2800ba8, 0xd4000001}; /* nop; mov x8, #93; svc #0 */
+    uint8_t after[THREAD_END_BYTES] = {0};
+    assert_false(call_is_last(after));
+    memcpy(after, ends, sizeof ends < sizeof after ? sizeof ends : sizeof after);
+    assert_true(call_is_last(after));
+}
+
+static void test_the_end_of_a_context(void **state)
+{
+    (void)state;
+    static const uint8_t mov[CONTEXT_END_BYTES] = {0xe0, 0x03, 0x13, 0xaa}, /* mov x0, x19 */
+        other[CONTEXT_END_BYTES] = {0xe0, 0x03, 0x14, 0xaa};
+    assert_true(call_is_context_end(mov));
+    assert_false(call_is_context_end(other));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_calls),
+        cmocka_unit_test(test_calls_are_aligned),
+        cmocka_unit_test(test_jumps),
+        cmocka_unit_test(test_system_calls),
+        cmocka_unit_test(test_calls_that_make_threads),
+        cmocka_unit_test(test_the_end_of_a_thread),
+        cmocka_unit_test(test_the_end_of_a_context),
+    };
+    return cmocka_run_group_tests_name("calls", tests, NULL, NULL);
+}
+
 #else
 
 int main(void)

@@ -211,6 +211,286 @@ int main(void)
     return cmocka_run_group_tests_name("code_return", tests, NULL, NULL);
 }
 
+#elif defined __aarch64__
+
+#include "make_walk.h"
+#include "unwind/code/code_return.h"
+
+enum { FP = 29, LR = 30, SP = 31 };
+
+static struct made_walk made;
+
+static int set_up(void **state)
+{
+    (void)state;
+    begin_module(&made);
+    end_module(&made);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    made_walk_free(&made);
+    return 0;
+}
+
+/* What is found from an instruction of the code. No way goes on from what is around it. */
+static bool find(const uint32_t *code, size_t bytes, uint64_t instruction, bool is_after_call,
+                 struct code_return *ret_return)
+{
+    made_walk_free(&made);
+    begin_module(&made);
+    memset(made.code, 0, sizeof made.code);
+    put_code(&made, 0x100, (const uint8_t *)code, bytes);
+    end_module(&made);
+    return code_return_find(&made.module, MADE_ADDRESS + 0x100 + 4 * instruction, is_after_call,
+                            ret_return);
+}
+#define FIND(code, instruction, ret_return) find(code, sizeof(code), instruction, false, ret_return)
+
+static void assert_value(const struct code_value *value, enum code_value_kind kind, unsigned number,
+                         int32_t offset)
+{
+    assert_int_equal(value->kind, kind);
+    assert_int_equal(value->register_number, number);
+    assert_int_equal(value->offset, offset);
+}
+
+static const uint32_t plain[] = {
+    0x71000421, /* 0 subs w1, w1, #1 */
+    0x54ffffe1, /* 1 b.ne 0 */
+    0x340000a0, /* 2 cbz w0, 7 */
+    0xd63f0040, /* 3 blr x2 */
+    0xf9400bf3, /* 4 ldr x19, [sp, #16] */
+    0xa8c37bfd, /* 5 ldp x29, x30, [sp], #48 */
+    0xd65f03c0, /* 6 ret */
+    0xf9400bf3, /* 7 the same once more */
+    0xa8c37bfd, 0xd65f03c0,
+};
+
+static void test_every_instruction(void **state)
+{
+    (void)state;
+    static const uint8_t in_body[] = {0, 1, 2, 3, 4, 5, 7, 8};
+    struct code_return found;
+    for (size_t i = 0; i < sizeof in_body; i++) {
+        assert_true(FIND(plain, in_body[i], &found));
+        assert_value(&found.sp, CODE_VALUE_REGISTER, SP, 48);
+        assert_value(&found.frame_pointer, CODE_VALUE_MEMORY, SP, 0);
+        assert_value(&found.return_address, CODE_VALUE_MEMORY, SP, 8);
+    }
+    /* Its caller's again. */
+    assert_true(FIND(plain, 6, &found));
+    assert_value(&found.sp, CODE_VALUE_REGISTER, SP, 0);
+    assert_value(&found.frame_pointer, CODE_VALUE_REGISTER, FP, 0);
+    assert_value(&found.return_address, CODE_VALUE_REGISTER, LR, 0);
+}
+
+static void test_a_leaf(void **state)
+{
+    (void)state;
+    static const uint32_t leaf[] = {0x910083ff, 0xd65f03c0}; /* 0 add sp, sp, #32; 1 ret */
+    struct code_return found;
+    assert_true(FIND(leaf, 0, &found));
+    assert_value(&found.sp, CODE_VALUE_REGISTER, SP, 32);
+    assert_value(&found.return_address, CODE_VALUE_REGISTER, LR, 0);
+    /* A call has overwritten the register, so this is no leaf. */
+    assert_false(find(leaf, sizeof leaf, 0, true, &found));
+    assert_true(find(plain, sizeof plain, 4, true, &found));
+    static const uint32_t calls[] = {0x94000010, 0xd65f03c0}; /* 0 bl; 1 ret */
+    assert_false(FIND(calls, 0, &found));
+}
+
+static void test_a_stack_pointer_from_the_frame_pointer(void **state)
+{
+    (void)state;
+    static const uint32_t code[] = {
+        0xcb2163ff, /* 0 sub sp, sp, x1 */
+        0x910003bf, /* 1 mov sp, x29 */
+        0xa8c17bfd, /* 2 ldp x29, x30, [sp], #16 */
+        0xd65f03c0, /* 3 ret */
+    };
+    static const uint32_t loads[] = {
+        0xf94007be, /* 0 ldr x30, [x29, #8] */
+        0xf94003bd, /* 1 ldr x29, [x29] */
+        0xd65f03c0, /* 2 ret */
+    };
+    struct code_return found;
+    for (uint64_t i = 0; i < 2; i++) {
+        assert_true(FIND(code, i, &found));
+        assert_value(&found.sp, CODE_VALUE_REGISTER, FP, 16);
+        assert_value(&found.frame_pointer, CODE_VALUE_MEMORY, FP, 0);
+        assert_value(&found.return_address, CODE_VALUE_MEMORY, FP, 8);
+    }
+    assert_true(FIND(loads, 0, &found));
+    assert_value(&found.sp, CODE_VALUE_REGISTER, SP, 0);
+    assert_value(&found.frame_pointer, CODE_VALUE_MEMORY, FP, 0);
+    assert_value(&found.return_address, CODE_VALUE_MEMORY, FP, 8);
+}
+
+static void test_a_stack_pointer_that_is_not_known(void **state)
+{
+    (void)state;
+    static const uint32_t changes[] = {
+        0xcb2163ff, /* sub sp, sp, x1 */
+        0x927cec1f, /* and sp, x0, #-16 */
+        0x043f503f, /* addvl sp, sp, #1 */
+    };
+    struct code_return found;
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        const uint32_t code[] = {changes[i], 0xd65f03c0}; /* ret */
+        assert_false(FIND(code, 0, &found));
+        assert_true(FIND(code, 1, &found));
+    }
+}
+
+static void test_ways_that_disagree(void **state)
+{
+    (void)state;
+    /* 0 cbz w0, 3; 1 add sp, sp, #16; 2 ret; 3 ret */
+    static const uint32_t code[] = {0x34000060, 0x910043ff, 0xd65f03c0, 0xd65f03c0};
+    struct code_return found;
+    assert_false(FIND(code, 0, &found));
+    assert_true(FIND(code, 1, &found));
+    /* 0 sub sp, sp, #16; 1 subs w1, w1, #1; 2 b.ne 0; 3 ret */
+    static const uint32_t loop[] = {0xd10043ff, 0x71000421, 0x54ffffc1, 0xd65f03c0};
+    assert_false(FIND(loop, 0, &found));
+    /* 0 cbz w0, 3; 1 mov w29, w1; 2 ret; 3 ret */
+    static const uint32_t frame_pointers[] = {0x34000060, 0x2a0103fd, 0xd65f03c0, 0xd65f03c0};
+    assert_true(FIND(frame_pointers, 0, &found));
+    assert_value(&found.sp, CODE_VALUE_REGISTER, SP, 0);
+    assert_value(&found.return_address, CODE_VALUE_REGISTER, LR, 0);
+    assert_int_equal(found.frame_pointer.kind, CODE_VALUE_UNKNOWN);
+}
+
+static void test_ways_that_do_not_return(void **state)
+{
+    (void)state;
+    static const uint32_t ends[] = {
+        0xd61f0060, /* br x3: a table's, perhaps */
+        0x14000000, /* b . */
+        0xd4200020, /* brk #1 */
+        0x00000000, /* udf #0 */
+    };
+    struct code_return found;
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        const uint32_t code[] = {ends[i], 0xd65f03c0}; /* ret */
+        assert_false(FIND(code, 0, &found));
+    }
+    /* 0 mov x8, #93; 1 svc #0; 2 ret */
+    static const uint32_t end_of_thread[] = {0xd2800ba8, 0xd4000001, 0xd65f03c0};
+    assert_false(FIND(end_of_thread, 0, &found));
+    assert_true(FIND(end_of_thread, 1, &found));
+    /* 0 mov x8, #64; 1 svc #0; 2 ret */
+    static const uint32_t write[] = {0xd2800808, 0xd4000001, 0xd65f03c0};
+    assert_true(FIND(write, 0, &found));
+}
+
+/* What follows it is padding, or another function. */
+static void test_a_call_that_does_not_return(void **state)
+{
+    (void)state;
+    static const uint32_t next[] = {0xd503201f /* nop */, 0xd503233f /* paciasp */,
+                                    0xd503245f /* bti c */};
+    struct code_return found;
+    for (size_t i = 0; i < sizeof next / sizeof *next; i++) {
+        /* 0 cbz w0, 4; 1 bl; 2 that; 3 add sp, sp, #16; 4 ret */
+        const uint32_t code[] = {0x34000080, 0x94000010, next[i], 0x910043ff, 0xd65f03c0};
+        assert_true(FIND(code, 0, &found));
+        assert_value(&found.sp, CODE_VALUE_REGISTER, SP, 0);
+        assert_value(&found.return_address, CODE_VALUE_REGISTER, LR, 0);
+        assert_false(find(code, sizeof code, 2, true, &found));
+    }
+}
+
+/* Which registers a load or store writes. */
+static void test_registers_that_are_written(void **state)
+{
+    (void)state;
+    static const uint32_t nothing[] = {
+        0xf8627820, /* ldr x0, [x1, x2, lsl #3] */
+        0xf822683e, /* str x30, [x1, x2] */
+        0x4c407820, /* ld1 {v0.4s}, [x1] */
+        0x3ce2683e, /* ldr q30, [x1, x2] */
+        0x58000040, /* ldr x0, .+8 */
+    };
+    static const uint32_t link[] = {
+        0xf862683e, /* ldr x30, [x1, x2] */
+        0x5800005e, /* ldr x30, .+8 */
+        0xc85f7c3e, /* ldxr x30, [x1] */
+    };
+    static const uint32_t sp[] = {
+        0x4cdf7be0, /* ld1 {v0.4s}, [sp], #16 */
+        0xd9a027ff, /* st2g sp, [sp], #32 */
+    };
+    struct code_return found;
+    for (size_t i = 0; i < sizeof nothing / sizeof *nothing; i++) {
+        const uint32_t code[] = {nothing[i], 0xd65f03c0}; /* ret */
+        assert_true(FIND(code, 0, &found));
+        assert_value(&found.sp, CODE_VALUE_REGISTER, SP, 0);
+        assert_value(&found.frame_pointer, CODE_VALUE_REGISTER, FP, 0);
+        assert_value(&found.return_address, CODE_VALUE_REGISTER, LR, 0);
+    }
+    for (size_t i = 0; i < sizeof link / sizeof *link; i++) {
+        const uint32_t code[] = {link[i], 0xd65f03c0}; /* ret */
+        assert_false(FIND(code, 0, &found));
+    }
+    for (size_t i = 0; i < sizeof sp / sizeof *sp; i++) {
+        const uint32_t code[] = {sp[i], 0xd65f03c0}; /* ret */
+        assert_false(FIND(code, 0, &found));
+    }
+}
+
+/* Another module's function returns to the caller. */
+static void test_a_jump_to_another_module(void **state)
+{
+    (void)state;
+    static const uint32_t code[] = {0x910043ff, 0xd61f0220}; /* 0 add sp, sp, #16; 1 br x17 */
+    struct code_return found;
+    assert_true(FIND(code, 0, &found));
+    assert_value(&found.sp, CODE_VALUE_REGISTER, SP, 16);
+    assert_value(&found.return_address, CODE_VALUE_REGISTER, LR, 0);
+}
+
+/* What was stored on the way is loaded as it was. */
+static void test_what_was_stored_on_the_way(void **state)
+{
+    (void)state;
+    static const uint32_t code[] = {
+        0xf81f0ffe, /* 0 str x30, [sp, #-16]! */
+        0xd63f0040, /* 1 blr x2 */
+        0xf84107fe, /* 2 ldr x30, [sp], #16 */
+        0xd65f0bff, /* 3 retaa */
+    };
+    struct code_return found;
+    assert_true(FIND(code, 0, &found));
+    assert_value(&found.sp, CODE_VALUE_REGISTER, SP, 0);
+    assert_value(&found.return_address, CODE_VALUE_REGISTER, LR, 0);
+    assert_true(FIND(code, 1, &found));
+    assert_value(&found.sp, CODE_VALUE_REGISTER, SP, 16);
+    assert_value(&found.return_address, CODE_VALUE_MEMORY, SP, 0);
+}
+
+#define WITH_MODULE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH_MODULE(test_every_instruction),
+        WITH_MODULE(test_a_leaf),
+        WITH_MODULE(test_a_stack_pointer_from_the_frame_pointer),
+        WITH_MODULE(test_a_stack_pointer_that_is_not_known),
+        WITH_MODULE(test_ways_that_disagree),
+        WITH_MODULE(test_ways_that_do_not_return),
+        WITH_MODULE(test_a_call_that_does_not_return),
+        WITH_MODULE(test_registers_that_are_written),
+        WITH_MODULE(test_a_jump_to_another_module),
+        WITH_MODULE(test_what_was_stored_on_the_way),
+    };
+    return cmocka_run_group_tests_name("code_return", tests, NULL, NULL);
+}
+
 #else
 
 int main(void)

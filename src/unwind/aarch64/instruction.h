@@ -1,0 +1,60 @@
+/* Fields of instructions, and where branches lead (Arm Architecture Reference Manual for A-profile,
+ * C4.1, "A64 instruction set encoding"). */
+#ifndef FGPROF_UNWIND_AARCH64_INSTRUCTION_H
+#define FGPROF_UNWIND_AARCH64_INSTRUCTION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define INSTRUCTION_BYTES 4u
+
+static inline unsigned field(uint32_t instruction, unsigned at, unsigned bits)
+{
+    return instruction >> at & ((1u << bits) - 1);
+}
+
+/* The `bits` bits from bit `at` on, as a number with a sign. */
+static inline int64_t signed_field(uint32_t instruction, unsigned at, unsigned bits)
+{
+    return (int64_t)((uint64_t)instruction << (64 - at - bits)) >> (64 - bits);
+}
+
+static inline bool is_unconditional_branch(uint32_t instruction)
+{
+    return (instruction & 0xfc000000u) == 0x14000000u; /* b */
+}
+
+/* Whether it is brk or hlt, is for more privileged code, or is no instruction at all (udf). */
+static inline bool is_trap(uint32_t instruction)
+{
+    bool is_system_call = (instruction & 0x1fu) == 1;
+    return instruction < 0x10000 || ((instruction & 0xff000000u) == 0xd4000000u && !is_system_call);
+}
+
+/* Whether functions whose returns are signed, or that are called through pointers in a program with
+ * BTI, begin with it. A bti j may follow a call of setjmp. */
+static inline bool begins_function(uint32_t instruction)
+{
+    return instruction == 0xd503233fu || /* paciasp */
+           instruction == 0xd503237fu || /* pacibsp */
+           instruction == 0xd503245fu;   /* bti c */
+}
+
+/* Whether it is a branch that is no call and has its target in it. */
+static inline bool branch_target(uint32_t instruction, uint64_t address, uint64_t *ret_target)
+{
+    int64_t words;
+    if (is_unconditional_branch(instruction))
+        words = signed_field(instruction, 0, 26);
+    else if ((instruction & 0x7e000000u) == 0x34000000u || /* cbz, cbnz */
+             (instruction & 0xff000000u) == 0x54000000u)   /* b.cond, bc.cond */
+        words = signed_field(instruction, 5, 19);
+    else if ((instruction & 0x7e000000u) == 0x36000000u) /* tbz, tbnz */
+        words = signed_field(instruction, 5, 14);
+    else
+        return false;
+    *ret_target = address + (uint64_t)words * INSTRUCTION_BYTES;
+    return true;
+}
+
+#endif
