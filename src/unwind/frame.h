@@ -9,6 +9,7 @@
 struct frame {
     uint64_t pc, sp, frame_pointer;
     bool has_frame_pointer;
+    bool sp_is_least; /* it may be higher: the callee's frame goes on above its frame record */
     /* Seldom needed, so it is read only on demand: from base_pointer_at, where it was saved, if
      * that is not 0; else base_pointer is its value, if that is known. */
     bool has_base_pointer;

@@ -130,6 +130,8 @@ static enum step read_register(struct walk *walk, const struct frame *frame, uns
                                uint64_t *ret_value)
 {
     if (number == architecture.sp) {
+        if (frame->sp_is_least)
+            return frame_cut(walk, STACK_CUT_NO_UNWIND_INFO);
         *ret_value = frame->sp;
     } else if (number == architecture.frame_pointer) {
         if (!frame->has_frame_pointer)
@@ -226,6 +228,7 @@ void frame_set(struct frame *frame, uint64_t pc, uint64_t sp, bool has_frame_poi
     frame->sp = sp;
     frame->frame_pointer = frame_pointer;
     frame->has_frame_pointer = has_frame_pointer;
+    frame->sp_is_least = false;
     frame->is_exact = false;
     frame->registers = NULL;
     frame->kept &= kept;
@@ -240,10 +243,25 @@ static bool may_be_cfa(struct frame *frame, const struct rule *rule, uint64_t cf
            (rule->may_leave_stack && frame->stacks_left++ < STACKS_LEFT_MAX);
 }
 
+/* Whether the frame has its record at a known distance from the CFA. */
+static bool has_record(const struct rule *rule)
+{
+    const struct rule_place *saved = &rule->frame_pointer, *address = &rule->return_address;
+    return rule->has_frame_pointer && saved->is_in_memory && address->is_in_memory &&
+           saved->register_number == RULE_CFA && address->register_number == RULE_CFA &&
+           address->offset == saved->offset + 8;
+}
+
 static enum step read_cfa(struct walk *walk, const struct frame *frame, const struct rule *rule,
                           uint64_t *ret_cfa)
 {
     uint64_t value = 0, index = 0;
+    /* The stack pointer is not known, but the frame pointer, which has led here, points to the
+     * record. */
+    if (frame->sp_is_least && rule->cfa.register_number == architecture.sp && has_record(rule)) {
+        *ret_cfa = frame->frame_pointer - (uint64_t)(int64_t)rule->frame_pointer.offset;
+        return STEP_TAKEN;
+    }
     enum step step = read_register(walk, frame, rule->cfa.register_number, &value);
     if (step == STEP_TAKEN && rule->cfa_scale)
         step = read_register(walk, frame, rule->cfa_index, &index);
@@ -347,6 +365,8 @@ enum step frame_step_without_link(struct walk *walk, struct rule_tables *tables,
 enum step frame_step_to_interrupted(struct walk *walk, struct frame *frame,
                                     struct registers *interrupted)
 {
+    if (frame->sp_is_least)
+        return frame_cut(walk, STACK_CUT_NO_UNWIND_INFO);
     *interrupted = (struct registers){.known = (1ull << architecture.register_count) - 1};
     for (unsigned i = 0; i < architecture.register_count; i++) {
         if (!walk_read_stack(walk, frame->sp + signal_frame_offsets[i], &interrupted->values[i]))

@@ -21,7 +21,8 @@ enum {
     OF_GO = 0x700,
     FIRST = 0x800,
     FIRST_STUB = 0x900,
-    RESOLVE = 0xa00
+    RESOLVE = 0xa00,
+    DESCRIBED = 0xb00
 };
 
 static struct made_walk made;
@@ -118,6 +119,10 @@ static int set_up(void **state)
     put_fde(&made.eh, &form, cie, MADE_ADDRESS + RESOLVE, 0x20,
             BYTES(DW_CFA_advance_loc | 1, DW_CFA_offset_extended_sf, X30, 0x7f,
                   DW_CFA_advance_loc | 1, DW_CFA_def_cfa_offset, 32));
+    /* A record at the bottom of four words. */
+    put_words(DESCRIBED, (const uint32_t[]){0x97fffe00}, 4); /* bl CALLER */
+    put_fde(&made.eh, &form, cie, MADE_ADDRESS + DESCRIBED, 0x20,
+            BYTES(DW_CFA_def_cfa_offset, 32, DW_CFA_offset | X29, 4, DW_CFA_offset | X30, 3));
     end_module(&made);
     made.signature_mask = 0xffffull << 48;
     return 0;
@@ -273,6 +278,25 @@ static void test_generated_code(void **state)
                  code_at(FIRST + 3));
 }
 
+/* Its record lies below what else is in its frame, so that it does not tell where the frame ends:
+ * its caller's frame is known by the caller's own record. */
+static void test_a_record_at_the_bottom_of_a_frame(void **state)
+{
+    (void)state;
+    made.words[6] = word_at(12);
+    made.words[7] = code_at(DESCRIBED + 4);
+    made.words[9] = code_at(CALLER + 12); /* left over */
+    made.words[12] = word_at(20);
+    made.words[13] = code_at(CALLER + 12);
+    made.words[20] = 0;
+    made.words[21] = code_at(FIRST + 4);
+    set_register(&made, X29, word_at(6));
+    set_register(&made, X30, MADE_JIT + 0x40);
+    assert_int_equal(walk_from(&made, MADE_JIT + 0x80, 6), 0);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, MADE_JIT + 0x80, code_at(DESCRIBED + 3),
+                 code_at(CALLER + 11), code_at(FIRST + 3));
+}
+
 /* A call through a null pointer. */
 static void test_from_no_code(void **state)
 {
@@ -298,6 +322,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_realigned_stack, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_function_of_go, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_generated_code, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_record_at_the_bottom_of_a_frame, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_from_no_code, set_up, tear_down),
     };
     return cmocka_run_group_tests_name("walk_link", tests, NULL, NULL);
