@@ -446,6 +446,8 @@ static int unwind_as_stopped(struct unwind_step *step)
     return try_with_registers(step);
 }
 
+/* A function that has not saved its return address has it in the link register, which is not the
+ * same at each visit of a site. */
 static int unwind_by_known_site(struct unwind_step *step, const struct site *site)
 {
     struct registers *registers = registers_of(step);
@@ -453,7 +455,10 @@ static int unwind_by_known_site(struct unwind_step *step, const struct site *sit
     registers_set(registers, architecture.frame_pointer, sp + site->distance);
     if (site->has_base_pointer)
         registers_set(registers, architecture.base_pointer, sp + site->base_distance);
-    return try_with_registers(step);
+    int err = try_with_registers(step);
+    bool lacks_link = architecture.link != REGISTERS_MAX && !step->is_asked &&
+                      step->stack->cut == STACK_CUT_NO_REGISTER;
+    return !err && lacks_link && step->means->may_stop_sleepers ? ask_for_registers(step) : err;
 }
 
 static int unwind_by_site(struct unwind_step *step)

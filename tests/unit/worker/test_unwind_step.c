@@ -11,6 +11,13 @@
 #include <stdio.h>
 #include <sys/syscall.h>
 
+uint64_t __wrap_registers_code_mask(void);
+
+uint64_t __wrap_registers_code_mask(void)
+{
+    return UINT64_MAX;
+}
+
 /* DEEP has a frame of 20,000 bytes; NEEDING has its CFA at rbp + 16, and where it keeps rbp can't
  * be read from its code. */
 enum {
@@ -656,6 +663,117 @@ int main(void)
             test_sleepers_are_not_stopped_for_a_dump_or_in_calls_that_notice, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_page_fault_is_followed_as_the_last_stop, set_up,
                                         tear_down),
+    };
+    return cmocka_run_group_tests_name("unwind_step", tests, NULL, NULL);
+}
+
+#elif defined __aarch64__
+
+#include "make_walk.h"
+#include "worker/unwind_step.h"
+
+#include <sys/syscall.h>
+
+/* The code lies higher than any of a process in an emulator. */
+uint64_t __wrap_registers_code_mask(void);
+
+uint64_t __wrap_registers_code_mask(void)
+{
+    return UINT64_MAX;
+}
+
+enum { FIRST = 0x100, WRAPPER = 0x200 };
+enum { X19 = 19, X29 = 29, X30 = 30 };
+
+static struct made_walk made;
+static struct results results;
+static struct channel *channel;
+static struct unwind_means means;
+static struct program program = {.number = 5, .maps_fd = -1, .proc_fd = -1, .mem_fd = -1};
+static struct program_tables tables;
+static struct thread_unwinding thread = {.stack_limit = 16u << 10};
+
+static void begin(void)
+{
+    static const struct made_form form = {1, false, "zR", 0x1b, 4, -8, X30};
+    static const uint32_t first = 0x94000040;                   /* bl WRAPPER */
+    static const uint32_t wrapper[] = {0xd4000001, 0xd65f03c0}; /* svc #0; ret */
+    begin_module(&made);
+    memset(made.code, 0, sizeof made.code);
+    put_code(&made, FIRST, (const uint8_t *)&first, sizeof first);
+    put_code(&made, WRAPPER, (const uint8_t *)wrapper, sizeof wrapper);
+    uint64_t cie = put_cie(&made.eh, &form, BYTES(DW_CFA_def_cfa, 31, 0));
+    put_fde(&made.eh, &form, cie, MADE_ADDRESS + FIRST, 0x20, BYTES(DW_CFA_undefined, X30));
+    end_module(&made);
+    assert_int_equal(results_init(&results), 0);
+    assert_int_equal(channel_new(&channel), 0);
+    means = (struct unwind_means){
+        .channel = channel, .results = &results, .max_depth = 100, .may_stop_sleepers = true};
+    assert_int_equal(unwinder_new(NULL, &means.unwinder), 0);
+    tables.maps.space = &made.space;
+    tables.maps.reading.done_ns = UINT64_MAX; /* its maps are new */
+}
+
+/* Observes the thread behind the wrapper's system call. */
+static enum unwind_result observe(enum evidence evidence, const struct sleep_place *asked)
+{
+    enum unwind_result result;
+    set_register(&made, architecture.pc, code_at(WRAPPER + 4));
+    set_register(&made, architecture.sp, word_at(0));
+    struct observation observation = {
+        .tid = 100,
+        .program = &program,
+        .tick = 10,
+        .round_ns = 1000,
+        .evidence = evidence,
+        .state = THREAD_SLEEPING,
+        .wait.syscall_number = SYS_clock_nanosleep,
+        .snapshot = &made.snapshot,
+    };
+    if (asked)
+        observation.stop.asked = *asked;
+    assert_int_equal(
+        unwind_observation(&means, &observation, &tables, &thread, &made.stack, &result), 0);
+    return result;
+}
+
+/* A stop shows the link register once, and the kernel's record of its switches each time. */
+static void test_the_link_register_of_a_sleeper(void **state)
+{
+    (void)state;
+    struct request request;
+    begin();
+    assert_int_equal(observe(EVIDENCE_ASLEEP, NULL), UNWIND_ASKED);
+    assert_true(channel_next_request(channel, &request));
+    assert_int_equal(request.kind, REQUEST_FRAME_POINTER);
+    set_register(&made, X19, 0);
+    set_register(&made, X29, word_at(33));
+    set_register(&made, X30, code_at(FIRST + 4));
+    assert_int_equal(observe(EVIDENCE_STOPPED, &request.asleep), UNWIND_DONE);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(WRAPPER + 4), code_at(FIRST + 3));
+    forget_register(&made, X19);
+    forget_register(&made, X29);
+    forget_register(&made, X30);
+    assert_false(channel_next_request(channel, &request));
+    assert_int_equal(observe(EVIDENCE_ASLEEP, NULL), UNWIND_DONE);
+    assert_int_equal(made.stack.cut, STACK_CUT_NO_REGISTER);
+    assert_true(channel_next_request(channel, &request));
+    assert_int_equal(request.kind, REQUEST_REGISTERS);
+    set_register(&made, X30, code_at(FIRST + 4));
+    assert_int_equal(observe(EVIDENCE_ASLEEP, NULL), UNWIND_DONE);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(WRAPPER + 4), code_at(FIRST + 3));
+    assert_false(channel_next_request(channel, &request));
+    sites_free(&tables.sites);
+    unwinder_free(means.unwinder);
+    channel_free(channel);
+    results_free(&results);
+    made_walk_free(&made);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_link_register_of_a_sleeper),
     };
     return cmocka_run_group_tests_name("unwind_step", tests, NULL, NULL);
 }
