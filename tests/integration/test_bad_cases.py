@@ -30,6 +30,7 @@ SET_BACK = 'read _; until echo "$2" > "$1"; do sleep 0.1; done'
 # So many times more the profiler is killed than usual.
 KILLS_FACTOR = int(os.environ.get("FGPROF_KILLS_FACTOR", "1"))
 PARANOID = "/proc/sys/kernel/perf_event_paranoid"
+YAMA = "/proc/sys/kernel/yama/ptrace_scope"
 NOBODY = {"user": 65534, "group": 65534, "extra_groups": []}
 
 
@@ -481,6 +482,33 @@ def test_each_level_of_perf_event_paranoid(world):
             assert pauses(stderr) > 0 and in_spin(stdout) > 0, stderr
             assert all(abs(count - ticks_planned(stderr)) <= 2
                        for count in by_root(folded(stdout)).values()), (stdout, stderr)
+
+
+@alone
+def test_each_level_of_ptrace_scope(world):
+    """For an ordinary user: from 1 on only commands that the profiler starts, and from 2 on none."""
+    if not os.path.exists(YAMA):
+        raise Skip("a kernel without Yama")
+    if os.geteuid():
+        raise Skip("only root may set it")
+    program, fixture = world.path("fgprof-c"), world.path("workers")
+    shutil.copy(world.program, program)
+    shutil.copy(world.fixture("workers"), fixture)
+    before = open(YAMA, encoding="ascii").read().strip()
+    with set_back(YAMA, before), ready(fixture, 100, 2, 1, **NOBODY) as target:
+        for level in 0, 1, 2:
+            switch(YAMA, str(level))
+            status_of, stdout, stderr = attach_as_nobody(program, target)
+            if level:
+                refusal = f"not permitted to trace process {target.pid}: kernel.yama.ptrace_scope is {level}"
+                assert status_of == 1 and refusal in stderr, (level, stderr)
+            else:
+                assert status_of == 0 and in_spin(stdout) > 0, (level, stdout, stderr)
+            started = subprocess.run([program, "run", "-f", "folded", "-o", "/dev/null", "--", fixture, "1", "2", "1"],
+                                     capture_output=True, text=True, timeout=HANGS_S, check=False, **NOBODY)
+            assert (started.returncode == 0) == (level < 2), (level, started.stderr)
+            done = world.attach(target, duration="300ms")
+            assert in_spin(done.stdout) > 0, (level, done.stdout, done.stderr)
 
 
 class Encoding:
