@@ -31,7 +31,7 @@ import programs  # noqa: E402
 PARTS = ["beside", "start", "pause", "wake", "threads", "churn", "unwind", "servers", "load",
          "cost", "names", "stacks", "steps", "page", "top", "truth", "corrections", "switches",
          "owners", "wakers", "python", "runtimes", "goroutines", "labels", "heap", "growth", "serve", "record",
-         "soak", "hours"]
+         "soak", "hours", "install"]
 
 SEEDS = 1000000  # so many different ones; the one that is used is in the report
 
