@@ -2,7 +2,7 @@
 
 #include <stddef.h>
 
-/* See ledger_deny_sleep. */
+/* Sleep for so many ticks is seen by one of them, if its parts are not shorter than this. */
 #define UNSEEN_TICKS 16
 #define SEEN_SLEEP_NS 1000000
 
@@ -109,13 +109,6 @@ void ledger_note_asleep(struct ledger *ledger, uint64_t owed_before_ns)
     ledger->slept_ns += owed_ns > owed_before_ns ? owed_ns - owed_before_ns : 0;
 }
 
-/* All that was owed as sleep is given. */
-static void forget_sleep(struct ledger *ledger)
-{
-    ledger->slept_ns = 0;
-    ledger->asleep_switches = ledger->switches;
-}
-
 uint64_t ledger_deny_sleep(struct ledger *ledger, uint64_t period_ns)
 {
     uint64_t owed_ns = ledger->owed_ns[ACCOUNT_ASLEEP];
@@ -144,8 +137,10 @@ unsigned ledger_close(struct ledger *ledger, enum account account, uint64_t peri
     uint64_t owed_ns = ledger->owed_ns[account];
     if (!window->count || (!owed_ns && window->count < WINDOW_ROWS_MAX))
         return 0;
-    if (account == ACCOUNT_ASLEEP)
-        forget_sleep(ledger);
+    if (account == ACCOUNT_ASLEEP) {
+        ledger->slept_ns = 0;
+        ledger->asleep_switches = ledger->switches;
+    }
     unsigned count =
         window_close(window, ledger->booked_ns, owed_ns, ledger->part_ns[account], parts);
     for (unsigned i = 0; i < count; i++)

@@ -70,10 +70,11 @@ void ledger_book(struct ledger *ledger, uint64_t now_ns, const struct activity *
 int ledger_add(struct ledger *ledger, enum account account, uint32_t sample, uint64_t ticks,
                double part);
 
-/* What the sleeping account owes more than before was sleep, or may be: no tick says otherwise. */
+/* Marks what the sleeping account owes beyond `owed_before_ns` as sleep: a tick saw it, or no tick
+ * was there to tell. */
 void ledger_note_asleep(struct ledger *ledger, uint64_t owed_before_ns);
 
-/* Moves what the sleeping account owes beyond that to the running one, if it was no sleep. The
+/* Moves the rest of what the sleeping account owes to the running one, if it can't be sleep. The
  * kernel's figures leave out what interrupts and the hypervisor took from a running thread
  * (update_rq_clock_task in its kernel/sched/core.c), so that this looks like sleep: a thread that
  * computed for hours would owe minutes to the first wait that is found. Of so much sleep some tick

@@ -561,12 +561,14 @@ static int take(void *argument, const struct past_departure *past)
     schedule_was_asleep(schedule, past->last_tick);
     movement_note_departure(&thread->movement, departure);
     thread->is_awake = ticks.runnable > 0;
-    struct reading account = {0};
-    if (is_same)
-        account =
-            (struct reading){.has_activity = watch->has_activity, .activity = watch->activity};
-    int err = is_same ? tell_same(sampler, process, thread, &observation, account, ticks)
-                      : tell_new(sampler, process, thread, past, &observation, ticks);
+    int err;
+    if (is_same) {
+        const struct reading account = {.has_activity = watch->has_activity,
+                                        .activity = watch->activity};
+        err = tell_same(sampler, process, thread, &observation, account, ticks);
+    } else {
+        err = tell_new(sampler, process, thread, past, &observation, ticks);
+    }
     threads_forget_sleep(&process->threads, thread);
     if (watch)
         watch->departed_ns = 0;

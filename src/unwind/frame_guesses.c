@@ -73,7 +73,7 @@ static enum step step_by_own_pointer(struct walk *walk, struct frame *frame)
         return frame_cut(walk, STACK_CUT_NO_UNWIND_INFO);
     }
     frame_set(frame, pc, frame->frame_pointer + 2 * sizeof saved, true, saved, 0);
-    /* Where no call pushes the return address, the record may be anywhere in the frame (AAPCS64,
+    /* Where calls do not push the return address, the record may be anywhere in the frame (AAPCS64,
      * 6.4.6). */
     frame->sp_is_least = architecture.link != REGISTERS_MAX;
     frame->has_base_pointer = false;

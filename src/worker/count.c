@@ -35,7 +35,7 @@ void count_close(const struct counter *counter, struct counted_thread *thread)
         close_window(counter, &thread->account, i);
 }
 
-/* Time that was booked as sleep, and was none, is given to where the thread runs. */
+/* Gives time that was booked as sleep but was none to where the thread runs. */
 static void deny_sleep(const struct counter *counter, struct counted_thread *thread,
                        uint32_t running_sample)
 {

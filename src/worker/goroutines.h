@@ -35,7 +35,7 @@ struct program_goroutines {
     struct known_go_function *known; /* KNOWN_GO_FUNCTIONS by hash of the address; NULL: none yet */
 };
 
-/* What counting takes, all of it borrowed. */
+/* What counting uses and does not own. */
 struct goroutine_means {
     struct unwinder *unwinder;
     struct queries *queries;

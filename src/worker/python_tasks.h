@@ -25,7 +25,7 @@ struct program_tasks {
     uint64_t carry_ns;   /* less than a tick, of time that was counted */
 };
 
-/* What counting takes, all of it borrowed. */
+/* What counting uses and does not own. */
 struct task_means {
     struct queries *queries;
     struct results *results;

@@ -27,16 +27,11 @@ enum call_form call_before(const uint8_t before[CALL_BYTES_MAX], uint64_t return
 bool jump_is_at(const uint8_t code[JUMP_BYTES], uint64_t address, uint64_t *ret_target)
 {
     uint32_t instruction;
-    int64_t words;
     memcpy(&instruction, code, sizeof instruction);
-    if (is_unconditional_branch(instruction))
-        words = signed_field(instruction, 0, 26);
-    else if ((instruction & 0xff000010u) == 0x54000000u)
-        words = signed_field(instruction, 5, 19);
-    else
-        return false;
-    *ret_target = address + (uint64_t)words * INSTRUCTION_BYTES;
-    return address % INSTRUCTION_BYTES == 0;
+    bool may_leave =
+        is_unconditional_branch(instruction) || (instruction & 0xff000010u) == 0x54000000u;
+    return may_leave && address % INSTRUCTION_BYTES == 0 &&
+           branch_target(instruction, address, ret_target);
 }
 
 /* svc #0 */

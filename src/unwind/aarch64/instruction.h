@@ -24,7 +24,7 @@ static inline bool is_unconditional_branch(uint32_t instruction)
     return (instruction & 0xfc000000u) == 0x14000000u; /* b */
 }
 
-/* Whether it is brk or hlt, is for more privileged code, or is no instruction at all (udf). */
+/* Whether it is brk, hlt, a call of more privileged code, or no instruction at all (udf). */
 static inline bool is_trap(uint32_t instruction)
 {
     bool is_system_call = (instruction & 0x1fu) == 1;
