@@ -447,15 +447,21 @@ def attach_as_nobody(program, target, *options):
     return done.returncode, done.stdout, done.stderr
 
 
+def for_nobody(world):
+    """Copies of the profiler and of a target that an ordinary user may run."""
+    if os.geteuid():
+        raise Skip("only root may set it")
+    copies = world.path("fgprof-c"), world.path("workers")
+    for file, copy in zip((world.program, world.fixture("workers")), copies):
+        shutil.copy(file, copy)
+    return copies
+
+
 @alone
 def test_each_level_of_perf_event_paranoid(world):
     """For an ordinary user: up to 0 CPUs have events; at 1 threads have; from 2 on there are none."""
     need_kernel_samples(world)
-    if os.geteuid():
-        raise Skip("only root may set it")
-    program, fixture = world.path("fgprof-c"), world.path("workers")
-    shutil.copy(world.program, program)
-    shutil.copy(world.fixture("workers"), fixture)
+    program, fixture = for_nobody(world)
     before = open(PARANOID, encoding="ascii").read().strip()
     with set_back(PARANOID, before), ready(fixture, 100, 2, 1, **NOBODY) as target:
         for level in -1, 0, 1, 2, 3, 4:
@@ -489,11 +495,7 @@ def test_each_level_of_ptrace_scope(world):
     """For an ordinary user: from 1 on only commands that the profiler starts, and from 2 on none."""
     if not os.path.exists(YAMA):
         raise Skip("a kernel without Yama")
-    if os.geteuid():
-        raise Skip("only root may set it")
-    program, fixture = world.path("fgprof-c"), world.path("workers")
-    shutil.copy(world.program, program)
-    shutil.copy(world.fixture("workers"), fixture)
+    program, fixture = for_nobody(world)
     before = open(YAMA, encoding="ascii").read().strip()
     with set_back(YAMA, before), ready(fixture, 100, 2, 1, **NOBODY) as target:
         for level in 0, 1, 2:

@@ -1,8 +1,6 @@
 /* Where code returns to, by the instructions up to its returns. */
 #include "unit.h"
 
-#ifdef __x86_64__
-
 #include "make_walk.h"
 #include "unwind/code/code_return.h"
 
@@ -22,6 +20,10 @@ static int tear_down(void **state)
     made_walk_free(&made);
     return 0;
 }
+
+#define WITH_MODULE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+#ifdef __x86_64__
 
 /* What is found from the byte at `at` of the code. */
 static bool find(const uint8_t *code, size_t bytes, uint64_t at, struct code_return *ret_return)
@@ -193,8 +195,6 @@ static void test_what_was_stored_on_the_way(void **state)
     assert_int_equal(found.frame_pointer.kind, CODE_VALUE_UNKNOWN);
 }
 
-#define WITH_MODULE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -211,29 +211,9 @@ int main(void)
     return cmocka_run_group_tests_name("code_return", tests, NULL, NULL);
 }
 
-#elif defined __aarch64__
-
-#include "make_walk.h"
-#include "unwind/code/code_return.h"
+#else
 
 enum { FP = 29, LR = 30, SP = 31 };
-
-static struct made_walk made;
-
-static int set_up(void **state)
-{
-    (void)state;
-    begin_module(&made);
-    end_module(&made);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    made_walk_free(&made);
-    return 0;
-}
 
 /* What is found from an instruction of the code. No way goes on from what is around it. */
 static bool find(const uint32_t *code, size_t bytes, uint64_t instruction, bool is_after_call,
@@ -472,8 +452,6 @@ static void test_what_was_stored_on_the_way(void **state)
     assert_value(&found.return_address, CODE_VALUE_MEMORY, SP, 0);
 }
 
-#define WITH_MODULE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -489,13 +467,6 @@ int main(void)
         WITH_MODULE(test_what_was_stored_on_the_way),
     };
     return cmocka_run_group_tests_name("code_return", tests, NULL, NULL);
-}
-
-#else
-
-int main(void)
-{
-    return 77; /* skipped: no tests for this architecture */
 }
 
 #endif
