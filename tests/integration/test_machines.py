@@ -220,6 +220,50 @@ def keep(source, directory, part):
     machines.Cache(directory).keep("arm64-6.1", part, made_result(3))
 
 
+# Stand-ins for apt: since Linux 7.2 Debian's kernels are several packages.
+APT = {
+    "apt-cache": """case $2 in
+linux-image-amd64) printf '%s\\n' linux-image-amd64 '  Depends: linux-base-amd64' '  Depends: linux-image-7.2-amd64' ;;
+linux-image-7.2-amd64)
+    printf '%s\\n' linux-image-7.2-amd64 '  PreDepends: linux-base' ' |Depends: dracut' '  Depends: <linux-initramfs-tool>' \\
+        '  Depends: linux-binary-7.2-amd64' '  Depends: linux-modules-7.2-amd64' '  Recommends: apparmor' ;;
+esac
+""",
+    "apt-get": """shift 2
+for name; do
+    [ ! -e lacks-$name ] || { echo "Err:1 somewhere"; echo "E: Failed to fetch $name  404"; exit 100; }
+    touch "${name}_7.2.1_amd64.deb"
+done
+""",
+}
+
+
+@users_build
+def test_kernels_of_several_packages(world):
+    machines = script(world)
+    for name, text in APT.items():
+        with open(world.path(name), "w") as file:
+            file.write("#!/bin/sh\n" + text)
+        os.chmod(file.name, 0o755)
+    apt = object.__new__(machines.Apt)
+    apt.suite, apt.directory = "sid", world.directory
+    apt.environment = {**os.environ, "PATH": f"{world.directory}:{os.environ['PATH']}"}
+    files = apt.fetch_kernel("linux-image-amd64")
+    assert [os.path.relpath(file, world.directory) for file in files] == [
+        f"linux-{part}-7.2-amd64_7.2.1_amd64.deb" for part in ("image", "binary", "modules")], files
+    for lacking, package, reason in (
+            ("", "linux-image-arm64", "the mirror has no linux-image-arm64 of sid"),
+            ("linux-modules-7.2-amd64", "linux-image-amd64",
+             "linux-image-7.2-amd64 of sid can't be fetched: E: Failed to fetch linux-modules-7.2-amd64  404")):
+        open(world.path("lacks-" + lacking), "w").close()
+        try:
+            apt.fetch_kernel(package)
+        except machines.Unavailable as refused:
+            assert str(refused) == reason, refused
+        else:
+            raise AssertionError(package)
+
+
 @users_build
 def test_parts_are_merged(world):
     """A part replaces its own last result only, also if two runs end at once."""
