@@ -8,6 +8,7 @@ import signal
 import subprocess
 
 from harness import HANGS_S, folded, has, need, ready, tool, users_build, wait_until_stopped
+from test_stacks import gdb_stacks
 BUILDS = {
     "plain": [],
     "stripped": ["-ldflags=-s -w"],
@@ -180,37 +181,20 @@ def test_go_calls_c_pie_stripped(world):
     check_c(world, BUILDS["pie-stripped"], True)
 
 
-def gdb_stacks(pid):
-    """{tid: [function, ...], leaf first} by gdb."""
-    done = subprocess.run(["gdb", "-nx", "-batch", "-ex", "set backtrace past-main on", "-ex",
-                           "thread apply all bt", "-p", str(pid)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.DEVNULL, text=True, timeout=HANGS_S)
-    stacks, current = {}, None
-    for line in done.stdout.splitlines():
-        thread = re.match(r"Thread \d+ .*LWP (\d+)", line)
-        frame = re.match(r"#\d+ +(?:0x[0-9a-f]+ (?:\[PAC\] )?in )?(.+?) \(", line)
-        if thread:
-            current = stacks.setdefault(thread[1], [])
-        elif frame and current is not None:
-            current.append(re.sub(r"\.abi0$", "", frame[1]))
-    return stacks
-
-
 def test_go_as_by_gdb(world):
     """Of a stopped process. gdb goes on by what it finds at the end of a thread's own stack, where
     the runtime came to it from a goroutine, and knows no signal handler of Go's: from there on it is
     not asked."""
-    need("gdb")
     compared = 0
     with ready(build(world, "go", BUILDS["plain"]), 300) as target:
         for _ in range(5):
             target.send_signal(signal.SIGSTOP)
             wait_until_stopped(target.pid)
-            theirs = gdb_stacks(target.pid)
+            theirs = gdb_stacks(target.pid, "set backtrace past-main on")
             done = world.attach(target, "--threads=tid", "--no-goroutines", duration="0.3s")
             target.send_signal(signal.SIGCONT)
             for stack in folded(done.stdout):
-                tid = re.search(r"(\d+)\D*$", stack[0])[1]
+                tid = int(re.search(r"(\d+)\D*$", stack[0])[1])
                 ours = [re.sub(r"_\[i\]$", "", frame) for frame in reversed(stack[1:])]
                 gdb = [re.sub(r"\[go\.shape.*?\]", "[...]", frame) for frame in theirs[tid]]
                 ends = [i for i, frame in enumerate(ours)

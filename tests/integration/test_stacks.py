@@ -75,21 +75,22 @@ def test_no_frame_of_the_profiler(world):
                 assert not re.search(r"fgprof|posix_spawn|__spawn|recorder|vfork", frame), stack
 
 
-def gdb_stacks(pid):
+def gdb_stacks(pid, *settings):
     """{tid: [function, ...]}, leaf first."""
     need("gdb")
-    out = subprocess.run(["gdb", "-batch", "-nx", "-p", str(pid), "-ex", "thread apply all bt"],
+    commands = [part for command in (*settings, "thread apply all bt") for part in ("-ex", command)]
+    out = subprocess.run(["gdb", "-batch", "-nx", *commands, "-p", str(pid)], stdin=subprocess.DEVNULL,
                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
                          timeout=HANGS_S).stdout
     stacks, tid = {}, None
     for line in out.splitlines():
         thread = re.match(r"Thread \d+ \(.*?(?:LWP|process) (\d+)\)?", line)
-        frame = re.match(r"#\d+ +(?:0x[0-9a-f]+ (?:\[PAC\] )?in )?(\S+)", line)
+        frame = re.match(r"#\d+ +(?:0x[0-9a-f]+ (?:\[PAC\] )?in )?(.+?)(?:@\S+)?(?: \(|$)", line)
         if thread:
             tid = int(thread[1])
             stacks[tid] = []
         elif frame and tid:
-            stacks[tid].append(frame[1].split("@")[0])
+            stacks[tid].append(frame[1].removesuffix(".abi0"))
     return stacks
 
 
