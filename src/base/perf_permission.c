@@ -67,6 +67,11 @@ const char *perf_permission_needed_with(const struct process_rights *rights, int
     return text_of(rights, needed);
 }
 
+int perf_permission_paranoid_with(const struct process_rights *rights)
+{
+    return has(rights, CAP_PERFMON) && !has_only_admin(rights) ? 2 : 1;
+}
+
 const char *bpf_permission_needed_with(const struct process_rights *rights)
 {
     bool lacks_bpf = !has(rights, CAP_BPF), lacks_perfmon = !has(rights, CAP_PERFMON);
@@ -101,6 +106,12 @@ const char *perf_permission_needed(int error)
 {
     const struct process_rights rights = read_rights();
     return perf_permission_needed_with(&rights, error);
+}
+
+int perf_permission_paranoid(void)
+{
+    const struct process_rights rights = read_rights();
+    return perf_permission_paranoid_with(&rights);
 }
 
 const char *bpf_permission_needed(void)

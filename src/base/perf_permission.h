@@ -21,8 +21,12 @@ const char *perf_permission_needed(int error);
 /* The same after bpf(2) has failed with EPERM. */
 const char *bpf_permission_needed(void);
 
+/* With which kernel.perf_event_paranoid this process, as it is, would have perf events. */
+int perf_permission_paranoid(void);
+
 /* The same for a process with these rights. */
 const char *perf_permission_needed_with(const struct process_rights *rights, int error);
+int perf_permission_paranoid_with(const struct process_rights *rights);
 const char *bpf_permission_needed_with(const struct process_rights *rights);
 
 #endif

@@ -12,7 +12,8 @@ static const char *remedy_of_perf_permission(int error)
     const char *needed = perf_permission_needed(error);
     if (error == EACCES && needed)
         snprintf(remedy, sizeof remedy,
-                 "; %s would help, or: sudo sysctl kernel.perf_event_paranoid=1", needed);
+                 "; %s would help, or: sudo sysctl kernel.perf_event_paranoid=%d", needed,
+                 perf_permission_paranoid());
     else if (error == EACCES)
         return "; a security module refuses it, although the capability is there";
     else if (needed)

@@ -48,6 +48,21 @@ static void test_events_of_a_kernel_that_is_closed(void **state)
     }
 }
 
+static int paranoid(struct kernel_version kernel, uint64_t capabilities, bool is_in_namespace)
+{
+    const struct process_rights rights = {kernel, 3, capabilities, is_in_namespace};
+    return perf_permission_paranoid_with(&rights);
+}
+
+static void test_paranoid(void **state)
+{
+    (void)state;
+    assert_int_equal(paranoid(linux_5_8, 0, false), 1);
+    assert_int_equal(paranoid(linux_5_8, BIT(CAP_PERFMON), false), 2);
+    assert_int_equal(paranoid(linux_5_8, BIT(CAP_PERFMON), true), 1);
+    assert_int_equal(paranoid(linux_5_7, BIT(CAP_PERFMON), false), 1);
+}
+
 static void test_bpf(void **state)
 {
     (void)state;
@@ -76,6 +91,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_events),
         cmocka_unit_test(test_events_of_a_kernel_that_is_closed),
+        cmocka_unit_test(test_paranoid),
         cmocka_unit_test(test_bpf),
         cmocka_unit_test(test_a_user_namespace),
     };
