@@ -413,7 +413,7 @@ static void summarize_sources(const struct cli_options *options,
                 ? "shares of waits below about 300 us may be up to 20 percentage points too "
                   "small"
                 : "shares of waits below about 300 us, and of work below 100 us, may be off by 6 "
-                  "percentage points",
+                  "percentage points, at 999 Hz by 10",
             refusal_record_remedy(summary->record_refusal),
             refusal_log_advice(options, summary->record_refusal));
     summarize_filter(summary);

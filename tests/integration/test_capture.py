@@ -157,7 +157,7 @@ def test_the_summary_says_what_captured(world):
     assert re.search(r"\n  the kernel may not record switches \(Operation not permitted\), so threads were observed "
                      "after the tick: shares of waits below about 300 us may be up to 20 percentage points too "
                      rf"small{BPF_IS_FILTERED}\n", done.stderr), done.stderr
-    assert ": shares of waits below about 300 us, and of work below 100 us, may be off by 6 percentage points" \
+    assert ": shares of waits below about 300 us, and of work below 100 us, may be off by 6 percentage points, at 999 Hz by 10" \
            in stopped.stderr, stopped.stderr
     asleep = sum(count for stack, count in folded(done.stdout).items() if stack[-1] == "[epoll_wait]")
     assert asleep > 0, done.stdout
