@@ -69,6 +69,7 @@ struct visits {
     bool is_possible; /* it is known which CPUs the sampling thread may run on: */
     cpu_set_t home;
     int proc_fd_plus_1; /* /proc/PID of this process; 0: not open */
+    bool are_made;      /* some thread is visited, though the kernel may sample the others */
     struct watch own;   /* of the sampling thread */
     uint64_t came_ns;   /* when it got the CPU that it runs on, by that CPU's clock; 0: not known */
     bool is_away;       /* it stays on one CPU: */

@@ -41,7 +41,8 @@ void taken_cpu_note_awake(struct sampler *sampler)
     struct visits *visits = &sampler->visits;
     const struct watch_place own = {visits->proc_fd_plus_1 - 1, gettid(), INT_MAX};
     struct last_run last_run;
-    bool is_known = visits->is_possible && watch_read_last_run(&own, &visits->own, &last_run);
+    bool matters = visits->is_possible && (!sampler->kernel.source || visits->are_made);
+    bool is_known = matters && watch_read_last_run(&own, &visits->own, &last_run);
     visits->came_ns = is_known ? last_run.at_ns : 0;
 }
 
@@ -87,6 +88,7 @@ void taken_cpu_note_look(struct sampler *sampler, const struct sampled_process *
     own->is_here = own->is_out_of_reach = false;
     if (!are_made(sampler, thread) || !has_run || outcome == OUTCOME_GONE)
         return;
+    sampler->visits.are_made = true;
     own->is_out_of_reach = !has_times ||
                            procfs_thread_stat(process->process.proc_fd, thread->tid, &stat) ||
                            has_priority(&stat) || !taken_cpu_may_go_to(&sampler->visits, stat.cpu);

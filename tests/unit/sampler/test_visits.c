@@ -178,6 +178,7 @@ static void test_with_the_kernel_s_samples_there_are_none(void **state)
     struct fake_thread *thread = begin_on(1);
     fake_run(thread, 5);
     assert_int_equal(fake->moves, 0);
+    assert_int_equal(fake->came_asked, 0);
 }
 
 /* Of many threads some are visited in each period, each with the same chance. */

@@ -172,6 +172,7 @@ struct fake {
     int cpus;         /* the sampler may run on so many, from 0; 0: it is not known on which */
     int cpu;          /* where it is, */
     uint64_t came_ns; /* and since when, by that CPU's clock; 0: not known */
+    unsigned came_asked;
     bool is_pinned;   /* it has asked to stay there */
     bool resets_on_fork, lost_reset_on_fork; /* a stop has given it SCHED_RESET_ON_FORK, which it
                                                 no longer has */

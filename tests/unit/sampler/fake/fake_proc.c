@@ -240,6 +240,7 @@ bool __wrap_watch_read_last_run(const struct watch_place *place, struct watch *w
 {
     const struct fake_thread *thread = fake_find(place->tid);
     (void)watch;
+    fake->came_asked += !thread;
     *ret_last_run = (struct last_run){.at_ns = thread ? thread->left_ns : fake->came_ns};
     return ret_last_run->at_ns != 0;
 }
