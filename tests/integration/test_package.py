@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import tarfile
 
-from harness import Skip, folded, tool, users_build, wait_for
+from harness import Skip, folded, need, tool, users_build, wait_for
 from receiver import certificate, receiving
 
 USER = r"""
@@ -63,6 +63,28 @@ def test_installed_library_can_be_used(world):
     assert names and all(re.fullmatch(r"fgprof_\w+@@FGPROF_0\.1", name) for name in names), names
 
 
+# For a system whose C library is musl.
+MUSL_PROGRAM = """
+#include <time.h>
+static volatile unsigned long work;
+__attribute__((noinline)) static void in_spin(void)
+{
+    for (int i = 0; i < 1000000; i++)
+        work++;
+}
+int main(void)
+{
+    struct timespec begin, now;
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    do {
+        in_spin();
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    } while (now.tv_sec - begin.tv_sec < 2);
+    return 0;
+}
+"""
+
+
 def unpack_image(image, directory):
     """Unpacks the only layer of an OCI image into `directory`, and checks what refers to what."""
     def blob(of):
@@ -80,10 +102,35 @@ def unpack_image(image, directory):
             file.write(blob(manifest["layers"][0]))
     with gzip.open(packed) as layer:
         assert config["rootfs"]["diff_ids"] == ["sha256:" + hashlib.sha256(layer.read()).hexdigest()]
+    seen = json.loads(tool("skopeo", "inspect", "oci-archive:" + image))
+    assert (seen["Os"], seen["Architecture"]) == (config["os"], config["architecture"]), seen
+    assert seen["Layers"] == [manifest["layers"][0]["digest"]], seen
     root = os.path.join(directory, "root")
     os.mkdir(root)
     tool("tar", "-C", root, "-xzf", packed)
     return root
+
+
+def in_root(root, *command):
+    """The command that runs one in another root, with this system's /proc."""
+    os.makedirs(root + "/proc", exist_ok=True)
+    return ["unshare", "--mount", "--propagation=private", "sh", "-c",
+            'mount --rbind /proc "$0/proc" && exec chroot "$0" "$@"', root, *command]
+
+
+def check_musl(world, archive):
+    """The tarball runs where there is no glibc, and samples a program of the C library that is there."""
+    root, source = world.path("musl"), world.path("spin.c")
+    for directory in "bin", "lib", "opt", "tmp":
+        os.makedirs(os.path.join(root, directory))
+    library = f"/lib/ld-musl-{os.uname().machine}.so.1"
+    shutil.copy(library, root + library)
+    with open(source, "w") as file:
+        file.write(MUSL_PROGRAM)
+    tool("musl-gcc", "-O1", "-g", source, "-o", root + "/bin/spin")
+    tool("tar", "-C", root + "/opt", "--strip-components=1", "-xzf", archive)
+    out = tool(*in_root(root, "/opt/bin/fgprof-c", "run", "-f", "folded", "--", "/bin/spin"))
+    assert any("main" in stack and "in_spin" in stack for stack in folded(out)), out
 
 
 @contextlib.contextmanager
@@ -122,6 +169,7 @@ def test_a_release_runs_where_nothing_else_is(world):
     installed runs with the system's glibc, if there is one."""
     if os.getuid():
         raise Skip("changing the root needs root")
+    need("skopeo", "musl-gcc")
     release = os.path.join(world.source, "scripts/release")
     tool(release, world.build, world.path("release"))
     sums = open(world.path("release/SHA256SUMS")).read()
@@ -133,20 +181,19 @@ def test_a_release_runs_where_nothing_else_is(world):
     root = unpack_image(os.path.join(world.path("release"), image), world.path(""))
     unpacked = world.path("unpacked")
     os.mkdir(unpacked)
-    tool("tar", "-C", unpacked, "--strip-components=1", "-xzf",
-         os.path.join(world.path("release"), next(file for file in files if file.endswith(".tar.gz"))))
+    archive = os.path.join(world.path("release"), next(file for file in files if file.endswith(".tar.gz")))
+    check_musl(world, archive)
+    tool("tar", "-C", unpacked, "--strip-components=1", "-xzf", archive)
     for name in "lib/libfgprof-agent.so", "LICENSE", "share/man/man1/fgprof-c.1.gz":
         assert os.path.exists(os.path.join(unpacked, name)), name
     shutil.rmtree(unpacked + "/lib/fgprof-c/glibc")  # the system's is enough here
-    os.mkdir(root + "/proc")
     package = next(file for file in files if file.endswith(".rpm"))
     with world.running("states", 30) as target, \
             installed_package(os.path.join(world.path("release"), package), world.path("rpm")) as program:
         for runs_here in program, unpacked + "/bin/fgprof-c":
             out = tool(runs_here, "attach", "-p", target.pid, "-d", "500ms", "-f", "folded")
             assert any("in_spin" in stack for stack in folded(out)), out
-        image_command = ["unshare", "--mount", "--propagation=private", "sh", "-c",
-                         'mount --rbind /proc "$0/proc" && exec chroot "$0" /bin/fgprof-c "$@"', root]
+        image_command = in_root(root, "/bin/fgprof-c")
         in_image = [*image_command, "attach", "-p", str(target.pid), "-d", "500ms"]
         out = tool(*in_image)
         assert any("in_spin" in stack for stack in folded(out)), out

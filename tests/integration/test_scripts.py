@@ -86,6 +86,7 @@ PACKAGES = {
     "redis-tools": "redis-benchmark",
     "rpm": "rpmbuild",
     "rustc": "rustc",
+    "skopeo": "skopeo",
     "valgrind": "valgrind",
     "xz-utils": "xz",
     "zlib1g-dev": "/usr/include/zlib.h",
