@@ -28,7 +28,7 @@
 #define GAP_BYTES                                                                                  \
     2048u /* it costs less to read what is between two goroutines than to read twice */
 #define NEWS_UNDER_WAY_MAX 8
-#define TOLD_EACH_NS 500000000u /* that all are where they were */
+#define REPORTED_EACH_NS 500000000u /* that all are where they were */
 #define LISTED_AT_ONCE 1024u
 #define ADDRESS_MAX ((uint64_t)1 << 47)
 
@@ -98,7 +98,7 @@ static void sort_last_part(struct sampled_goroutines *goroutines)
     goroutines->count_before = goroutines->count;
 }
 
-/* ---- What is told ---- */
+/* ---- What is reported ---- */
 
 static int send(struct sampler *sampler, struct sampled_process *process)
 {
@@ -135,8 +135,8 @@ static struct goroutine_news *news_of(struct sampled_goroutines *goroutines)
 }
 
 /* Adds news, with room for the stack. Returns 0, -ENOMEM, or -EAGAIN if the worker is behind. */
-static int tell(struct sampler *sampler, struct sampled_process *process,
-                const struct goroutine_seen *seen, unsigned char **ret_stack)
+static int add_news(struct sampler *sampler, struct sampled_process *process,
+                    const struct goroutine_seen *seen, unsigned char **ret_stack)
 {
     struct sampled_goroutines *goroutines = &process->goroutines;
     int err = news_of(goroutines) ? goroutine_news_add(goroutines->news, seen, ret_stack) : -ENOMEM;
@@ -157,7 +157,7 @@ static bool read_again(const struct sampled_process *process, uint64_t address,
                           &process->areas, ret_goroutine);
 }
 
-/* Of the goroutine that was told last. */
+/* Of the goroutine that was added last. */
 static int copy_labels(struct sampled_process *process, const struct goroutine *goroutine)
 {
     const struct go_layout *layout = process->goroutines.place.layout;
@@ -178,33 +178,33 @@ static int copy_stack(struct sampler *sampler, struct sampled_process *process,
     unsigned char *stack;
     seen->stack_bytes =
         bytes < GOROUTINE_NEWS_STACK_BYTES ? (size_t)bytes : GOROUTINE_NEWS_STACK_BYTES;
-    int err = tell(sampler, process, seen, &stack);
+    int err = add_news(sampler, process, seen, &stack);
     if (err)
         return err;
     struct goroutine_news *news = process->goroutines.news;
-    struct goroutine_seen *told = &news->items[news->count - 1];
-    told->stack_bytes =
+    struct goroutine_seen *added = &news->items[news->count - 1];
+    added->stack_bytes =
         memory_read(live_tid(process), &process->areas, goroutine->sp, stack, seen->stack_bytes);
     const struct parked_goroutine parked = {.layout = process->goroutines.place.layout,
                                             .address = seen->address,
                                             .goroutine = goroutine,
                                             .stack = stack,
-                                            .stack_bytes = told->stack_bytes,
+                                            .stack_bytes = added->stack_bytes,
                                             .tid = live_tid(process),
                                             .areas = &process->areas};
-    go_wait_read(&parked, &told->wait);
+    go_wait_read(&parked, &added->wait);
     const struct goroutine_rest rest = goroutine_rest(goroutine);
     err = copy_labels(process, goroutine);
     if (err)
         return err;
-    told = &news->items[news->count - 1];
+    added = &news->items[news->count - 1];
     bool was_read = read_again(process, seen->address, &again);
     const struct goroutine_rest rest_again =
         was_read ? goroutine_rest(&again) : (struct goroutine_rest){0};
-    told->is_parked = was_read && goroutine_where(&again) == GOROUTINE_PARKED &&
-                      goroutine_has_stayed(&rest, &rest_again);
-    told->has_moved = !told->is_parked;
-    known->rest = told->is_parked ? rest : (struct goroutine_rest){0};
+    added->is_parked = was_read && goroutine_where(&again) == GOROUTINE_PARKED &&
+                       goroutine_has_stayed(&rest, &rest_again);
+    added->has_moved = !added->is_parked;
+    known->rest = added->is_parked ? rest : (struct goroutine_rest){0};
     return 0;
 }
 
@@ -232,7 +232,7 @@ static int take(struct sampler *sampler, struct sampled_process *process,
     if (where == GOROUTINE_PARKED && !goroutine_has_stayed(&known->rest, &rest)) {
         err = copy_stack(sampler, process, known, &seen);
     } else if (where != GOROUTINE_PARKED && (known->rest.id || is_wanted)) {
-        err = tell(sampler, process, &seen, &stack);
+        err = add_news(sampler, process, &seen, &stack);
         if (!err)
             known->rest = (struct goroutine_rest){0};
     }
@@ -326,19 +326,19 @@ static bool is_over(const struct sampled_goroutines *goroutines)
     return goroutines->next >= goroutines->count && goroutines->count >= goroutines->end;
 }
 
-static int tell_seen(struct sampler *sampler, struct sampled_process *process, uint64_t seen_ns)
+static int report_seen(struct sampler *sampler, struct sampled_process *process, uint64_t seen_ns)
 {
     struct sampled_goroutines *goroutines = &process->goroutines;
     if (!news_of(goroutines))
         return -ENOMEM;
-    goroutines->news->seen_ns = goroutines->told_ns = seen_ns;
+    goroutines->news->seen_ns = goroutines->reported_ns = seen_ns;
     return send(sampler, process);
 }
 
-int goroutines_tell(struct sampler *sampler, struct sampled_process *process)
+int goroutines_report(struct sampler *sampler, struct sampled_process *process)
 {
     return process->goroutines.place.layout && process->program
-               ? tell_seen(sampler, process, clock_now_ns(&sampler->clock))
+               ? report_seen(sampler, process, clock_now_ns(&sampler->clock))
                : 0;
 }
 
@@ -351,8 +351,8 @@ static int end_pass(struct sampler *sampler, struct sampled_process *process)
     goroutines->has_read_all = true;
     goroutines->unreadable_before = goroutines->unreadable;
     bool is_urgent = goroutines->news || sampler->clock.end_ns ||
-                     goroutines->pass_ns - goroutines->told_ns >= TOLD_EACH_NS;
-    return is_urgent ? tell_seen(sampler, process, goroutines->pass_ns) : 0;
+                     goroutines->pass_ns - goroutines->reported_ns >= REPORTED_EACH_NS;
+    return is_urgent ? report_seen(sampler, process, goroutines->pass_ns) : 0;
 }
 
 /* Returns 0, -ENOMEM, or -EAGAIN if the worker is behind. */
@@ -413,7 +413,7 @@ int goroutines_finish(struct sampler *sampler, struct sampled_process *process)
             return err;
         is_last = is_last || !goroutines->is_reading;
         if (monotonic_ns() >= until_ns)
-            return goroutines_tell(sampler, process);
+            return goroutines_report(sampler, process);
         if (err == -EAGAIN)
             channel_await_worker(sampler->channel);
     }

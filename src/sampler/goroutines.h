@@ -14,7 +14,7 @@ int goroutines_begin(struct sampler *sampler, struct sampled_process *process,
 int goroutines_update(struct sampler *sampler, struct sampled_process *process);
 
 /* Reports that those that are parked are still there, as far as is known. */
-int goroutines_tell(struct sampler *sampler, struct sampled_process *process);
+int goroutines_report(struct sampler *sampler, struct sampled_process *process);
 
 /* Reads all goroutines once more: the recording ends. */
 int goroutines_finish(struct sampler *sampler, struct sampled_process *process);

@@ -8,7 +8,7 @@
 #include "sampler/off_cpu_samples.h"
 #include "sampler/place.h"
 #include "sampler/subject.h"
-#include "sampler/tell.h"
+#include "sampler/report.h"
 
 #include <errno.h>
 
@@ -261,7 +261,7 @@ static bool place(struct sampler *sampler, struct observation *observation, bool
     }
     otel_context_read_sampled(sampler, process, thread, observation);
     listing_read_begin(sampler, process, thread);
-    *ret_err = tell_sampled(sampler, process, thread, observation);
+    *ret_err = report_sampled(sampler, process, thread, observation);
     return true;
 }
 

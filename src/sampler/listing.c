@@ -2,7 +2,7 @@
 #include "base/clock.h"
 #include "proc/procfs.h"
 #include "sampler/naming.h"
-#include "sampler/tell.h"
+#include "sampler/report.h"
 
 #include <errno.h>
 #include <unistd.h>
@@ -60,17 +60,18 @@ static uint64_t unseen_since_ns(const struct sampler *sampler,
     return born_ns < last_ns ? born_ns : last_ns;
 }
 
-/* If the collector reports which thread made which, it is also told of threads whose birth was not
+/* If the collector reports which thread made which, it also learns of threads whose birth was not
  * seen. */
 static void note_thread(struct update *update, enum notice_kind kind, const struct thread *thread)
 {
     const struct sampled_process *process = update->process;
     if (!update->sampler->options->objects.kinds[OBJECT_THREAD])
         return;
-    int err = tell_collector(update->sampler, (struct notice){.kind = kind,
-                                                              .process = process->objects,
-                                                              .tid = thread->tid,
-                                                              .is_old = !process->turns.round_ns});
+    int err =
+        report_to_collector(update->sampler, (struct notice){.kind = kind,
+                                                             .process = process->objects,
+                                                             .tid = thread->tid,
+                                                             .is_old = !process->turns.round_ns});
     if (err && !update->err)
         update->err = err;
 }
@@ -99,7 +100,7 @@ static void thread_appeared(void *context, struct thread *thread)
         thread->life.is_new = true;
         begin.at_ns = unseen_since_ns(sampler, process, thread->tid);
     }
-    tell_begin(thread, &begin);
+    report_begin(thread, &begin);
 }
 
 /* What the kernel's account said of a thread when the recording began. A command began then too. */
@@ -109,7 +110,7 @@ static struct reading read_begin(struct sampler *sampler, const struct sampled_p
     const struct clock *clock = &sampler->clock;
     struct reading begin = {.has_activity = true};
     if (process->process.pid != sampler->command.pid) {
-        begin = tell_read(sampler, process, thread);
+        begin = thread_read_account(sampler, process, thread);
         sampler->counts.samples_assumed += clock_period_at(clock, begin.at_ns);
         thread->schedule.asleep_since_tick = clock_tick_at(clock, begin.at_ns);
     }
@@ -120,13 +121,13 @@ static struct reading read_begin(struct sampler *sampler, const struct sampled_p
 void listing_read_begin(struct sampler *sampler, const struct sampled_process *process,
                         struct thread *thread)
 {
-    bool lacks_begin = thread->phase == PHASE_LISTED && !thread->life.is_told;
+    bool lacks_begin = thread->phase == PHASE_LISTED && !thread->life.is_reported;
     thread_note(thread, EVENT_BEGIN_READ);
     if (!lacks_begin)
         return;
     const struct reading begin = read_begin(sampler, process, thread);
     thread->movement.first_switches = begin.has_activity ? begin.activity.switches : 0;
-    tell_begin(thread, &begin);
+    report_begin(thread, &begin);
 }
 
 void listing_read_begins(struct sampler *sampler, struct sampled_process *process,
@@ -164,7 +165,7 @@ static void thread_vanished(void *context, struct thread *thread)
     struct sampler *sampler = update->sampler;
     const struct reading until = {.at_ns = listing_gone_ns(sampler, update->process)};
     update->process->listing.changed_ns = update->process->listing.began_ns;
-    int err = tell_gone(sampler, update->process, thread, &until, false);
+    int err = report_gone(sampler, update->process, thread, &until, false);
     if (err && !update->err)
         update->err = err;
     note_thread(update, NOTICE_THREAD_GONE, thread);

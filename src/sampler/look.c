@@ -10,14 +10,14 @@
 #include "sampler/schedule.h"
 #include "sampler/activity_check.h"
 #include "sampler/subject.h"
-#include "sampler/tell.h"
+#include "sampler/report.h"
 #include "sampler/waiting.h"
 
 #include <errno.h>
 
 /* How often a long sleep is reported; with very many threads, a thousand a second. */
-#define UNMOVED_TOLD_EACH_NS 1000000000u
-#define UNMOVED_TOLD_PER_S 1000
+#define UNMOVED_REPORTED_EACH_NS 1000000000u
+#define UNMOVED_REPORTED_PER_S 1000
 
 #define FOR_VISITS_NS 300000
 
@@ -49,9 +49,9 @@ int look_note_gone(struct sampler *sampler, struct sampled_process *process, str
     struct thread_life *life = &thread->life;
     const struct reading until = {.at_ns = until_ns};
     process->listing.is_wanted = process->listing.is_wanted || !life->has_exited;
-    int err = tell_gone(sampler, process, thread, &until, is_certain);
-    uint64_t told_ns = life->told_ns > until_ns ? life->told_ns : until_ns;
-    life->gone_ns = life->has_exited ? clock_now_ns(&sampler->clock) : told_ns;
+    int err = report_gone(sampler, process, thread, &until, is_certain);
+    uint64_t reported_ns = life->reported_ns > until_ns ? life->reported_ns : until_ns;
+    life->gone_ns = life->has_exited ? clock_now_ns(&sampler->clock) : reported_ns;
     life->has_exited = true;
     return err;
 }
@@ -64,7 +64,7 @@ void look_note_alive(struct thread *thread)
         return;
     const struct reading begin = {.at_ns = thread->life.gone_ns};
     thread->life.has_exited = false;
-    tell_begin(thread, &begin);
+    report_begin(thread, &begin);
 }
 
 /* A thread's counted time ends with a look at it, some time after it was listed. If it is new, as
@@ -74,9 +74,9 @@ static void note_first_look(const struct sampler *sampler, const struct sampled_
 {
     uint64_t now_ns = clock_now_ns(&sampler->clock), listed_ns = process->listing.listed.done_ns;
     struct thread_life *life = &thread->life;
-    if (life->is_new && !life->is_told && now_ns > listed_ns) {
+    if (life->is_new && !life->is_reported && now_ns > listed_ns) {
         life->begin.at_ns += now_ns - listed_ns;
-        life->told_ns = life->begin.at_ns;
+        life->reported_ns = life->begin.at_ns;
     }
     life->is_new = false;
 }
@@ -86,13 +86,13 @@ static int take_unmoved(struct sampler *sampler, struct sampled_process *process
 {
     const struct reading *now = &observation->now;
     schedule_unmoved(thread, now, process->threads.count);
-    uint64_t all_ns = process->threads.count * (1000000000u / UNMOVED_TOLD_PER_S);
-    uint64_t each_ns = all_ns > UNMOVED_TOLD_EACH_NS ? all_ns : UNMOVED_TOLD_EACH_NS;
-    bool is_old = now->at_ns >= thread->life.told_ns + each_ns;
+    uint64_t all_ns = process->threads.count * (1000000000u / UNMOVED_REPORTED_PER_S);
+    uint64_t each_ns = all_ns > UNMOVED_REPORTED_EACH_NS ? all_ns : UNMOVED_REPORTED_EACH_NS;
+    bool is_old = now->at_ns >= thread->life.reported_ns + each_ns;
     if (!is_old && !sampler->looks_at_all && !observation->wait.has_call)
         return 0;
     observation->snapshot = NULL;
-    return tell_unmoved(sampler, process, thread, observation);
+    return report_unmoved(sampler, process, thread, observation);
 }
 
 /* Returns false if the process runs another program now: this would be that one's stack with the
@@ -121,7 +121,7 @@ static int take_observed(struct sampler *sampler, struct sampled_process *proces
     if (observation->evidence == EVIDENCE_ASLEEP)
         waiting_complete(sampler, thread, &observation->now, &observation->snapshot->registers);
     sampler->spare = NULL;
-    return tell_observed(sampler, process, thread, observation);
+    return report_observed(sampler, process, thread, observation);
 }
 
 static void note_running(struct sampler *sampler, struct sampled_process *process,
@@ -248,11 +248,11 @@ static int take_off_cpu(struct sampler *sampler, struct sampled_process *process
         since_tick = tick;
     schedule->asleep_since_tick = since_tick;
     if (outcome == OUTCOME_WOKEN)
-        return tell_woken(sampler, process, thread, observation);
+        return report_woken(sampler, process, thread, observation);
     if (!accept_copy(process, thread, last_look_tick, observation))
         return 0;
     sampler->spare = NULL;
-    return off_cpu_samples_tell(sampler, process, thread, observation, ticks);
+    return off_cpu_samples_report(sampler, process, thread, observation, ticks);
 }
 
 static int take_found(struct sampler *sampler, struct sampled_process *process,
@@ -281,7 +281,7 @@ static int take_found(struct sampler *sampler, struct sampled_process *process,
     case OUTCOME_UNMOVED:
         return take_unmoved(sampler, process, thread, observation);
     case OUTCOME_WOKEN:
-        return tell_woken(sampler, process, thread, observation);
+        return report_woken(sampler, process, thread, observation);
     case OUTCOME_OBSERVED:
         return take_observed(sampler, process, thread, last_look_tick, observation);
     case OUTCOME_RUNNING:
@@ -293,7 +293,7 @@ static int take_found(struct sampler *sampler, struct sampled_process *process,
     case OUTCOME_GONE:
         return look_note_gone(sampler, process, thread, listing_gone_ns(sampler, process), false);
     default:
-        return tell_assumed(sampler, process, thread);
+        return report_assumed(sampler, process, thread);
     }
 }
 

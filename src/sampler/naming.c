@@ -2,7 +2,7 @@
 #include "base/array.h"
 #include "proc/procfs.h"
 #include "sampler/schedule.h"
-#include "sampler/tell.h"
+#include "sampler/report.h"
 
 #include <string.h>
 
@@ -53,8 +53,8 @@ void naming_first(struct sampler *sampler, struct sampled_process *process, stru
 static int stop_counting(struct sampler *sampler, struct sampled_process *process,
                          struct thread *thread)
 {
-    const struct reading until = tell_read(sampler, process, thread);
-    int err = tell_gone(sampler, process, thread, &until, false);
+    const struct reading until = thread_read_account(sampler, process, thread);
+    int err = report_gone(sampler, process, thread, &until, false);
     thread_note(thread, EVENT_NAME_UNWANTED);
     watches_forget(&sampler->watches, thread->number);
     return err;
@@ -63,11 +63,11 @@ static int stop_counting(struct sampler *sampler, struct sampled_process *proces
 static void start_counting(struct sampler *sampler, struct sampled_process *process,
                            struct thread *thread)
 {
-    const struct reading begin = tell_read(sampler, process, thread);
+    const struct reading begin = thread_read_account(sampler, process, thread);
     thread_note(thread, EVENT_NAME_WANTED);
     thread->movement.has_moved = true; /* a running thread changes names, mostly its own */
     threads_forget_sleep(&process->threads, thread);
-    tell_begin(thread, &begin);
+    report_begin(thread, &begin);
 }
 
 static int read_name(struct sampler *sampler, struct sampled_process *process,

@@ -11,7 +11,7 @@
 #include "sampler/python.h"
 #include "sampler/schedule.h"
 #include "sampler/subject.h"
-#include "sampler/tell.h"
+#include "sampler/report.h"
 #include "sampler/waiting.h"
 
 #include <errno.h>
@@ -306,9 +306,9 @@ static enum place find_place(struct sampler *sampler, const struct departure *de
 
 /* The last observation found it where it was off its CPU: reports until when it was there. The
  * kernel's account of the thread, `until`, has stayed the same meanwhile. */
-static int tell_same(struct sampler *sampler, struct sampled_process *process,
-                     struct thread *thread, struct observation *observation, struct reading until,
-                     struct off_cpu_ticks ticks)
+static int report_same(struct sampler *sampler, struct sampled_process *process,
+                       struct thread *thread, struct observation *observation, struct reading until,
+                       struct off_cpu_ticks ticks)
 {
     until.at_ns = observation->record.woken_ns ? observation->record.woken_ns
                                                : observation->record.returned_ns;
@@ -317,14 +317,14 @@ static int tell_same(struct sampler *sampler, struct sampled_process *process,
     observation->evidence = ticks.runnable ? EVIDENCE_WOKEN : EVIDENCE_UNMOVED;
     observation->state = ticks.runnable ? THREAD_RUNNABLE : THREAD_SLEEPING;
     if (!ticks.runnable)
-        return tell_unmoved(sampler, process, thread, observation);
-    observation->now = tell_read(sampler, process, thread);
-    return tell_woken(sampler, process, thread, observation);
+        return report_unmoved(sampler, process, thread, observation);
+    observation->now = thread_read_account(sampler, process, thread);
+    return report_woken(sampler, process, thread, observation);
 }
 
-int off_cpu_samples_tell(struct sampler *sampler, struct sampled_process *process,
-                         struct thread *thread, struct observation *observation,
-                         struct off_cpu_ticks ticks)
+int off_cpu_samples_report(struct sampler *sampler, struct sampled_process *process,
+                           struct thread *thread, struct observation *observation,
+                           struct off_cpu_ticks ticks)
 {
     struct thread_schedule *schedule = &thread->schedule;
     uint64_t tick = schedule->looked_tick;
@@ -339,7 +339,7 @@ int off_cpu_samples_tell(struct sampler *sampler, struct sampled_process *proces
     }
     schedule->looked_tick = ticks.asleep ? tick - ticks.runnable : tick;
     struct observation woken = *observation;
-    int err = tell_observed(sampler, process, thread, observation);
+    int err = report_observed(sampler, process, thread, observation);
     schedule->looked_tick = tick;
     if (err || !ticks.asleep || !ticks.runnable)
         return err;
@@ -347,7 +347,7 @@ int off_cpu_samples_tell(struct sampler *sampler, struct sampled_process *proces
     woken.evidence = EVIDENCE_WOKEN;
     woken.state = THREAD_RUNNABLE;
     woken.wait.has_call = woken.wait.has_preemptions = false;
-    return tell_woken(sampler, process, thread, &woken);
+    return report_woken(sampler, process, thread, &woken);
 }
 
 /* What a thread works on is read late: it may work on something else by then. */
@@ -391,9 +391,9 @@ static struct snapshot *take_snapshot(struct sampler *sampler, const struct past
     return snapshots_take(channel_snapshots(sampler->channel), subject->stack_limit, &other);
 }
 
-static int tell_new(struct sampler *sampler, struct sampled_process *process, struct thread *thread,
-                    const struct past_departure *past, struct observation *observation,
-                    struct off_cpu_ticks ticks)
+static int report_new(struct sampler *sampler, struct sampled_process *process,
+                      struct thread *thread, const struct past_departure *past,
+                      struct observation *observation, struct off_cpu_ticks ticks)
 {
     const struct subject subject = want_stacks(sampler, process, thread, past);
     /* It may be of the program that it has executed since, whose maps the next round has. */
@@ -412,9 +412,9 @@ static int tell_new(struct sampler *sampler, struct sampled_process *process, st
     read_link(process, observation);
     sampler->counts.recorded_samples += ticks.asleep + ticks.runnable;
     read_context(sampler, process, thread, observation);
-    observation->now = tell_read(sampler, process, thread);
+    observation->now = thread_read_account(sampler, process, thread);
     observation->served = thread->wants.served;
-    return off_cpu_samples_tell(sampler, process, thread, observation, ticks);
+    return off_cpu_samples_report(sampler, process, thread, observation, ticks);
 }
 
 /* ---- Who ended a wait ---- */
@@ -462,8 +462,8 @@ static void find_waker(struct sampler *sampler, const struct past_departure *pas
     read_waker(sampler, process, thread, past, waker);
 }
 
-static int tell_wake(struct sampler *sampler, const struct past_departure *past,
-                     const struct thread *thread)
+static int report_wake(struct sampler *sampler, const struct past_departure *past,
+                       const struct thread *thread)
 {
     struct message message = {
         .kind = MESSAGE_WAKE,
@@ -499,8 +499,8 @@ static int take_end_of_old_wait(struct sampler *sampler, struct sampled_process 
     const struct off_cpu_ticks ticks = {.asleep = woken_tick - schedule->looked_tick};
     listing_read_begin(sampler, process, thread);
     schedule_was_asleep(schedule, woken_tick);
-    int err = tell_same(sampler, process, thread, &observation,
-                        is_proven ? schedule->proven : unknown, ticks);
+    int err = report_same(sampler, process, thread, &observation,
+                          is_proven ? schedule->proven : unknown, ticks);
     threads_forget_sleep(&process->threads, thread);
     return err;
 }
@@ -512,7 +512,7 @@ static int take_wake(struct sampler *sampler, const struct past_departure *past)
     if (!thread || !thread_is_counted(thread))
         return 0;
     /* The worker comes to know of the wait, but not what ended it. */
-    int err = channel_is_behind(sampler->channel) ? 0 : tell_wake(sampler, past, thread);
+    int err = channel_is_behind(sampler->channel) ? 0 : report_wake(sampler, past, thread);
     if (err || past->wake.departed_ns)
         return err;
     return take_end_of_old_wait(sampler, process, thread, past->departure.out_ns);
@@ -553,7 +553,7 @@ static int take(void *argument, const struct past_departure *past)
     if (!ticks.asleep && !ticks.runnable)
         return 0;
     struct watch *watch = watches_get(&sampler->watches, thread->number);
-    /* If the worker is behind, only as many are told of as there are snapshots. */
+    /* If the worker is behind, only as many are reported as there are snapshots. */
     bool is_same = watch && watch->departed_ns == departure->out_ns && !thread->wants.copy &&
                    !channel_is_behind(sampler->channel);
     off_cpu_samples_find_cpu_user(sampler, &observation, past->last_tick, ticks.runnable);
@@ -565,9 +565,9 @@ static int take(void *argument, const struct past_departure *past)
     if (is_same) {
         const struct reading account = {.has_activity = watch->has_activity,
                                         .activity = watch->activity};
-        err = tell_same(sampler, process, thread, &observation, account, ticks);
+        err = report_same(sampler, process, thread, &observation, account, ticks);
     } else {
-        err = tell_new(sampler, process, thread, past, &observation, ticks);
+        err = report_new(sampler, process, thread, past, &observation, ticks);
     }
     threads_forget_sleep(&process->threads, thread);
     if (watch)

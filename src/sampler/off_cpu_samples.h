@@ -27,7 +27,7 @@ int off_cpu_samples_continue(struct sampler *sampler);
 int off_cpu_samples_take(struct sampler *sampler);
 
 /* Observes the thread for the tick. Returns false if the record does not know where it was then.
- * *ret_outcome is OUTCOME_PENDING if what the record told has already been taken. */
+ * *ret_outcome is OUTCOME_PENDING if what the record reported has already been taken. */
 bool off_cpu_samples_observe(struct sampler *sampler, struct sampled_process *process,
                              struct thread *thread, uint64_t tick, struct observation *observation,
                              enum outcome *ret_outcome, int *ret_err);
@@ -46,8 +46,8 @@ void off_cpu_samples_find_cpu_user(struct sampler *sampler, struct observation *
                                    uint64_t last_tick, uint64_t ticks);
 
 /* Sends an observation by the record, which has a copy, for these ticks. */
-int off_cpu_samples_tell(struct sampler *sampler, struct sampled_process *process,
-                         struct thread *thread, struct observation *observation,
-                         struct off_cpu_ticks ticks);
+int off_cpu_samples_report(struct sampler *sampler, struct sampled_process *process,
+                           struct thread *thread, struct observation *observation,
+                           struct off_cpu_ticks ticks);
 
 #endif

@@ -1,6 +1,6 @@
 #include "sampler/otel_context.h"
 #include "base/index.h"
-#include "sampler/tell.h"
+#include "sampler/report.h"
 
 static uint64_t hash_of(const struct thread_context *context)
 {
@@ -32,7 +32,7 @@ void otel_context_read_sampled(struct sampler *sampler, const struct sampled_pro
         return;
     const struct context_thread place = {thread->tid, &process->areas, &watch->thread_pointer};
     thread_context_read_running(&place, &process->context, context);
-    const struct reading now = tell_read(sampler, process, thread);
+    const struct reading now = thread_read_account(sampler, process, thread);
     context->may_be_later = !before->has_context ||
                             before->now.at_ns > observation->sampled.at_ns || !now.has_activity ||
                             now.activity.switches != before->now.activity.switches ||

@@ -50,7 +50,7 @@ struct awake {
     struct awake_thread *items;
     size_t count, capacity;
     uint64_t tick;       /* the last one; 0: none */
-    uint64_t idle_ticks; /* that found none, and are not told yet */
+    uint64_t idle_ticks; /* that found none, and are not reported yet */
 };
 
 /* naming.c: the threads whose names are to be read after the looks. */
@@ -64,7 +64,7 @@ struct sampled_python {
     struct python_place place;
     struct python_threads threads;
     struct throttle listing;
-    uint64_t tasks_ns; /* CLOCK_MONOTONIC: the last tick that was told for tasks; 0: none was */
+    uint64_t tasks_ns; /* CLOCK_MONOTONIC: the last tick that was reported for tasks; 0: none was */
     /* Frames that the kernel's side copied while it sampled, until the samples are read: the last
      * ones, the oldest at next_copy. NULL: there were none. */
     struct python_copy *copies;
@@ -78,7 +78,7 @@ struct goroutine_address {
 };
 struct sampled_goroutine {
     uint64_t read_ns;           /* CLOCK_MONOTONIC: when it was last read, or may have begun */
-    struct goroutine_rest rest; /* as it was told */
+    struct goroutine_rest rest; /* as it was reported */
 };
 struct sampled_goroutines {
     struct go_place place;
@@ -92,7 +92,7 @@ struct sampled_goroutines {
     size_t count_before;     /* when the last part of the order was sorted */
     uint64_t pass_ns;        /* CLOCK_MONOTONIC: when that pass, or the last, began */
     uint64_t pass_before_ns; /* and the one before */
-    uint64_t told_ns;        /* the worker knows that they have not moved up to then */
+    uint64_t reported_ns;    /* the worker knows that they have not moved up to then */
     bool has_read_all;       /* a pass has ended */
     uint64_t left_out;       /* goroutines beyond GOROUTINES_MAX */
     uint64_t unreadable, unreadable_before; /* or implausible: of this pass, and the last */
@@ -115,7 +115,7 @@ struct sampled_process {
     struct sampled_python python;
     struct sampled_goroutines goroutines;
     bool leaves_stack;  /* the program's threads go from one stack to another */
-    bool is_in_a_hurry; /* tell.c: all copies of its threads are */
+    bool is_in_a_hurry; /* report.c: all copies of its threads are */
     struct threads threads;
     struct listing listing;
     struct activity_check activity_check;

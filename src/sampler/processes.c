@@ -8,7 +8,7 @@
 #include "sampler/listing.h"
 #include "sampler/naming.h"
 #include "sampler/off_cpu_samples.h"
-#include "sampler/tell.h"
+#include "sampler/report.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 /* So long the accounts of a process's threads are read before the first tick: those of some
  * hundred. */
 #define BEGINS_AT_START_NS 5000000
-/* How often it is checked whether a process still runs its program, if that would be told. */
+/* How often it is checked whether a process still runs its program, if that would be reported. */
 #define PROGRAM_CHECKED_EACH_NS 100000000
 
 static void close_process(struct sampled_process *process)
@@ -47,7 +47,7 @@ static int add(struct sampler *sampler, pid_t pid, struct sampled_process **ret_
     }
     process->known_ns = boot_ns();
     process->has_inner_ids = procfs_inner_tid(process->process.proc_fd, pid) != pid;
-    err = tell_process(sampler, process);
+    err = report_process(sampler, process);
     if (!err)
         err = kernel_samples_follow(sampler, pid);
     if (!err && !sampler->options->is_dump)
@@ -55,7 +55,7 @@ static int add(struct sampler *sampler, pid_t pid, struct sampled_process **ret_
     if (!err)
         off_cpu_samples_follow(sampler, process);
     if (err) {
-        tell_collector(sampler, (struct notice){NOTICE_GONE, .process = process->objects});
+        report_to_collector(sampler, (struct notice){NOTICE_GONE, .process = process->objects});
         close_process(process);
         return err;
     }
@@ -92,7 +92,7 @@ int processes_update_program(struct sampler *sampler, struct sampled_process *pr
         process->span.current_ns = now_ns;
         return 0;
     }
-    int err = tell_program_ended(sampler, process);
+    int err = report_program_ended(sampler, process);
     if (err)
         return err;
     stack_areas_free(&process->areas);
@@ -111,9 +111,10 @@ int processes_update_program(struct sampler *sampler, struct sampled_process *pr
         err = stack_areas_read(&process->areas, kept_fd >= 0 ? kept_fd : process->program->maps_fd);
     }
     if (!err)
-        err = tell_collector(sampler, (struct notice){.kind = NOTICE_PROGRAM,
-                                                      .process = process->objects,
-                                                      .program = program_hold(process->program)});
+        err = report_to_collector(sampler,
+                                  (struct notice){.kind = NOTICE_PROGRAM,
+                                                  .process = process->objects,
+                                                  .program = program_hold(process->program)});
     if (process->span.has_before)
         off_cpu_samples_follow(sampler, process); /* its permissions may have changed */
     sampler->counts.lacks_files = sampler->counts.lacks_files || err == -EMFILE || err == -ENFILE;
@@ -227,7 +228,7 @@ void processes_drop_exited(struct sampler *sampler)
             watches_forget(&sampler->watches, process->threads.items[j].number);
             numbers_take_back(&sampler->numbers, process->threads.items[j].number);
         }
-        tell_program_ended(sampler, process);
+        report_program_ended(sampler, process);
         close_process(process);
     }
     sampler->process_count = kept;

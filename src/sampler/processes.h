@@ -30,8 +30,8 @@ bool processes_all_exited(const struct sampler *sampler);
 
 void processes_free(struct sampler *sampler);
 
-/* Before sampling: whether objects of this kind can be told of one of the processes. Returns 0,
- * -ENOMEM, or why not: struct object_counts' `refusal`, negative, or -ENOENT. */
+/* Before sampling: whether objects of this kind can be reported for one of the processes. Returns
+ * 0, -ENOMEM, or why not: struct object_counts' `refusal`, negative, or -ENOENT. */
 int processes_try_objects(struct sampler *sampler, enum object_kind kind);
 
 #endif

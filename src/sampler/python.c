@@ -121,7 +121,7 @@ uint32_t python_take_copy(struct sampled_process *process, const struct thread *
 
 /* ---- Tasks ---- */
 
-int python_tell_tasks(struct sampler *sampler, struct sampled_process *process, bool is_last)
+int python_report_tasks(struct sampler *sampler, struct sampled_process *process, bool is_last)
 {
     struct sampled_python *python = &process->python;
     uint64_t now_ns = clock_now_ns(&sampler->clock);

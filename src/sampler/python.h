@@ -26,7 +26,7 @@ uint32_t python_take_copy(struct sampled_process *process, const struct thread *
                           uint64_t at_ns, struct snapshot *snapshot);
 
 /* Tells the worker of a tick, at which it may read the program's tasks. Returns 0 or -ENOMEM. */
-int python_tell_tasks(struct sampler *sampler, struct sampled_process *process, bool is_last);
+int python_report_tasks(struct sampler *sampler, struct sampled_process *process, bool is_last);
 
 /* The program has ended. */
 void python_forget(struct sampled_python *python);

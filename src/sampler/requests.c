@@ -3,7 +3,7 @@
 #include "sampler/look.h"
 #include "sampler/python.h"
 #include "sampler/goroutines.h"
-#include "sampler/tell.h"
+#include "sampler/report.h"
 #include "sampler/waiting.h"
 
 #include <errno.h>
@@ -65,7 +65,7 @@ static bool serve_other(struct sampler *sampler, struct request *request)
             process->is_in_a_hurry = true;
         return true;
     case REQUEST_FEWER_PAGES:
-        tell_collector(sampler, (struct notice){.kind = NOTICE_FEWER_PAGES});
+        report_to_collector(sampler, (struct notice){.kind = NOTICE_FEWER_PAGES});
         return true;
     default:
         return false;

@@ -13,7 +13,7 @@
 #include "sampler/requests.h"
 #include "sampler/activity_check.h"
 #include "sampler/stops.h"
-#include "sampler/tell.h"
+#include "sampler/report.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -31,7 +31,7 @@
 /* Dump only: retry threads that fell asleep before they were stopped. */
 #define DUMP_ROUNDS_MAX 10
 /* Ticks that found no thread awake are reported after this time at the latest. */
-#define IDLE_TOLD_NS 500000000u
+#define IDLE_REPORTED_NS 500000000u
 
 /* ---- Which threads each tick found awake, that is, running or waiting for a CPU: elapsed time is
  * divided among those (count/elapsed.h) ---- */
@@ -46,10 +46,11 @@ static int note_awake(struct sampled_process *process, const struct thread *thre
                         (struct awake_thread){thread->number, thread->tid});
 }
 
-/* Tells all ticks that were not told yet; the last `ticks` of them found the threads of the list.
+/* Reports all ticks that were not reported yet; the last `ticks` of them found the threads of the
+ * list.
  */
-static int tell_ticks(struct sampler *sampler, struct sampled_process *process, uint64_t ticks,
-                      uint64_t end_ns)
+static int report_ticks(struct sampler *sampler, struct sampled_process *process, uint64_t ticks,
+                        uint64_t end_ns)
 {
     struct awake *awake = &process->awake;
     struct message message = {.kind = MESSAGE_TICK,
@@ -75,7 +76,7 @@ static int tell_ticks(struct sampler *sampler, struct sampled_process *process, 
 
 /* All observations of this tick are done. Ticks that found no thread awake are reported later,
  * together. */
-static int tell_tick(struct sampler *sampler, struct sampled_process *process, uint64_t tick)
+static int report_tick(struct sampler *sampler, struct sampled_process *process, uint64_t tick)
 {
     struct awake *awake = &process->awake;
     uint64_t ticks = awake->tick ? tick - awake->tick : 1;
@@ -83,17 +84,17 @@ static int tell_tick(struct sampler *sampler, struct sampled_process *process, u
         return 0;
     awake->tick = tick;
     if (awake->count)
-        return tell_ticks(sampler, process, ticks, 0);
+        return report_ticks(sampler, process, ticks, 0);
     awake->idle_ticks += ticks;
-    return awake->idle_ticks * sampler->clock.period_ns >= IDLE_TOLD_NS
-               ? tell_ticks(sampler, process, 0, 0)
+    return awake->idle_ticks * sampler->clock.period_ns >= IDLE_REPORTED_NS
+               ? report_ticks(sampler, process, 0, 0)
                : 0;
 }
 
 /* The process's time ends. */
-static int tell_end(struct sampler *sampler, struct sampled_process *process, uint64_t end_ns)
+static int report_end(struct sampler *sampler, struct sampled_process *process, uint64_t end_ns)
 {
-    return sampler->options->is_dump ? 0 : tell_ticks(sampler, process, 0, end_ns);
+    return sampler->options->is_dump ? 0 : report_ticks(sampler, process, 0, end_ns);
 }
 
 /* ---- Rounds ---- */
@@ -132,7 +133,7 @@ static int look_at_thread(struct sampler *sampler, struct sampled_process *proce
                           struct thread *thread, uint64_t tick)
 {
     if (!process->program)
-        return tell_assumed(sampler, process, thread);
+        return report_assumed(sampler, process, thread);
     listing_read_begin(sampler, process, thread);
     int err = look_at(sampler, process, thread, tick);
     bool is_settled = !sampler->clock.end_ns;
@@ -261,18 +262,18 @@ static int end_process(struct sampler *sampler, struct sampled_process *process)
         perf_source_unfollow(sampler->kernel.source, process->process.pid);
     for (size_t i = 0; i < process->threads.count && !err; i++) {
         struct thread *thread = &process->threads.items[i];
-        err = tell_gone(sampler, process, thread, &until, false);
+        err = report_gone(sampler, process, thread, &until, false);
         listing_close_events(sampler, thread);
         watches_forget(&sampler->watches, thread->number);
         thread->life.has_exited = true;
     }
     if (!err)
-        err = tell_end(sampler, process, until.at_ns);
+        err = report_end(sampler, process, until.at_ns);
     if (!err)
-        err = tell_program_ended(sampler, process);
+        err = report_program_ended(sampler, process);
     if (!err)
-        err = tell_collector(sampler,
-                             (struct notice){.kind = NOTICE_GONE, .process = process->objects});
+        err = report_to_collector(
+            sampler, (struct notice){.kind = NOTICE_GONE, .process = process->objects});
     process->objects = NULL;
     return err;
 }
@@ -351,11 +352,11 @@ static int end_round_of(struct sampler *sampler, struct sampled_process *process
     if (!err)
         err = python_update(process);
     if (!err)
-        err = python_tell_tasks(sampler, process, false);
+        err = python_report_tasks(sampler, process, false);
     if (!err)
         err = goroutines_update(sampler, process);
     activity_check_judge(process, tick, !turns->has_looks_left);
-    return err ? err : tell_tick(sampler, process, tick);
+    return err ? err : report_tick(sampler, process, tick);
 }
 
 static int begin_rounds(struct sampler *sampler, size_t first_process)
@@ -500,17 +501,17 @@ static int finish_process(struct sampler *sampler, struct sampled_process *proce
     for (size_t i = 0; i < process->threads.count && !err; i++) {
         struct thread *thread = &process->threads.items[i];
         if (thread->phase == PHASE_STOPPING)
-            err = tell_assumed(sampler, process, thread);
+            err = report_assumed(sampler, process, thread);
         if (!err)
-            err = tell_gone(sampler, process, thread, &until, true);
+            err = report_gone(sampler, process, thread, &until, true);
     }
     if (!err && !sampler->options->is_dump)
         err = goroutines_finish(sampler, process);
     if (!err)
-        err = python_tell_tasks(sampler, process, true);
+        err = python_report_tasks(sampler, process, true);
     if (!err && !process->has_exited)
-        err = tell_end(sampler, process, until.at_ns);
-    return err ? err : tell_program_ended(sampler, process);
+        err = report_end(sampler, process, until.at_ns);
+    return err ? err : report_program_ended(sampler, process);
 }
 
 int rounds_finish(struct sampler *sampler)

@@ -8,7 +8,7 @@
 #include "sampler/processes.h"
 #include "sampler/rounds.h"
 #include "sampler/stops.h"
-#include "sampler/tell.h"
+#include "sampler/report.h"
 #include "sampler/visits.h"
 #include "sampler/waiting.h"
 
@@ -89,7 +89,7 @@ static int renew_collector(struct sampler *sampler)
     sampler->collector = NULL;
     int err = new_collector(sampler);
     for (size_t i = 0; i < sampler->process_count && !err; i++)
-        err = tell_collector_process(sampler, sampler->processes[i]);
+        err = report_process_to_collector(sampler, sampler->processes[i]);
     return err;
 }
 
@@ -217,7 +217,7 @@ static int send_state(struct sampler *sampler, enum message_kind kind, uint64_t 
     if (!message.state)
         return -ENOMEM;
     for (size_t i = 0; i < sampler->process_count && !err; i++)
-        err = goroutines_tell(sampler, sampler->processes[i]);
+        err = goroutines_report(sampler, sampler->processes[i]);
     if (err) {
         free(message.state);
         return err;
@@ -247,7 +247,7 @@ static bool has_objects(struct sampler *sampler, uint64_t *ret_after, int *ret_e
     if (!sampler->collector)
         return true;
     if (!sampler->awaits_objects)
-        *ret_err = tell_collector(sampler, (struct notice){.kind = NOTICE_COPY});
+        *ret_err = report_to_collector(sampler, (struct notice){.kind = NOTICE_COPY});
     sampler->awaits_objects = !*ret_err && !collector_has_told(sampler->collector, ret_after);
     return !*ret_err && !sampler->awaits_objects;
 }
@@ -407,7 +407,7 @@ int sampler_run(struct sampler *sampler)
     off_cpu_samples_end(sampler);
     ptrace_source_give_up(sampler->stopped);
     const struct message message = {.kind = MESSAGE_END};
-    tell_collector(sampler, (struct notice){.kind = NOTICE_END}); /* which tells the worker */
+    report_to_collector(sampler, (struct notice){.kind = NOTICE_END}); /* which tells the worker */
     int send_err = sampler->collector ? 0 : channel_send(sampler->channel, &message);
     channel_close(sampler->channel);
     return err ? err : finish_err ? finish_err : send_err;

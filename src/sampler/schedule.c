@@ -84,7 +84,7 @@ void schedule_unseen(struct thread_schedule *schedule, uint64_t ticks)
     schedule->unseen_tick = schedule->looked_tick;
 }
 
-void schedule_told(struct thread_schedule *schedule)
+void schedule_reported(struct thread_schedule *schedule)
 {
     schedule->proven_ticks = schedule->unseen_ticks = 0;
 }

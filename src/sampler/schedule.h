@@ -30,8 +30,8 @@ void schedule_was_asleep(struct thread_schedule *schedule, uint64_t tick);
 /* It was off its CPU at so many ticks up to this look, and it is not known where. */
 void schedule_unseen(struct thread_schedule *schedule, uint64_t ticks);
 
-/* The worker was told of all ticks so far. */
-void schedule_told(struct thread_schedule *schedule);
+/* All ticks so far were reported to the worker. */
+void schedule_reported(struct thread_schedule *schedule);
 
 /* It is not looked at before that tick, nor missed. */
 void schedule_leave_out(struct thread_schedule *schedule, uint64_t tick, uint64_t next_tick);

@@ -108,7 +108,7 @@ struct sampler {
     struct thread_context context; /* room to read one into */
     struct snapshot *spare;        /* for the next look; NULL: none was taken */
     bool awaits_objects;           /* a copy waits for the collector to send what comes before it */
-    bool looks_at_all;        /* for a copy or a moment: all threads are looked at, and told of */
+    bool looks_at_all;        /* for a copy or a moment: all threads are looked at and reported */
     uint64_t let_go_ns;       /* stops_let_go: when that was last */
     uint64_t stop_heard_ns;   /* when a thread last stopped, judged by when we heard of it */
     struct throttle yielding; /* its CPU, to threads that were woken there */

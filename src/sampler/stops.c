@@ -3,7 +3,7 @@
 #include "sampler/look.h"
 #include "sampler/movement.h"
 #include "sampler/subject.h"
-#include "sampler/tell.h"
+#include "sampler/report.h"
 
 /* A thread on a CPU stops within about 30 us: polling for that long without sleeping keeps its
  * pause short. After that it is waiting for a CPU, maybe for ours. */
@@ -75,7 +75,7 @@ static int begin_stop(struct sampler *sampler, struct sampled_process *process,
     if (outcome == OUTCOME_GONE)
         return look_note_gone(sampler, process, thread, seen_ns(sampler, process, thread), true);
     /* A thread that has fallen asleep since is observed again at the next tick. */
-    return outcome == OUTCOME_ASLEEP ? 0 : tell_assumed(sampler, process, thread);
+    return outcome == OUTCOME_ASLEEP ? 0 : report_assumed(sampler, process, thread);
 }
 
 /* The process's next thread to stop, from where the last turn left off. */
@@ -143,7 +143,7 @@ static int take_stopped(struct sampler *sampler, struct sampled_process *process
     }
     look_note_alive(thread);
     observation->now.at_ns = seen_ns(sampler, process, thread);
-    return tell_observed(sampler, process, thread, observation);
+    return report_observed(sampler, process, thread, observation);
 }
 
 static int take_in(struct sampler *sampler, struct observation *observation, enum outcome outcome)
@@ -170,7 +170,7 @@ static int take_in(struct sampler *sampler, struct observation *observation, enu
     }
     return outcome == OUTCOME_GONE
                ? look_note_gone(sampler, process, thread, seen_ns(sampler, process, thread), true)
-               : tell_assumed(sampler, process, thread);
+               : report_assumed(sampler, process, thread);
 }
 
 void stops_note_exits(struct sampler *sampler)

@@ -12,12 +12,12 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* tell.c: its life as far as the worker knows of it. */
+/* report.c: its life as far as the worker knows of it. */
 struct thread_life {
     bool is_new;          /* it came while recording, and was not looked at yet */
-    bool is_told;         /* the worker counts its time, since `begin` was reported */
+    bool is_reported;     /* the worker counts its time, since `begin` was reported */
     struct reading begin; /* its time counts from here */
-    uint64_t told_ns;     /* the worker knows of its time up to here */
+    uint64_t reported_ns; /* the worker knows of its time up to here */
     bool has_exited;      /* a zombie: it exists, but none of its time counts */
     uint64_t gone_ns;     /* it is known to be a zombie up to here */
 };
@@ -41,9 +41,9 @@ struct thread_schedule {
     uint64_t look_ticks; /* for how many ticks the last look stands: those since the one before */
     uint64_t asleep_since_tick;
     struct reading proven; /* the last time that it is known to have slept on */
-    uint64_t proven_ticks; /* at how many ticks it did, that are not told yet */
+    uint64_t proven_ticks; /* at how many ticks it did, that are not reported yet */
     uint64_t proven_tick;  /* the last of these */
-    uint64_t unseen_ticks; /* it was off its CPU in an unknown place, which is not told yet */
+    uint64_t unseen_ticks; /* it was off its CPU in an unknown place, which is not reported yet */
     uint64_t unseen_tick;  /* the last of these */
 };
 

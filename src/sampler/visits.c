@@ -5,7 +5,7 @@
 #include "sampler/numbers.h"
 #include "sampler/stops.h"
 #include "sampler/taken_cpu.h"
-#include "sampler/tell.h"
+#include "sampler/report.h"
 
 #include <sched.h>
 #include <sys/resource.h>
@@ -162,7 +162,7 @@ static bool stop_if_found(struct sampler *sampler, const struct wanted_visit *wa
     struct thread *thread = find(sampler, wanted, &process);
     if (!thread || !is_found(sampler, process, thread))
         return false;
-    const struct reading now = tell_read(sampler, process, thread);
+    const struct reading now = thread_read_account(sampler, process, thread);
     if (!reading_has_times(&now))
         return false;
     thread->visits.is_here = true;

@@ -56,7 +56,7 @@ static int end(void **state)
 /* Reads once, and returns the news; false if there are none. The caller releases the message. */
 static bool read_news(struct one_thread *world, struct message *ret_message)
 {
-    world->process.goroutines.told_ns = 0;
+    world->process.goroutines.reported_ns = 0;
     assert_int_equal(goroutines_update(&world->sampler, &world->process), 0);
     return channel_receive(world->sampler.channel, false, ret_message);
 }

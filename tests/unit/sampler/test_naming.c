@@ -1,7 +1,7 @@
 /* When names of threads are read again, and what a new one changes. The threads are our own. */
 #include "one_thread.h"
 #include "sampler/naming.h"
-#include "sampler/tell.h"
+#include "sampler/report.h"
 
 #include <sys/prctl.h>
 
@@ -116,7 +116,7 @@ static void test_a_choice_by_name(void **state)
     const struct reading begin = {.at_ns = 1};
     assert_int_equal(thread_choice_set_name(&world->options.choice, "first"), 0);
     first(world);
-    tell_begin(&world->thread, &begin);
+    report_begin(&world->thread, &begin);
     assert_int_not_equal(world->thread.phase, PHASE_UNWANTED);
     assert_int_equal(world->sampler.counts.threads_chosen, 1);
     prctl(PR_SET_NAME, "second");
@@ -127,7 +127,7 @@ static void test_a_choice_by_name(void **state)
     prctl(PR_SET_NAME, "first");
     look(world, naming->next_tick);
     assert_int_equal(world->thread.phase, PHASE_AWAKE);
-    assert_false(world->thread.life.is_told);
+    assert_false(world->thread.life.is_reported);
     assert_true(world->thread.life.begin.at_ns > 1);
     assert_int_equal(world->sampler.counts.threads_chosen, 1); /* the same thread */
 }

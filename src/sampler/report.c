@@ -1,4 +1,4 @@
-#include "sampler/tell.h"
+#include "sampler/report.h"
 #include "proc/procfs.h"
 #include "sampler/goroutines.h"
 #include "sampler/schedule.h"
@@ -7,20 +7,20 @@
 
 /* A gap of fewer ticks is ignored: a tick may be late. */
 #define GAP_TICKS 2
-/* When so many copies of a thread have been told without a request, the next ones hardly bring
+/* When so many copies of a thread have been reported without a request, the next ones hardly bring
  * one. */
 #define UNASKED_MAX 16
 
-void tell_begin(struct thread *thread, const struct reading *begin)
+void report_begin(struct thread *thread, const struct reading *begin)
 {
-    thread->life.is_told = false;
+    thread->life.is_reported = false;
     thread->life.begin = *begin;
-    thread->life.told_ns = begin->at_ns;
+    thread->life.reported_ns = begin->at_ns;
     thread->naming.has_news = true;
 }
 
-struct reading tell_read(struct sampler *sampler, const struct sampled_process *process,
-                         const struct thread *thread)
+struct reading thread_read_account(struct sampler *sampler, const struct sampled_process *process,
+                                   const struct thread *thread)
 {
     const struct watch_place place = {process->process.proc_fd, thread->tid,
                                       sampler->watches.keep_fds_below};
@@ -54,10 +54,10 @@ static pid_t inner_tid(const struct sampled_process *process, struct thread *thr
     return thread->inner_tid;
 }
 
-/* Up to when it is known what the thread did, told or not. */
+/* Up to when it is known what the thread did, reported or not. */
 static uint64_t known_ns(const struct thread *thread)
 {
-    uint64_t known_ns = thread->life.told_ns;
+    uint64_t known_ns = thread->life.reported_ns;
     uint64_t look_ns = thread->running.now.at_ns, proven_ns = thread->schedule.proven.at_ns;
     known_ns = look_ns > known_ns ? look_ns : known_ns;
     return proven_ns > known_ns ? proven_ns : known_ns;
@@ -65,7 +65,7 @@ static uint64_t known_ns(const struct thread *thread)
 
 static bool is_news(const struct reading *reading, const struct thread *thread)
 {
-    return reading->at_ns > thread->life.told_ns;
+    return reading->at_ns > thread->life.reported_ns;
 }
 
 /* What the worker asks for is best done while the thread is still there. */
@@ -96,7 +96,7 @@ static int send(struct sampler *sampler, struct sampled_process *process, struct
     observation->tick = thread->schedule.looked_tick;
     observation->round_ns = process->turns.round_ns;
     observation->knows_python = process->python.place.runtime != 0;
-    observation->before.begins = !life->is_told;
+    observation->before.begins = !life->is_reported;
     observation->before.begin = life->begin;
     observation->before.asleep =
         is_news(&thread->schedule.proven, thread) ? thread->schedule.proven : none;
@@ -116,15 +116,15 @@ static int send(struct sampler *sampler, struct sampled_process *process, struct
     }
     if (is_in_a_hurry(process, thread, observation))
         channel_hurry(sampler->channel);
-    life->is_told = true;
-    schedule_told(&thread->schedule);
-    if (observation->now.at_ns > life->told_ns)
-        life->told_ns = observation->now.at_ns;
+    life->is_reported = true;
+    schedule_reported(&thread->schedule);
+    if (observation->now.at_ns > life->reported_ns)
+        life->reported_ns = observation->now.at_ns;
     return 0;
 }
 
-int tell_observed(struct sampler *sampler, struct sampled_process *process, struct thread *thread,
-                  struct observation *observation)
+int report_observed(struct sampler *sampler, struct sampled_process *process, struct thread *thread,
+                    struct observation *observation)
 {
     thread->wants.copy = false;
     thread->wants.is_dumped = true;
@@ -139,8 +139,8 @@ int tell_observed(struct sampler *sampler, struct sampled_process *process, stru
 }
 
 /* Its time is from the last observation that found the thread running: a sample has no reading. */
-int tell_sampled(struct sampler *sampler, struct sampled_process *process, struct thread *thread,
-                 struct observation *observation)
+int report_sampled(struct sampler *sampler, struct sampled_process *process, struct thread *thread,
+                   struct observation *observation)
 {
     static const struct reading none = {0};
     observation->now = is_news(&thread->running.now, thread) ? thread->running.now : none;
@@ -152,22 +152,22 @@ int tell_sampled(struct sampler *sampler, struct sampled_process *process, struc
     return send(sampler, process, thread, observation);
 }
 
-int tell_unmoved(struct sampler *sampler, struct sampled_process *process, struct thread *thread,
-                 struct observation *observation)
+int report_unmoved(struct sampler *sampler, struct sampled_process *process, struct thread *thread,
+                   struct observation *observation)
 {
     observation->now = thread->schedule.proven;
     return send(sampler, process, thread, observation);
 }
 
-int tell_woken(struct sampler *sampler, struct sampled_process *process, struct thread *thread,
-               struct observation *observation)
+int report_woken(struct sampler *sampler, struct sampled_process *process, struct thread *thread,
+                 struct observation *observation)
 {
     observation->snapshot = NULL;
     observation->ticks = thread->schedule.look_ticks;
     return send(sampler, process, thread, observation);
 }
 
-int tell_assumed(struct sampler *sampler, struct sampled_process *process, struct thread *thread)
+int report_assumed(struct sampler *sampler, struct sampled_process *process, struct thread *thread)
 {
     struct observation observation = {
         .evidence = EVIDENCE_ASSUMED,
@@ -184,8 +184,8 @@ int tell_assumed(struct sampler *sampler, struct sampled_process *process, struc
     return send(sampler, process, thread, &observation);
 }
 
-int tell_gone(struct sampler *sampler, struct sampled_process *process, struct thread *thread,
-              const struct reading *until, bool is_certain)
+int report_gone(struct sampler *sampler, struct sampled_process *process, struct thread *thread,
+                const struct reading *until, bool is_certain)
 {
     bool is_asleep = thread->phase == PHASE_ASLEEP;
     struct observation observation = {
@@ -200,16 +200,16 @@ int tell_gone(struct sampler *sampler, struct sampled_process *process, struct t
     if (!thread_is_counted(thread))
         return 0;
     int err = send(sampler, process, thread, &observation);
-    thread->life.is_told = false;
+    thread->life.is_reported = false;
     return err;
 }
 
-int tell_program_ended(struct sampler *sampler, struct sampled_process *process)
+int report_program_ended(struct sampler *sampler, struct sampled_process *process)
 {
     const struct message message = {.kind = MESSAGE_PROGRAM_ENDED, .program = process->program};
     if (!process->program)
         return 0;
-    int err = goroutines_tell(sampler, process);
+    int err = goroutines_report(sampler, process);
     if (err)
         return err;
     process->program = NULL;
@@ -220,11 +220,11 @@ int tell_program_ended(struct sampler *sampler, struct sampled_process *process)
     /* The collector has its own reference, and reports to the worker when it has sent everything
      * about the program. */
     return err ? err
-               : tell_collector(sampler, (struct notice){.kind = NOTICE_PROGRAM_OVER,
-                                                         .process = process->objects});
+               : report_to_collector(sampler, (struct notice){.kind = NOTICE_PROGRAM_OVER,
+                                                              .process = process->objects});
 }
 
-int tell_collector(struct sampler *sampler, struct notice notice)
+int report_to_collector(struct sampler *sampler, struct notice notice)
 {
     bool is_of_process = notice.kind != NOTICE_COPY && notice.kind != NOTICE_FEWER_PAGES &&
                          notice.kind != NOTICE_END;
@@ -236,7 +236,7 @@ int tell_collector(struct sampler *sampler, struct notice notice)
     return collector_note(sampler->collector, notice);
 }
 
-int tell_collector_process(struct sampler *sampler, struct sampled_process *process)
+int report_process_to_collector(struct sampler *sampler, struct sampled_process *process)
 {
     process->objects = NULL;
     return sampler->collector
@@ -245,7 +245,7 @@ int tell_collector_process(struct sampler *sampler, struct sampled_process *proc
                : 0;
 }
 
-int tell_process(struct sampler *sampler, struct sampled_process *process)
+int report_process(struct sampler *sampler, struct sampled_process *process)
 {
     struct message message = {.kind = MESSAGE_PROCESS};
     message.process.number = sampler->processes_begun;
@@ -257,5 +257,5 @@ int tell_process(struct sampler *sampler, struct sampled_process *process)
     if (err)
         return err;
     process->number = sampler->processes_begun++;
-    return tell_collector_process(sampler, process);
+    return report_process_to_collector(sampler, process);
 }

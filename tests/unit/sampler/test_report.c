@@ -1,7 +1,7 @@
 /* What the worker is told of a thread's life. */
 #include "one_thread.h"
 #include "sampler/requests.h"
-#include "sampler/tell.h"
+#include "sampler/report.h"
 
 static int set_up(void **state)
 {
@@ -11,7 +11,7 @@ static int set_up(void **state)
     world->process.number = 3;
     strcpy(world->thread.naming.name, "worker");
     const struct reading begin = {.at_ns = 1000, .has_activity = true};
-    tell_begin(&world->thread, &begin);
+    report_begin(&world->thread, &begin);
     assert_int_equal(numbers_give(&world->sampler.numbers, &world->process, world->thread.tid,
                                   &world->thread.number),
                      0);
@@ -44,8 +44,8 @@ static void observe_in(struct one_thread *world, uint64_t at_ns, enum evidence e
                                    &(const struct stack_place){0}),
     };
     assert_non_null(observation.snapshot);
-    assert_int_equal(tell_observed(&world->sampler, &world->process, &world->thread, &observation),
-                     0);
+    assert_int_equal(
+        report_observed(&world->sampler, &world->process, &world->thread, &observation), 0);
 }
 
 static void observe_as(struct one_thread *world, uint64_t at_ns, enum evidence evidence)
@@ -74,7 +74,7 @@ static void test_the_first_one_says_when_it_began(void **state)
     assert_false(second.before.begins || second.has_name);
 }
 
-static void test_a_proof_of_sleep_is_told_once(void **state)
+static void test_a_proof_of_sleep_is_reported_once(void **state)
 {
     struct one_thread *world = *state;
     observe(world, 5000);
@@ -107,12 +107,13 @@ static void test_a_sample_stands_for_looks_that_were_spared(void **state)
     }
 }
 
-static void test_a_look_that_found_it_running_is_told(void **state)
+static void test_a_look_that_found_it_running_is_reported(void **state)
 {
     struct one_thread *world = *state;
     world->thread.running.now = (struct reading){.at_ns = 4000, .has_activity = true};
     const struct reading until = {.at_ns = 4500};
-    assert_int_equal(tell_gone(&world->sampler, &world->process, &world->thread, &until, true), 0);
+    assert_int_equal(report_gone(&world->sampler, &world->process, &world->thread, &until, true),
+                     0);
     const struct observation gone = next(world);
     assert_int_equal(gone.evidence, EVIDENCE_GONE);
     assert_int_equal(gone.before.look.at_ns, 4000);
@@ -125,11 +126,13 @@ static void test_time_that_does_not_count_is_not_told(void **state)
     struct one_thread *world = *state;
     const struct reading until = {.at_ns = 4500};
     world->thread.phase = PHASE_UNWANTED;
-    assert_int_equal(tell_gone(&world->sampler, &world->process, &world->thread, &until, true), 0);
+    assert_int_equal(report_gone(&world->sampler, &world->process, &world->thread, &until, true),
+                     0);
     world->thread.phase = PHASE_AWAKE;
     world->thread.life.has_exited = true;
-    assert_int_equal(tell_gone(&world->sampler, &world->process, &world->thread, &until, true), 0);
-    assert_int_equal(tell_assumed(&world->sampler, &world->process, &world->thread), 0);
+    assert_int_equal(report_gone(&world->sampler, &world->process, &world->thread, &until, true),
+                     0);
+    assert_int_equal(report_assumed(&world->sampler, &world->process, &world->thread), 0);
     assert_nothing_more(world);
 }
 
@@ -139,14 +142,14 @@ static void test_a_short_gap_is_not_assumed(void **state)
     struct one_thread *world = *state;
     observe(world, monotonic_ns() + 1000000000u); /* not passed yet, however long this takes */
     next(world);
-    assert_int_equal(tell_assumed(&world->sampler, &world->process, &world->thread), 0);
+    assert_int_equal(report_assumed(&world->sampler, &world->process, &world->thread), 0);
     assert_nothing_more(world);
-    world->thread.life.told_ns = 1;
+    world->thread.life.reported_ns = 1;
     world->thread.running.now.at_ns = monotonic_ns() + 1000000000u; /* it was seen to run */
-    assert_int_equal(tell_assumed(&world->sampler, &world->process, &world->thread), 0);
+    assert_int_equal(report_assumed(&world->sampler, &world->process, &world->thread), 0);
     assert_nothing_more(world);
     world->thread.running.now.at_ns = 0;
-    assert_int_equal(tell_assumed(&world->sampler, &world->process, &world->thread), 0);
+    assert_int_equal(report_assumed(&world->sampler, &world->process, &world->thread), 0);
     const struct observation assumed = next(world);
     assert_true(assumed.ticks > 1);
     assert_int_equal(assumed.evidence, EVIDENCE_ASSUMED);
@@ -198,7 +201,7 @@ static bool is_in_a_hurry(struct one_thread *world)
     return has_rung;
 }
 
-static void test_a_thread_that_brings_no_requests_is_told_without_hurry(void **state)
+static void test_a_thread_that_brings_no_requests_is_reported_without_hurry(void **state)
 {
     struct one_thread *world = *state;
     for (unsigned i = 0; i < 2; i++) {
@@ -248,15 +251,15 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_WORLD(test_the_first_one_says_when_it_began),
-        IN_WORLD(test_a_proof_of_sleep_is_told_once),
+        IN_WORLD(test_a_proof_of_sleep_is_reported_once),
         IN_WORLD(test_a_sample_stands_for_looks_that_were_spared),
-        IN_WORLD(test_a_look_that_found_it_running_is_told),
+        IN_WORLD(test_a_look_that_found_it_running_is_reported),
         IN_WORLD(test_time_that_does_not_count_is_not_told),
         IN_WORLD(test_a_short_gap_is_not_assumed),
         IN_WORLD(test_requests_change_what_is_wanted),
-        IN_WORLD(test_a_thread_that_brings_no_requests_is_told_without_hurry),
+        IN_WORLD(test_a_thread_that_brings_no_requests_is_reported_without_hurry),
         IN_WORLD(test_a_program_whose_code_changes_is_in_a_hurry),
         IN_WORLD(test_areas_of_a_program_that_has_ended),
     };
-    return cmocka_run_group_tests_name("tell", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("report", tests, NULL, NULL);
 }
