@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/queue.h"
 #include "base/upper_bound.h"
-#include "objects/tell.h"
+#include "objects/state.h"
 #include "observe/proc_source.h"
 
 #include <fcntl.h>
@@ -96,7 +96,7 @@ static int begin_program(struct collector *collector, struct object_process *pro
     object_read_areas(process, kept_fd >= 0 ? kept_fd : own->program->maps_fd);
     /* Everything that the previous program made is gone. */
     return process->span.has_before
-               ? collector_tell_of_all(collector, process, OBJECT_FORGOTTEN, false)
+               ? collector_report_all(collector, process, OBJECT_FORGOTTEN, false)
                : 0;
 }
 
@@ -300,9 +300,9 @@ static int end_processes(struct collector *collector)
         }
         /* Unless the recording shows only what is there now, what the process never freed is shown
          * as in use. */
-        err = collector_tell_of_all(collector, process,
-                                    collector->options.is_endless ? OBJECT_FORGOTTEN : OBJECT_LEFT,
-                                    true);
+        err = collector_report_all(collector, process,
+                                   collector->options.is_endless ? OBJECT_FORGOTTEN : OBJECT_LEFT,
+                                   true);
         drop_process(collector, i);
     }
     return err;

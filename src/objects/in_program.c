@@ -2,7 +2,7 @@
 #include "base/clock.h"
 #include "objects/agent.h"
 #include "objects/collector.h"
-#include "objects/tell.h"
+#include "objects/state.h"
 #include "objects/values.h"
 
 /* How often sources that are not there yet are looked for: while a program begins, so that little
@@ -117,7 +117,7 @@ static int tell_source(struct collector *collector, struct object_process *proce
             break;
         news.process_id = process->pid;
         news.program = program_hold(object_program(process));
-        err = collector_tell(collector, process, &news);
+        err = collector_report(collector, process, &news);
     }
     *ret_is_left = source->has_more;
     collector->is_short |= source->has_more;

@@ -3,7 +3,7 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/upper_bound.h"
-#include "objects/tell.h"
+#include "objects/state.h"
 #include "proc/procfs.h"
 
 #include <stdlib.h>
@@ -53,7 +53,7 @@ static int send(struct collector *collector, struct object_process *process,
 {
     news->kind = OBJECT_THREAD;
     news->weight = 1;
-    return collector_tell(collector, process, news);
+    return collector_report(collector, process, news);
 }
 
 static int send_change(struct collector *collector, struct object_process *process, pid_t tid,

@@ -1,7 +1,7 @@
 /* Which pages of the processes became resident, by the threads that touched them first (OBJECT_PAGE
  * of objects/source.h). The worker is to check now and then which are still there. */
 #include "base/clock.h"
-#include "objects/tell.h"
+#include "objects/state.h"
 
 /* How long a fault waits for the program that caused it to be opened, or for room. */
 #define HELD_NS 500000000u
@@ -119,7 +119,7 @@ static int send(struct collector *collector, struct object_process *process,
     news->kind = OBJECT_PAGE;
     news->process_id = process->pid;
     news->program = program_hold(object_program(process));
-    return collector_tell(collector, process, news);
+    return collector_report(collector, process, news);
 }
 
 static int send_gone(struct collector *collector, struct object_process *process, uint64_t key)

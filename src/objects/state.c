@@ -1,4 +1,4 @@
-#include "objects/tell.h"
+#include "objects/state.h"
 #include "base/clock.h"
 #include "base/upper_bound.h"
 
@@ -93,8 +93,8 @@ static void hurry(struct collector *collector, struct object_process *process)
     collector->queue->bell.is_hurried = true;
 }
 
-int collector_tell(struct collector *collector, struct object_process *process,
-                   struct object_news *news)
+int collector_report(struct collector *collector, struct object_process *process,
+                     struct object_news *news)
 {
     struct news_message message = {.kind = NEWS_OBJECT,
                                    .after = collector->after,
@@ -108,14 +108,14 @@ int collector_tell(struct collector *collector, struct object_process *process,
     return err;
 }
 
-int collector_tell_of_all(struct collector *collector, struct object_process *process,
-                          enum object_change change, bool with_threads)
+int collector_report_all(struct collector *collector, struct object_process *process,
+                         enum object_change change, bool with_threads)
 {
     int err = 0;
     for (unsigned kind = 0; kind < OBJECT_KIND_COUNT && !err; kind++) {
         struct object_news news = {.kind = kind, .change = change};
         if (collector->options.objects.kinds[kind] && (kind != OBJECT_THREAD || with_threads))
-            err = collector_tell(collector, process, &news);
+            err = collector_report(collector, process, &news);
     }
     return err;
 }
