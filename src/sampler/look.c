@@ -11,7 +11,7 @@
 #include "sampler/activity_check.h"
 #include "sampler/subject.h"
 #include "sampler/report.h"
-#include "sampler/waiting.h"
+#include "sampler/switch_events.h"
 
 #include <errno.h>
 
@@ -119,7 +119,8 @@ static int take_observed(struct sampler *sampler, struct sampled_process *proces
     if (!accept_copy(process, thread, last_look_tick, observation))
         return 0;
     if (observation->evidence == EVIDENCE_ASLEEP)
-        waiting_complete(sampler, thread, &observation->now, &observation->snapshot->registers);
+        switch_events_complete(sampler, thread, &observation->now,
+                               &observation->snapshot->registers);
     sampler->spare = NULL;
     return report_observed(sampler, process, thread, observation);
 }
@@ -270,7 +271,7 @@ static int take_found(struct sampler *sampler, struct sampled_process *process,
     if (outcome != OUTCOME_REFUSED)
         thread->is_awake = outcome == OUTCOME_RUNNING || outcome == OUTCOME_WOKEN;
     if (has_moved)
-        waiting_note_look(sampler, thread, now);
+        switch_events_note_look(sampler, thread, now);
     if (has_moved || outcome == OUTCOME_WOKEN)
         sampler->counts.samples_assumed +=
             schedule_moved(thread, last_look_tick, &process->activity_check.rest);
@@ -285,7 +286,7 @@ static int take_found(struct sampler *sampler, struct sampled_process *process,
     case OUTCOME_OBSERVED:
         return take_observed(sampler, process, thread, last_look_tick, observation);
     case OUTCOME_RUNNING:
-        if (waiting_observe(sampler, process, thread, now, observation))
+        if (switch_events_observe(sampler, process, thread, now, observation))
             return take_observed(sampler, process, thread, last_look_tick, observation);
         look_note_alive(thread); /* a first thread that was replaced by one that executes */
         take_running(sampler, process, thread, now);

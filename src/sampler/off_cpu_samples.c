@@ -12,7 +12,7 @@
 #include "sampler/schedule.h"
 #include "sampler/subject.h"
 #include "sampler/report.h"
-#include "sampler/waiting.h"
+#include "sampler/switch_events.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -88,7 +88,7 @@ static int use_record(struct sampler *sampler, struct switch_record *record, int
         off_cpu_samples_end(sampler);
         return err == -ENOMEM || sampler->options->capture == CAPTURE_RECORD ? err : 0;
     }
-    waiting_end(sampler); /* events of threads tell no more, and cost several times as much */
+    switch_events_end(sampler); /* events of threads tell no more, and cost several times as much */
     off_cpu_samples_start(sampler);
     for (size_t i = 0; i < sampler->process_count; i++)
         off_cpu_samples_follow(sampler, sampler->processes[i]);

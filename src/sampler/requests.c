@@ -4,7 +4,7 @@
 #include "sampler/python.h"
 #include "sampler/goroutines.h"
 #include "sampler/report.h"
-#include "sampler/waiting.h"
+#include "sampler/switch_events.h"
 
 #include <errno.h>
 
@@ -137,7 +137,7 @@ static int serve(struct sampler *sampler, struct request *request)
         thread->call.is_wanted = false;
         return 0;
     case REQUEST_REGISTERS:
-        waiting_need_registers(sampler, thread);
+        switch_events_need_registers(sampler, thread);
         return 0;
     case REQUEST_FRAME_POINTER:
         ask_for_registers(numbered->process, thread, &request->asleep);

@@ -10,7 +10,7 @@
 #include "sampler/stops.h"
 #include "sampler/report.h"
 #include "sampler/visits.h"
-#include "sampler/waiting.h"
+#include "sampler/switch_events.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -117,7 +117,7 @@ void sampler_free(struct sampler *sampler)
         sampler->asleep->free(sampler->asleep);
     if (sampler->stopped)
         sampler->stopped->free(sampler->stopped);
-    waiting_end(sampler);
+    switch_events_end(sampler);
     watches_free(&sampler->watches);
     cpu_limits_free(&sampler->cpu_limits);
 }

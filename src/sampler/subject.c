@@ -15,7 +15,7 @@ struct subject subject_of(const struct sampler *sampler, const struct sampled_pr
         .leaves_stack = process->leaves_stack,
         .wants_kernel_stack = sampler->options->has_kernel_stacks,
         .wants_copy = thread->wants.copy,
-        .waits_for_cpu = thread->waiting.waits,
+        .waits_for_cpu = thread->switch_events.waits,
         .python = python_of(process, thread),
         .context = process->context.kind == CONTEXT_NOWHERE ? NULL : &process->context,
         .call = thread->call.is_wanted ? thread->call.target : (struct call_target){0},

@@ -94,8 +94,9 @@ struct thread_kernel {
                         */
 };
 
-/* waiting.c: whether it waits much for a CPU, and whether it has an event for its switches. */
-struct thread_waiting {
+/* switch_events.c: whether it waits much for a CPU, and whether it has an event for its switches.
+ */
+struct thread_switch_events {
     struct reading before; /* the look since which its waits for a CPU are known; at_ns 0: none */
     bool waits;            /* for a CPU, much */
     bool switches_often;   /* too often for an event */
@@ -143,7 +144,7 @@ struct thread {
     struct thread_wants wants;
     struct pause_budget pause_budget;
     struct thread_kernel kernel;
-    struct thread_waiting waiting;
+    struct thread_switch_events switch_events;
     struct thread_running_look running;
     struct thread_visits visits;
     bool is_awake;   /* look.c: its last look found it running or waiting for a CPU */

@@ -1,4 +1,4 @@
-#include "sampler/waiting.h"
+#include "sampler/switch_events.h"
 #include "sampler/subject.h"
 
 #include <errno.h>
@@ -38,38 +38,39 @@ static void arm(struct sampler *sampler, struct thread *thread, bool waits)
 
 static void decide(struct sampler *sampler, struct thread *thread)
 {
-    struct thread_waiting *waiting = &thread->waiting;
+    struct thread_switch_events *own = &thread->switch_events;
     if (!events_are_permitted(sampler))
         return;
-    if (waiting->switches_often)
+    if (own->switches_often)
         switches_disarm(sampler->switches, thread->number);
-    else if (waiting->waits || waiting->needs_registers)
-        arm(sampler, thread, waiting->waits);
+    else if (own->waits || own->needs_registers)
+        arm(sampler, thread, own->waits);
 }
 
-void waiting_note_look(struct sampler *sampler, struct thread *thread, const struct reading *now)
+void switch_events_note_look(struct sampler *sampler, struct thread *thread,
+                             const struct reading *now)
 {
-    struct thread_waiting *waiting = &thread->waiting;
-    const struct activity *before = &waiting->before.activity, *after = &now->activity;
+    struct thread_switch_events *own = &thread->switch_events;
+    const struct activity *before = &own->before.activity, *after = &now->activity;
     if (!reading_has_times(now))
         return;
-    uint64_t span_ns = now->at_ns - waiting->before.at_ns;
-    bool is_same = waiting->before.at_ns && after->waiting_ns >= before->waiting_ns &&
+    uint64_t span_ns = now->at_ns - own->before.at_ns;
+    bool is_same = own->before.at_ns && after->waiting_ns >= before->waiting_ns &&
                    after->switches >= before->switches;
     if (is_same && span_ns < SPAN_NS)
         return;
     if (is_same) {
         uint64_t switches_per_s = (after->switches - before->switches) * 1000000000u / span_ns;
-        waiting->waits = after->waiting_ns - before->waiting_ns > span_ns / PART_OF_TIME;
-        waiting->switches_often = switches_per_s > SWITCHES_PER_S_MAX;
+        own->waits = after->waiting_ns - before->waiting_ns > span_ns / PART_OF_TIME;
+        own->switches_often = switches_per_s > SWITCHES_PER_S_MAX;
         decide(sampler, thread);
     }
-    waiting->before = *now;
+    own->before = *now;
 }
 
-bool waiting_observe(struct sampler *sampler, const struct sampled_process *process,
-                     struct thread *thread, const struct reading *now,
-                     struct observation *observation)
+bool switch_events_observe(struct sampler *sampler, const struct sampled_process *process,
+                           struct thread *thread, const struct reading *now,
+                           struct observation *observation)
 {
     struct subject subject = subject_of(sampler, process, thread);
     if (!may_have_event(sampler, now))
@@ -78,22 +79,22 @@ bool waiting_observe(struct sampler *sampler, const struct sampled_process *proc
     return sampler->switches->observe(sampler->switches, &subject, observation) == OUTCOME_OBSERVED;
 }
 
-void waiting_need_registers(struct sampler *sampler, struct thread *thread)
+void switch_events_need_registers(struct sampler *sampler, struct thread *thread)
 {
-    thread->waiting.needs_registers = true;
-    if (events_are_permitted(sampler) && !thread->waiting.switches_often)
+    thread->switch_events.needs_registers = true;
+    if (events_are_permitted(sampler) && !thread->switch_events.switches_often)
         arm(sampler, thread, false);
 }
 
-void waiting_complete(struct sampler *sampler, struct thread *thread, const struct reading *now,
-                      struct registers *registers)
+void switch_events_complete(struct sampler *sampler, struct thread *thread,
+                            const struct reading *now, struct registers *registers)
 {
-    if (!thread->waiting.needs_registers || !may_have_event(sampler, now))
+    if (!thread->switch_events.needs_registers || !may_have_event(sampler, now))
         return;
     switches_complete(sampler->switches, thread->number, registers);
 }
 
-void waiting_end(struct sampler *sampler)
+void switch_events_end(struct sampler *sampler)
 {
     if (sampler->switches)
         sampler->switches->free(sampler->switches);
