@@ -195,7 +195,8 @@ static int tell_made(struct collector *collector, const struct birth *birth,
 {
     struct object_process *maker = collector_process(collector, birth->maker_process_id);
     uint64_t exec_ns = births_exec_ns(collector->births, birth->maker_process_id);
-    enum place place = maker ? object_place(maker, exec_ns, birth->at_ns) : PLACE_NOWHERE;
+    enum program_match match =
+        maker ? object_program_match(maker, exec_ns, birth->at_ns) : PROGRAM_NONE;
     struct object_news news = {.change = OBJECT_MADE,
                                .process_id = birth->maker_process_id,
                                .tid = birth->maker_tid,
@@ -203,9 +204,9 @@ static int tell_made(struct collector *collector, const struct birth *birth,
                                .key = (uint64_t)birth->tid};
     if (process->sources.tell_threads && birth->tid != birth->process_id)
         return 0; /* the program itself reports more */
-    if (may_wait && (place == PLACE_NOT_YET || may_tell_soon(collector, process)))
+    if (may_wait && (match == PROGRAM_LATER || may_tell_soon(collector, process)))
         return WAITS;
-    bool has_stack = place == PLACE_HERE && (birth->has_stack || !collector->has_stacks);
+    bool has_stack = match == PROGRAM_CURRENT && (birth->has_stack || !collector->has_stacks);
     if (has_stack)
         news.snapshot = collector_take_snapshot(collector, maker, BIRTHS_STACK_BYTES);
     if (has_stack && !news.snapshot && may_wait_for_room)

@@ -164,13 +164,13 @@ static int tell_fault(struct collector *collector, struct object_process *proces
 }
 
 /* What a program has touched is gone when the process executes another one. */
-static enum place find_place(const struct collector *collector, struct object_process *process,
-                             const struct fault *fault)
+static enum program_match find_program(const struct collector *collector,
+                                       struct object_process *process, const struct fault *fault)
 {
     uint64_t exec_ns = process ? faults_exec_ns(collector->faults, fault->process_id) : 0;
     if (!process || fault->at_ns < exec_ns)
-        return PLACE_NOWHERE;
-    return object_place(process, exec_ns, fault->at_ns);
+        return PROGRAM_NONE;
+    return object_program_match(process, exec_ns, fault->at_ns);
 }
 
 /* Sends faults in order, up to the first that has to wait. */
@@ -181,12 +181,12 @@ static int tell_faults(struct collector *collector)
     int err = faults_read(faults);
     while (!err && (fault = faults_next(faults))) {
         struct object_process *process = collector_process(collector, fault->process_id);
-        enum place place = find_place(collector, process, fault);
+        enum program_match match = find_program(collector, process, fault);
         uint64_t now_ns = monotonic_ns(),
                  age_ns = now_ns > fault->at_ns ? now_ns - fault->at_ns : 0;
-        if (place == PLACE_NOT_YET && age_ns < HELD_NS)
+        if (match == PROGRAM_LATER && age_ns < HELD_NS)
             return 0;
-        if (place == PLACE_HERE && prepare(process) == 0)
+        if (match == PROGRAM_CURRENT && prepare(process) == 0)
             err = tell_fault(collector, process, fault, age_ns);
         if (!err)
             faults_skip(faults);

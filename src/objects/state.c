@@ -21,16 +21,17 @@ void object_read_areas(struct object_process *process, int maps_fd)
     process->areas_reading = (struct throttle){now_ns, monotonic_ns() - now_ns};
 }
 
-enum place object_place(struct object_process *process, uint64_t exec_ns, uint64_t at_ns)
+enum program_match object_program_match(struct object_process *process, uint64_t exec_ns,
+                                        uint64_t at_ns)
 {
     struct program_span *span = &process->span;
     if (!process->program_count)
-        return PLACE_NOT_YET;
+        return PROGRAM_LATER;
     uint64_t now_ns = monotonic_ns();
     if (exec_ns > span->current_ns && !process->programs[0].over_ns &&
         program_is_current(process->programs[0].program))
         span->current_ns = now_ns;
-    return place_in_span(span, exec_ns, at_ns);
+    return program_span_match(span, exec_ns, at_ns);
 }
 
 const struct stack_area *object_area(struct object_process *process, uint64_t address)

@@ -7,7 +7,6 @@
 #include "objects/faults.h"
 #include "objects/news_queue.h"
 #include "objects/notice.h"
-#include "observe/place.h"
 #include "observe/source.h"
 #include "observe/watch.h"
 #include "proc/pages.h"
@@ -181,8 +180,9 @@ static inline bool is_urgent(const struct collector *collector,
     return collector->is_copying || collector->is_ending || object_program_over_ns(process);
 }
 
-/* Where a stack of `at_ns` belongs; see place_in_span. */
-enum place object_place(struct object_process *process, uint64_t exec_ns, uint64_t at_ns);
+/* Which program a stack of `at_ns` is of; see program_span_match. */
+enum program_match object_program_match(struct object_process *process, uint64_t exec_ns,
+                                        uint64_t at_ns);
 
 /* The mapping that holds the address; NULL: none that is known. */
 const struct stack_area *object_area(struct object_process *process, uint64_t address);

@@ -151,3 +151,12 @@ void program_release(struct program *program)
     close_file(program->proc_fd);
     free(program);
 }
+
+enum program_match program_span_match(const struct program_span *span, uint64_t exec_ns,
+                                      uint64_t at_ns)
+{
+    if (exec_ns > span->current_ns)
+        return at_ns < exec_ns ? PROGRAM_CURRENT : PROGRAM_LATER;
+    uint64_t since_ns = span->has_before ? span->opened_ns : 0;
+    return at_ns >= (exec_ns ? exec_ns : since_ns) ? PROGRAM_CURRENT : PROGRAM_NONE;
+}

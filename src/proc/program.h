@@ -48,4 +48,25 @@ struct program *program_hold(struct program *program);
  * NULL. */
 void program_release(struct program *program);
 
+/* When the process runs the program that is known; CLOCK_MONOTONIC. */
+struct program_span {
+    uint64_t opened_ns;
+    /* It still ran after that: an execve(2) reported before was its own, though it may have been
+     * reported after the program was opened. */
+    uint64_t current_ns;
+    bool has_before; /* it ran another one before, while it was sampled */
+};
+
+/* Which of a process's programs something is of that the kernel reports late. */
+enum program_match {
+    PROGRAM_CURRENT, /* the one that is known */
+    PROGRAM_LATER,   /* one that is not known yet */
+    PROGRAM_NONE,    /* one that has ended, or none */
+};
+
+/* Which program a stack of `at_ns` is of. `exec_ns`: when the process was last reported to execute
+ * one; 0: never. */
+enum program_match program_span_match(const struct program_span *span, uint64_t exec_ns,
+                                      uint64_t at_ns);
+
 #endif

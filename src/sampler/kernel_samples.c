@@ -6,7 +6,6 @@
 #include "sampler/otel_context.h"
 #include "sampler/listing.h"
 #include "sampler/off_cpu_samples.h"
-#include "sampler/place.h"
 #include "sampler/subject.h"
 #include "sampler/report.h"
 
@@ -175,8 +174,8 @@ bool kernel_samples_cover(struct sampler *sampler, const struct sampled_process 
 
 /* A dump takes a thread's first sample after the look that found it running. If the process has
  * executed another program since, the next round has its maps too. */
-static enum place place_in_dump(const struct sampled_process *process, const struct thread *thread,
-                                uint64_t sampled_ns)
+static enum program_match match_in_dump(const struct sampled_process *process,
+                                        const struct thread *thread, uint64_t sampled_ns)
 {
     const struct thread_wants *wants = &thread->wants;
     uint64_t awaited_ns = thread->kernel.awaited_ns;
@@ -185,12 +184,14 @@ static enum place place_in_dump(const struct sampled_process *process, const str
     /* A thread of Python is known as one only now: it will be stopped, for its Python frames. */
     return is_awaited && !python_of(process, thread).layout && process->program &&
                    program_is_current(process->program)
-               ? PLACE_HERE
-               : PLACE_NOWHERE;
+               ? PROGRAM_CURRENT
+               : PROGRAM_NONE;
 }
 
-static enum place find_place(struct sampler *sampler, const struct observation *observation,
-                             struct sampled_process **ret_process, struct thread **ret_thread)
+static enum program_match find_program(struct sampler *sampler,
+                                       const struct observation *observation,
+                                       struct sampled_process **ret_process,
+                                       struct thread **ret_thread)
 {
     struct sampled_process *process = sampler_process(sampler, observation->process_id);
     struct thread *thread = process ? threads_find(&process->threads, observation->tid) : NULL;
@@ -198,16 +199,16 @@ static enum place find_place(struct sampler *sampler, const struct observation *
     *ret_process = process;
     *ret_thread = thread;
     if (sampler->options->is_dump)
-        return thread ? place_in_dump(process, thread, observation->sampled.at_ns) : PLACE_NOWHERE;
+        return thread ? match_in_dump(process, thread, observation->sampled.at_ns) : PROGRAM_NONE;
     if (observation->sampled.at_ns < sampler->clock.start_ns ||
         (end_ns && observation->sampled.at_ns >= end_ns))
-        return PLACE_NOWHERE;
+        return PROGRAM_NONE;
     if (!thread)
-        return PLACE_NOT_YET;
+        return PROGRAM_LATER;
     if (!thread_is_counted(thread) || !may_sample(sampler, process, thread))
-        return PLACE_NOWHERE;
+        return PROGRAM_NONE;
     uint64_t exec_ns = perf_source_exec_ns(sampler->kernel.source, process->process.pid);
-    return place_in_program(process, exec_ns, observation->sampled.at_ns);
+    return sampled_process_match(process, exec_ns, observation->sampled.at_ns);
 }
 
 static void note(struct sampler *sampler, struct thread *thread)
@@ -237,18 +238,19 @@ static int read_python(struct sampler *sampler, struct sampled_process *process,
     return err;
 }
 
-/* Sends the sample, or gives it up, and returns true; false if it may find its place later. */
-static bool place(struct sampler *sampler, struct observation *observation, bool is_last_try,
-                  int *ret_err)
+/* Sends the sample, or gives it up, and returns true; false if its thread or program may be known
+ * later. */
+static bool send_or_drop(struct sampler *sampler, struct observation *observation, bool is_last_try,
+                         int *ret_err)
 {
     struct sampled_process *process;
     struct thread *thread;
-    enum place place = find_place(sampler, observation, &process, &thread);
+    enum program_match match = find_program(sampler, observation, &process, &thread);
     *ret_err = 0;
-    if (place == PLACE_NOT_YET && !is_last_try)
+    if (match == PROGRAM_LATER && !is_last_try)
         return false;
-    if (place != PLACE_HERE) {
-        sampler->counts.kernel_samples_dropped += place == PLACE_NOT_YET;
+    if (match != PROGRAM_CURRENT) {
+        sampler->counts.kernel_samples_dropped += match == PROGRAM_LATER;
         snapshots_give(channel_snapshots(sampler->channel), observation->snapshot, false);
         return true;
     }
@@ -271,10 +273,10 @@ static int retry_held(struct sampler *sampler, bool is_last_try)
     size_t kept = 0;
     int err = 0;
     for (size_t i = 0; i < kernel->held_count; i++) {
-        int place_err;
-        if (!place(sampler, &kernel->held[i], is_last_try, &place_err))
+        int sample_err;
+        if (!send_or_drop(sampler, &kernel->held[i], is_last_try, &sample_err))
             kernel->held[kept++] = kernel->held[i];
-        err = err ? err : place_err;
+        err = err ? err : sample_err;
     }
     kernel->held_count = kept;
     return err;
@@ -313,7 +315,7 @@ int kernel_samples_take(struct sampler *sampler, bool is_listed)
     int err = retry_held(sampler, is_listed);
     while (!err && kernel->source->collect(kernel->source, &observation, &outcome)) {
         bool has_room = kernel->held_count < KERNEL_SAMPLES_HELD;
-        if (!place(sampler, &observation, is_listed || !has_room, &err))
+        if (!send_or_drop(sampler, &observation, is_listed || !has_room, &err))
             kernel->held[kernel->held_count++] = observation;
     }
     sampler->counts.kernel_samples_lost = perf_source_lost(kernel->source);

@@ -7,7 +7,6 @@
 #include "proc/procfs.h"
 #include "sampler/listing.h"
 #include "sampler/movement.h"
-#include "sampler/place.h"
 #include "sampler/python.h"
 #include "sampler/schedule.h"
 #include "sampler/subject.h"
@@ -287,8 +286,9 @@ static struct sampled_process *process_of(const struct sampler *sampler,
     return is_later ? NULL : process;
 }
 
-static enum place find_place(struct sampler *sampler, const struct departure *departure,
-                             struct sampled_process **ret_process, struct thread **ret_thread)
+static enum program_match find_program(struct sampler *sampler, const struct departure *departure,
+                                       struct sampled_process **ret_process,
+                                       struct thread **ret_thread)
 {
     struct sampled_process *process = process_of(sampler, departure);
     struct thread *thread = process ? threads_find(&process->threads, departure->tid) : NULL;
@@ -297,11 +297,11 @@ static enum place find_place(struct sampler *sampler, const struct departure *de
     /* A thread that is being stopped moves because of us. */
     if (!thread || !thread_is_counted(thread) || !process->program ||
         thread->phase == PHASE_STOPPING)
-        return PLACE_NOWHERE;
+        return PROGRAM_NONE;
     uint64_t exec_ns = sampler->kernel.source
                            ? perf_source_exec_ns(sampler->kernel.source, process->process.pid)
                            : 0;
-    return place_in_program(process, exec_ns, departure->out_ns);
+    return sampled_process_match(process, exec_ns, departure->out_ns);
 }
 
 /* The last observation found it where it was off its CPU: reports until when it was there. The
@@ -442,7 +442,7 @@ static void find_waker(struct sampler *sampler, const struct past_departure *pas
     struct observation *waker = &message->wake.waker;
     struct sampled_process *process;
     struct thread *thread;
-    bool is_here = find_place(sampler, departure, &process, &thread) == PLACE_HERE;
+    bool is_here = find_program(sampler, departure, &process, &thread) == PROGRAM_CURRENT;
     if (!process || past->wake.thread != WAKE_BY_THREAD)
         return;
     message->wake.is_sampled = true;
@@ -545,7 +545,7 @@ static int take(void *argument, const struct past_departure *past)
     };
     struct sampled_process *process;
     struct thread *thread;
-    if (find_place(sampler, departure, &process, &thread) != PLACE_HERE)
+    if (find_program(sampler, departure, &process, &thread) != PROGRAM_CURRENT)
         return 0;
     struct thread_schedule *schedule = &thread->schedule;
     const struct off_cpu_ticks ticks =

@@ -4,7 +4,6 @@
 
 #include "base/throttle.h"
 #include "objects/collector.h"
-#include "observe/place.h"
 #include "proc/process.h"
 #include "proc/program.h"
 #include "proc/stack_areas.h"
@@ -124,5 +123,12 @@ struct sampled_process {
     struct names_due names_due;
     struct object_process *objects; /* the collector's; NULL: none are wanted, or it has exited */
 };
+
+/* See program_span_match. */
+static inline enum program_match sampled_process_match(const struct sampled_process *process,
+                                                       uint64_t exec_ns, uint64_t at_ns)
+{
+    return process->program ? program_span_match(&process->span, exec_ns, at_ns) : PROGRAM_LATER;
+}
 
 #endif
