@@ -3,7 +3,7 @@
 #define FGPROF_PROFILE_DUMP_H
 
 #include "profile/profile.h"
-#include "wait/facts.h"
+#include "wait/wait_list.h"
 #include "wait/lock.h"
 #include "worker/runtime_tasks.h"
 

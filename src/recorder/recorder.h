@@ -11,7 +11,7 @@
 #include "reader/lookup_reader.h"
 #include "reader/reader.h"
 #include "symbol/names/cache.h"
-#include "wait/facts.h"
+#include "wait/wait_list.h"
 #include "worker/worker.h"
 
 #include <pthread.h>

@@ -5,7 +5,7 @@
 
 #include "worker/kernel_names.h"
 #include "worker/owners.h"
-#include "wait/facts.h"
+#include "wait/wait_list.h"
 #include "worker/spans.h"
 
 /* What all counting uses. */

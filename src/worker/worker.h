@@ -4,7 +4,7 @@
 #define FGPROF_WORKER_WORKER_H
 
 #include "sampler/channel.h"
-#include "wait/facts.h"
+#include "wait/wait_list.h"
 #include "worker/kept_memory.h"
 #include "worker/runtime_tasks.h"
 #include "worker/spans.h"

@@ -1,6 +1,6 @@
 /* What is read from the target about a call that a thread waits in, while it waits. */
-#ifndef FGPROF_WAIT_FACTS_H
-#define FGPROF_WAIT_FACTS_H
+#ifndef FGPROF_WAIT_WAIT_LIST_H
+#define FGPROF_WAIT_WAIT_LIST_H
 
 #include "wait/lock.h"
 #include "wait/resource.h"

@@ -1,4 +1,4 @@
-#include "wait/facts.h"
+#include "wait/wait_list.h"
 #include "wait/child.h"
 #include "wait/peers.h"
 #include "base/array.h"
