@@ -5,7 +5,7 @@
 #include "cli/push/push.h"
 #include "cli/record/flight.h"
 #include "cli/serve/access.h"
-#include "cli/serve/front.h"
+#include "cli/serve/http_server.h"
 #include "cli/serve/signals.h"
 
 #include <stdio.h>
@@ -14,8 +14,8 @@
 struct server {
     struct listener listener;
     bool listens;
-    struct front *front;   /* NULL: nothing is listened at */
-    struct pusher *pusher; /* NULL: nothing is pushed */
+    struct http_server *http; /* NULL: nothing is listened at */
+    struct pusher *pusher;    /* NULL: nothing is pushed */
     bool has_said_where_to;
 };
 
@@ -54,11 +54,11 @@ static int serve(struct session *session, struct server *server)
     session->pusher = server->pusher;
     if (server->pusher && !pusher_start(server->pusher, session))
         return EXIT_NOT_WRITTEN;
-    int err = server->front ? front_start(server->front, &server->listener, session) : 0;
+    int err = server->http ? http_server_start(server->http, &server->listener, session) : 0;
     int status = err ? EXIT_NOT_WRITTEN : session_run(session);
     if (err)
         say("can't serve: %s", strerror(-err));
-    front_stop(server->front);
+    http_server_stop(server->http);
     pusher_stop(server->pusher);
     return status;
 }
@@ -101,7 +101,7 @@ static bool check_token_file(const char *path)
  * there are none, and returns false. */
 static bool start_helpers(const struct cli_options *options, struct server *server)
 {
-    int err = server->listens ? front_new(&server->front) : 0;
+    int err = server->listens ? http_server_new(&server->http) : 0;
     if (err)
         return say("can't %s: %s", options->command_name, strerror(-err));
     if (options->push.target_count)
@@ -129,7 +129,7 @@ static int serve_listening(const struct cli_options *options, struct server *ser
     /* Nobody has been answered yet. */
     if (start_helpers(options, server) && privileges_limit_to_sampling(options))
         status = serve_session(options, server);
-    front_free(server->front);
+    http_server_free(server->http);
     pusher_free(server->pusher);
     return status;
 }

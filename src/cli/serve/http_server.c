@@ -1,4 +1,4 @@
-#include "cli/serve/front.h"
+#include "cli/serve/http_server.h"
 #include "base/clock.h"
 #include "cli/say.h"
 #include "cli/serve/access.h"
@@ -19,7 +19,7 @@
 #define RESTART_NS 500000000u
 #define END_NS (HTTP_END_MS * 1000000u + 1000000000u)
 
-struct front {
+struct http_server {
     struct starter starter;
     bool has_starter;
     const struct listener *listener;
@@ -38,7 +38,7 @@ struct front {
 
 /* A request. */
 struct call {
-    struct front *front;
+    struct http_server *server;
     int socket; /* the answer goes there; it is hung up if the client has gone */
     struct peer peer;
 };
@@ -92,21 +92,21 @@ static bool check_access(const struct access_rules *rules, const struct question
 static void answer_question(const struct call *call, const struct question *question,
                             struct answer *answer)
 {
-    struct front *front = call->front;
+    struct http_server *server = call->server;
     struct request request = {
-        .session = front->session,
+        .session = server->session,
         .method = question->method,
         .path = question->path,
         .parameters = &question->parameters,
-        .quota = &front->quota,
+        .quota = &server->quota,
         .peer = call->peer,
         .client_fd = call->socket,
     };
-    if (!check_access(&front->rules, question, &request.peer, answer))
+    if (!check_access(&server->rules, question, &request.peer, answer))
         return;
     if (is_from_another_site(question))
         answer_failure(answer, 403, "a page of another site asks for this");
-    else if (listener_is_named(front->listener, question->host))
+    else if (listener_is_named(server->listener, question->host))
         answer_request(&request, answer);
     else
         answer_failure(answer, 403, "the header Host does not name this server");
@@ -129,13 +129,13 @@ static void answer_packet(const struct call *call, const struct packet *packet)
 
 static void end_call(struct call *call)
 {
-    struct front *front = call->front;
+    struct http_server *server = call->server;
     close(call->socket);
     free(call);
-    pthread_mutex_lock(&front->lock);
-    front->answering--;
-    pthread_cond_broadcast(&front->changed);
-    pthread_mutex_unlock(&front->lock);
+    pthread_mutex_lock(&server->lock);
+    server->answering--;
+    pthread_cond_broadcast(&server->changed);
+    pthread_mutex_unlock(&server->lock);
 }
 
 static void *run_call(void *context)
@@ -153,27 +153,27 @@ static void *run_call(void *context)
     return NULL;
 }
 
-static bool may_answer_more(struct front *front)
+static bool may_answer_more(struct http_server *server)
 {
-    pthread_mutex_lock(&front->lock);
-    bool may = front->answering < CONNECTIONS_MAX;
-    front->answering += may;
-    pthread_mutex_unlock(&front->lock);
+    pthread_mutex_lock(&server->lock);
+    bool may = server->answering < CONNECTIONS_MAX;
+    server->answering += may;
+    pthread_mutex_unlock(&server->lock);
     return may;
 }
 
 /* The socket is closed if there are too many. */
-static void begin_call(struct front *front, int socket)
+static void begin_call(struct http_server *server, int socket)
 {
     struct call *call = malloc(sizeof *call);
     pthread_attr_t detached;
     pthread_t thread;
-    if (!call || !may_answer_more(front)) {
+    if (!call || !may_answer_more(server)) {
         free(call);
         close(socket);
         return;
     }
-    *call = (struct call){.front = front, .socket = socket};
+    *call = (struct call){.server = server, .socket = socket};
     pthread_attr_init(&detached);
     pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
     if (pthread_create(&thread, &detached, run_call, call))
@@ -184,157 +184,158 @@ static void begin_call(struct front *front, int socket)
 /* ---- The process that speaks HTTP ---- */
 
 /* Starts it. Returns 0 or a negative errno. */
-static int start_http(struct front *front)
+static int start_http(struct http_server *server)
 {
     const struct buffer nothing = {0};
-    int http = starter_start(&front->starter);
+    int http = starter_start(&server->starter);
     if (http < 0)
         return http;
-    int err = packet_send(http, HTTP_LISTEN, &nothing, front->listener->fd);
-    pthread_mutex_lock(&front->lock);
-    if (!err && front->is_ending)
+    int err = packet_send(http, HTTP_LISTEN, &nothing, server->listener->fd);
+    pthread_mutex_lock(&server->lock);
+    if (!err && server->is_ending)
         err = -ECANCELED;
-    front->http = err ? -1 : http;
-    pthread_mutex_unlock(&front->lock);
+    server->http = err ? -1 : http;
+    pthread_mutex_unlock(&server->lock);
     if (err)
         close(http);
     return err;
 }
 
-static void forget_http(struct front *front)
+static void forget_http(struct http_server *server)
 {
-    pthread_mutex_lock(&front->lock);
-    close(front->http);
-    front->http = -1;
-    pthread_mutex_unlock(&front->lock);
+    pthread_mutex_lock(&server->lock);
+    close(server->http);
+    server->http = -1;
+    pthread_mutex_unlock(&server->lock);
 }
 
-static void take_requests(struct front *front)
+static void take_requests(struct http_server *server)
 {
     struct packet packet = {0};
     int err;
-    while (!(err = packet_receive(front->http, 0, &packet)) || err == -ENOMEM) {
+    while (!(err = packet_receive(server->http, 0, &packet)) || err == -ENOMEM) {
         if (!err && packet.kind == HTTP_REQUEST && packet.fd >= 0)
-            begin_call(front, packet.fd);
+            begin_call(server, packet.fd);
         else if (packet.fd >= 0)
             close(packet.fd);
     }
     buffer_free(&packet.body);
-    forget_http(front);
+    forget_http(server);
 }
 
 /* With the lock held. */
-static void wait_until(struct front *front, uint64_t until_ns)
+static void wait_until(struct http_server *server, uint64_t until_ns)
 {
     const struct timespec until = {.tv_sec = (time_t)(until_ns / 1000000000u),
                                    .tv_nsec = (long)(until_ns % 1000000000u)};
-    pthread_cond_timedwait(&front->changed, &front->lock, &until);
+    pthread_cond_timedwait(&server->changed, &server->lock, &until);
 }
 
 /* Returns whether to go on. */
-static bool pause_before_restart(struct front *front)
+static bool pause_before_restart(struct http_server *server)
 {
     uint64_t until_ns = monotonic_ns() + RESTART_NS;
-    pthread_mutex_lock(&front->lock);
-    while (!front->is_ending && monotonic_ns() < until_ns)
-        wait_until(front, until_ns);
-    bool goes_on = !front->is_ending;
-    front->has_ended = !goes_on;
-    pthread_cond_broadcast(&front->changed);
-    pthread_mutex_unlock(&front->lock);
+    pthread_mutex_lock(&server->lock);
+    while (!server->is_ending && monotonic_ns() < until_ns)
+        wait_until(server, until_ns);
+    bool goes_on = !server->is_ending;
+    server->has_ended = !goes_on;
+    pthread_cond_broadcast(&server->changed);
+    pthread_mutex_unlock(&server->lock);
     return goes_on;
 }
 
 static void *run(void *context)
 {
-    struct front *front = context;
+    struct http_server *server = context;
     int err = 0;
     do {
         if (!err)
-            take_requests(front);
-        if (!pause_before_restart(front))
+            take_requests(server);
+        if (!pause_before_restart(server))
             return NULL;
-        err = start_http(front);
+        err = start_http(server);
         if (err != -ECANCELED)
-            say_once(&front->has_said_restart, "the process that speaks HTTP has ended%s%s",
+            say_once(&server->has_said_restart, "the process that speaks HTTP has ended%s%s",
                      err ? ", and can't be started again: " : ": it is started again",
                      err ? strerror(-err) : "");
     } while (true);
 }
 
-int front_new(struct front **ret_front)
+int http_server_new(struct http_server **ret_server)
 {
-    struct front *front = calloc(1, sizeof *front);
+    struct http_server *server = calloc(1, sizeof *server);
     pthread_condattr_t attributes;
-    if (!front)
+    if (!server)
         return -ENOMEM;
-    front->http = -1;
-    quota_init(&front->quota);
-    pthread_mutex_init(&front->lock, NULL);
+    server->http = -1;
+    quota_init(&server->quota);
+    pthread_mutex_init(&server->lock, NULL);
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&front->changed, &attributes);
+    pthread_cond_init(&server->changed, &attributes);
     pthread_condattr_destroy(&attributes);
-    int err = starter_fork(&front->starter, &http_role);
-    front->has_starter = !err;
+    int err = starter_fork(&server->starter, &http_role);
+    server->has_starter = !err;
     if (err)
-        front_free(front);
+        http_server_free(server);
     else
-        *ret_front = front;
+        *ret_server = server;
     return err;
 }
 
-int front_start(struct front *front, const struct listener *listener, struct session *session)
+int http_server_start(struct http_server *server, const struct listener *listener,
+                      struct session *session)
 {
-    front->listener = listener;
-    front->session = session;
-    front->rules = (struct access_rules){
+    server->listener = listener;
+    server->session = session;
+    server->rules = (struct access_rules){
         .own_uid = geteuid(),
         .allows_local_users = session->options->allows_local_users,
         .token_file = session->options->token_file,
     };
-    int err = start_http(front);
+    int err = start_http(server);
     if (!err)
-        err = -pthread_create(&front->thread, NULL, run, front);
-    front->has_thread = !err;
+        err = -pthread_create(&server->thread, NULL, run, server);
+    server->has_thread = !err;
     return err;
 }
 
 /* The process ends the answers under way, and is killed if that takes too long. */
-void front_stop(struct front *front)
+void http_server_stop(struct http_server *server)
 {
-    if (!front || !front->has_thread)
+    if (!server || !server->has_thread)
         return;
     uint64_t until_ns = monotonic_ns() + END_NS;
-    pthread_mutex_lock(&front->lock);
-    front->is_ending = true;
-    if (front->http >= 0)
-        shutdown(front->http, SHUT_WR);
-    pthread_cond_broadcast(&front->changed);
-    while (!front->has_ended && monotonic_ns() < until_ns)
-        wait_until(front, until_ns);
-    pthread_mutex_unlock(&front->lock);
-    starter_end(&front->starter);
-    front->has_starter = false;
-    pthread_join(front->thread, NULL);
-    front->has_thread = false;
-    pthread_mutex_lock(&front->lock);
-    while (front->answering)
-        pthread_cond_wait(&front->changed, &front->lock);
-    pthread_mutex_unlock(&front->lock);
+    pthread_mutex_lock(&server->lock);
+    server->is_ending = true;
+    if (server->http >= 0)
+        shutdown(server->http, SHUT_WR);
+    pthread_cond_broadcast(&server->changed);
+    while (!server->has_ended && monotonic_ns() < until_ns)
+        wait_until(server, until_ns);
+    pthread_mutex_unlock(&server->lock);
+    starter_end(&server->starter);
+    server->has_starter = false;
+    pthread_join(server->thread, NULL);
+    server->has_thread = false;
+    pthread_mutex_lock(&server->lock);
+    while (server->answering)
+        pthread_cond_wait(&server->changed, &server->lock);
+    pthread_mutex_unlock(&server->lock);
 }
 
-void front_free(struct front *front)
+void http_server_free(struct http_server *server)
 {
-    if (!front)
+    if (!server)
         return;
-    front_stop(front);
-    if (front->http >= 0)
-        close(front->http);
-    if (front->has_starter)
-        starter_end(&front->starter);
-    pthread_cond_destroy(&front->changed);
-    pthread_mutex_destroy(&front->lock);
-    quota_destroy(&front->quota);
-    free(front);
+    http_server_stop(server);
+    if (server->http >= 0)
+        close(server->http);
+    if (server->has_starter)
+        starter_end(&server->starter);
+    pthread_cond_destroy(&server->changed);
+    pthread_mutex_destroy(&server->lock);
+    quota_destroy(&server->quota);
+    free(server);
 }
