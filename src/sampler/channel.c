@@ -18,7 +18,7 @@ struct channel {
     struct bell message_bell, request_bell; /* rung when a queue may have something */
     struct lazy_bell lazy_bell;             /* the first of them, for the sampling thread */
     uint64_t sent;                          /* written by the sampling thread */
-    atomic_uint goroutine_news;             /* messages with these that are not released */
+    atomic_uint goroutine_changes;          /* messages with these that are not released */
     _Atomic uint64_t done;                  /* how many of those the worker has finished */
     atomic_bool is_closed;
     /* The worker's: */
@@ -77,9 +77,9 @@ void channel_release(struct channel *channel, struct message *message)
         free(message->object_counts);
         break;
     case MESSAGE_GOROUTINES:
-        goroutine_news_free(message->goroutines.news);
+        goroutine_changes_free(message->goroutines.changes);
         program_release(message->goroutines.program);
-        atomic_fetch_sub(&channel->goroutine_news, 1);
+        atomic_fetch_sub(&channel->goroutine_changes, 1);
         break;
     case MESSAGE_TASKS:
         program_release(message->tasks.program);
@@ -193,7 +193,7 @@ int channel_send(struct channel *channel, const struct message *message)
         return err;
     channel->sent++;
     if (message->kind == MESSAGE_GOROUTINES)
-        atomic_fetch_add(&channel->goroutine_news, 1);
+        atomic_fetch_add(&channel->goroutine_changes, 1);
     channel->lazy_bell.unrung++;
     return 0;
 }
@@ -203,9 +203,9 @@ uint64_t channel_sent(const struct channel *channel)
     return channel->sent;
 }
 
-unsigned channel_goroutine_news(const struct channel *channel)
+unsigned channel_goroutine_changes(const struct channel *channel)
 {
-    return atomic_load(&channel->goroutine_news);
+    return atomic_load(&channel->goroutine_changes);
 }
 
 void channel_hurry(struct channel *channel)

@@ -10,7 +10,7 @@
 #ifndef FGPROF_SAMPLER_CHANNEL_H
 #define FGPROF_SAMPLER_CHANNEL_H
 
-#include "runtime/go/news.h"
+#include "runtime/go/goroutine_changes.h"
 #include "runtime/python/threads.h"
 #include "base/histogram.h"
 #include "objects/news_queue.h"
@@ -133,7 +133,7 @@ struct message {
             pid_t process_id, tid; /* a live thread */
             uint64_t round_ns;
             struct program *program; /* a reference */
-            struct goroutine_news *news;
+            struct goroutine_changes *changes;
         } goroutines;
         struct {
             uint32_t process;
@@ -203,8 +203,8 @@ bool channel_ring_if_due(struct channel *channel, uint64_t now_ns);
 void channel_hurry(struct channel *channel);
 /* Whether so many messages are unread that none should be sent that a later one can stand for. */
 bool channel_is_behind(const struct channel *channel);
-/* How many messages with news of goroutines the worker has not finished. */
-unsigned channel_goroutine_news(const struct channel *channel);
+/* How many messages with changes of goroutines the worker has not finished. */
+unsigned channel_goroutine_changes(const struct channel *channel);
 /* Nothing more is sent: the worker ends once it has taken all messages, the collector's
  * included. */
 void channel_close(struct channel *channel);

@@ -27,7 +27,7 @@
 #define ROOM_BYTES (64u << 10)
 #define GAP_BYTES                                                                                  \
     2048u /* it costs less to read what is between two goroutines than to read twice */
-#define NEWS_UNDER_WAY_MAX 8
+#define CHANGES_UNDER_WAY_MAX 8
 #define REPORTED_EACH_NS 500000000u /* that all are where they were */
 #define LISTED_AT_ONCE 1024u
 #define ADDRESS_MAX ((uint64_t)1 << 47)
@@ -104,48 +104,51 @@ static int send(struct sampler *sampler, struct sampled_process *process)
 {
     struct sampled_goroutines *goroutines = &process->goroutines;
     struct message message = {.kind = MESSAGE_GOROUTINES};
-    if (!goroutines->news)
+    if (!goroutines->changes)
         return 0;
-    goroutines->news->left_out = goroutines->left_out;
-    goroutines->news->unreadable = goroutines->unreadable_before;
+    goroutines->changes->left_out = goroutines->left_out;
+    goroutines->changes->unreadable = goroutines->unreadable_before;
     message.goroutines.process = process->number;
     message.goroutines.process_id = process->process.pid;
     message.goroutines.tid = live_tid(process);
     message.goroutines.round_ns = process->turns.round_ns;
     message.goroutines.program = program_hold(process->program);
-    message.goroutines.news = goroutines->news;
+    message.goroutines.changes = goroutines->changes;
     int err = channel_send(sampler->channel, &message);
     if (err)
         program_release(message.goroutines.program);
     else
-        goroutines->news = NULL;
+        goroutines->changes = NULL;
     return err;
 }
 
 static bool is_behind(const struct sampler *sampler)
 {
-    return channel_goroutine_news(sampler->channel) >= NEWS_UNDER_WAY_MAX;
+    return channel_goroutine_changes(sampler->channel) >= CHANGES_UNDER_WAY_MAX;
 }
 
-static struct goroutine_news *news_of(struct sampled_goroutines *goroutines)
+static struct goroutine_changes *changes_of(struct sampled_goroutines *goroutines)
 {
-    if (!goroutines->news)
-        goroutines->news = calloc(1, sizeof *goroutines->news);
-    return goroutines->news;
+    if (!goroutines->changes)
+        goroutines->changes = calloc(1, sizeof *goroutines->changes);
+    return goroutines->changes;
 }
 
-/* Adds news, with room for the stack. Returns 0, -ENOMEM, or -EAGAIN if the worker is behind. */
-static int add_news(struct sampler *sampler, struct sampled_process *process,
-                    const struct goroutine_seen *seen, unsigned char **ret_stack)
+/* Adds a change, with room for the stack. Returns 0, -ENOMEM, or -EAGAIN if the worker is behind.
+ */
+static int add_change(struct sampler *sampler, struct sampled_process *process,
+                      const struct goroutine_seen *seen, unsigned char **ret_stack)
 {
     struct sampled_goroutines *goroutines = &process->goroutines;
-    int err = news_of(goroutines) ? goroutine_news_add(goroutines->news, seen, ret_stack) : -ENOMEM;
+    int err = changes_of(goroutines) ? goroutine_changes_add(goroutines->changes, seen, ret_stack)
+                                     : -ENOMEM;
     if (err != -ENOSPC)
         return err;
     err = send(sampler, process);
     if (err || is_behind(sampler))
         return err ? err : -EAGAIN;
-    return news_of(goroutines) ? goroutine_news_add(goroutines->news, seen, ret_stack) : -ENOMEM;
+    return changes_of(goroutines) ? goroutine_changes_add(goroutines->changes, seen, ret_stack)
+                                  : -ENOMEM;
 }
 
 /* ---- One goroutine ---- */
@@ -165,7 +168,7 @@ static int copy_labels(struct sampled_process *process, const struct goroutine *
     size_t bytes = goroutine->labels ? go_labels_read(layout, goroutine->labels, live_tid(process),
                                                       &process->areas, text)
                                      : 0;
-    return bytes ? goroutine_news_label(process->goroutines.news, text, bytes) : 0;
+    return bytes ? goroutine_changes_label(process->goroutines.changes, text, bytes) : 0;
 }
 
 /* Copies the stack of a parked goroutine. If it has moved meanwhile, what was read is no use. */
@@ -177,12 +180,12 @@ static int copy_stack(struct sampler *sampler, struct sampled_process *process,
     struct goroutine again;
     unsigned char *stack;
     seen->stack_bytes =
-        bytes < GOROUTINE_NEWS_STACK_BYTES ? (size_t)bytes : GOROUTINE_NEWS_STACK_BYTES;
-    int err = add_news(sampler, process, seen, &stack);
+        bytes < GOROUTINE_CHANGES_STACK_BYTES ? (size_t)bytes : GOROUTINE_CHANGES_STACK_BYTES;
+    int err = add_change(sampler, process, seen, &stack);
     if (err)
         return err;
-    struct goroutine_news *news = process->goroutines.news;
-    struct goroutine_seen *added = &news->items[news->count - 1];
+    struct goroutine_changes *changes = process->goroutines.changes;
+    struct goroutine_seen *added = &changes->items[changes->count - 1];
     added->stack_bytes =
         memory_read(live_tid(process), &process->areas, goroutine->sp, stack, seen->stack_bytes);
     const struct parked_goroutine parked = {.layout = process->goroutines.place.layout,
@@ -197,7 +200,7 @@ static int copy_stack(struct sampler *sampler, struct sampled_process *process,
     err = copy_labels(process, goroutine);
     if (err)
         return err;
-    added = &news->items[news->count - 1];
+    added = &changes->items[changes->count - 1];
     bool was_read = read_again(process, seen->address, &again);
     const struct goroutine_rest rest_again =
         was_read ? goroutine_rest(&again) : (struct goroutine_rest){0};
@@ -232,7 +235,7 @@ static int take(struct sampler *sampler, struct sampled_process *process,
     if (where == GOROUTINE_PARKED && !goroutine_has_stayed(&known->rest, &rest)) {
         err = copy_stack(sampler, process, known, &seen);
     } else if (where != GOROUTINE_PARKED && (known->rest.id || is_wanted)) {
-        err = add_news(sampler, process, &seen, &stack);
+        err = add_change(sampler, process, &seen, &stack);
         if (!err)
             known->rest = (struct goroutine_rest){0};
     }
@@ -329,9 +332,9 @@ static bool is_over(const struct sampled_goroutines *goroutines)
 static int report_seen(struct sampler *sampler, struct sampled_process *process, uint64_t seen_ns)
 {
     struct sampled_goroutines *goroutines = &process->goroutines;
-    if (!news_of(goroutines))
+    if (!changes_of(goroutines))
         return -ENOMEM;
-    goroutines->news->seen_ns = goroutines->reported_ns = seen_ns;
+    goroutines->changes->seen_ns = goroutines->reported_ns = seen_ns;
     return send(sampler, process);
 }
 
@@ -350,7 +353,7 @@ static int end_pass(struct sampler *sampler, struct sampled_process *process)
     goroutines->is_reading = false;
     goroutines->has_read_all = true;
     goroutines->unreadable_before = goroutines->unreadable;
-    bool is_urgent = goroutines->news || sampler->clock.end_ns ||
+    bool is_urgent = goroutines->changes || sampler->clock.end_ns ||
                      goroutines->pass_ns - goroutines->reported_ns >= REPORTED_EACH_NS;
     return is_urgent ? report_seen(sampler, process, goroutines->pass_ns) : 0;
 }
@@ -424,6 +427,6 @@ void goroutines_forget(struct sampled_goroutines *goroutines)
     free(goroutines->items);
     free(goroutines->order);
     free(goroutines->room);
-    goroutine_news_free(goroutines->news);
+    goroutine_changes_free(goroutines->changes);
     *goroutines = (struct sampled_goroutines){0};
 }

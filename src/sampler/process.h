@@ -96,7 +96,7 @@ struct sampled_goroutines {
     uint64_t left_out;       /* goroutines beyond GOROUTINES_MAX */
     uint64_t unreadable, unreadable_before; /* or implausible: of this pass, and the last */
     unsigned char *room;
-    struct goroutine_news *news; /* not sent yet; NULL: none */
+    struct goroutine_changes *changes; /* not sent yet; NULL: none */
 };
 
 struct sampled_process {

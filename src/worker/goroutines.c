@@ -170,7 +170,7 @@ void program_goroutines_close(struct program_goroutines *goroutines, struct resu
 /* The switch from a goroutine notes where the call returns to that made it (mcall in
  * runtime/asm_amd64.s); one that has not run yet begins with its function. */
 static int unwind(struct program_goroutines *goroutines, const struct goroutine_means *means,
-                  struct space *space, const struct goroutine_news *news,
+                  struct space *space, const struct goroutine_changes *changes,
                   const struct goroutine_seen *seen, struct stack *stack)
 {
     const struct goroutine *goroutine = &seen->goroutine;
@@ -179,7 +179,7 @@ static int unwind(struct program_goroutines *goroutines, const struct goroutine_
     struct snapshot snapshot = {
         .registers = {.interrupted_call = -1, .finished_call = -1},
         .stack = {.address = goroutine->sp,
-                  .memory = news->stacks + seen->stack_at,
+                  .memory = changes->stacks + seen->stack_at,
                   .bytes = seen->stack_bytes,
                   .end = goroutine->stack_high,
                   .end_is_known = true},
@@ -304,7 +304,7 @@ static int label(const struct goroutine_means *means, const struct program_gorou
     int err = strings_intern(&results->strings, reason, &ret_labels->wait_reason);
     return err || !seen->label_bytes
                ? err
-               : labels_take_texts(results, (const char *)batch->news->stacks + seen->label_at,
+               : labels_take_texts(results, (const char *)batch->changes->stacks + seen->label_at,
                                    seen->label_bytes, &ret_labels->label_set_plus_1);
 }
 
@@ -317,7 +317,7 @@ static int count_parked(struct program_goroutines *goroutines, const struct goro
     struct space *space = maps->space;
     size_t stacks_before = stacks->stack_count;
     struct sample_labels labels;
-    int err = unwind(goroutines, means, space, batch->news, seen, stack);
+    int err = unwind(goroutines, means, space, batch->changes, seen, stack);
     if (!err)
         err = label(means, goroutines, batch, seen, &labels);
     if (!err) {
@@ -415,18 +415,18 @@ int program_goroutines_take(struct program_goroutines *goroutines,
                             const struct goroutine_means *means, struct program_maps *maps,
                             const struct goroutine_batch *batch, struct stack *stack)
 {
-    const struct goroutine_news *news = batch->news;
+    const struct goroutine_changes *changes = batch->changes;
     int err = 0;
     if (!maps->space || !goroutines->is_told)
         return 0;
-    for (size_t i = 0; i < news->count && !err; i++)
-        err = means->list ? take_for_dump(goroutines, means, maps, batch, &news->items[i], stack)
-                          : take(goroutines, means, maps, batch, &news->items[i], stack);
-    if (news->seen_ns)
-        goroutines->seen_ns = news->seen_ns;
-    means->results->counts.goroutines_left_out = news->left_out;
-    if (news->seen_ns)
-        means->results->counts.goroutines_unreadable = news->unreadable;
+    for (size_t i = 0; i < changes->count && !err; i++)
+        err = means->list ? take_for_dump(goroutines, means, maps, batch, &changes->items[i], stack)
+                          : take(goroutines, means, maps, batch, &changes->items[i], stack);
+    if (changes->seen_ns)
+        goroutines->seen_ns = changes->seen_ns;
+    means->results->counts.goroutines_left_out = changes->left_out;
+    if (changes->seen_ns)
+        means->results->counts.goroutines_unreadable = changes->unreadable;
     return err;
 }
 

@@ -51,7 +51,7 @@ struct goroutine_batch {
     uint32_t process; /* a row of the stack table */
     pid_t tid;        /* a live thread */
     struct program *program;
-    const struct goroutine_news *news;
+    const struct goroutine_changes *changes;
 };
 
 /* These functions return 0 or -ENOMEM. */

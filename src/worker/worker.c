@@ -657,7 +657,7 @@ static int count_goroutines(struct worker *worker, const struct message *message
                                             .round_ns = message->goroutines.round_ns};
     struct program_tables *program;
     const struct goroutine_batch batch = {message->goroutines.process, message->goroutines.tid,
-                                          message->goroutines.program, message->goroutines.news};
+                                          message->goroutines.program, message->goroutines.changes};
     int err = update_program(worker, &observation, &program);
     if (err)
         return err;

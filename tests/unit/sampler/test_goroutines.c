@@ -53,8 +53,8 @@ static int end(void **state)
     return one_thread_free(state);
 }
 
-/* Reads once, and returns the news; false if there are none. The caller releases the message. */
-static bool read_news(struct one_thread *world, struct message *ret_message)
+/* Reads once, and returns the changes; false if there are none. The caller releases the message. */
+static bool read_changes(struct one_thread *world, struct message *ret_message)
 {
     world->process.goroutines.reported_ns = 0;
     assert_int_equal(goroutines_update(&world->sampler, &world->process), 0);
@@ -71,22 +71,22 @@ static void test_parked_goroutines_are_told_once(void **state)
 {
     struct one_thread *world = *state;
     struct message message;
-    assert_true(read_news(world, &message));
-    const struct goroutine_news *news = message.goroutines.news;
+    assert_true(read_changes(world, &message));
+    const struct goroutine_changes *changes = message.goroutines.changes;
     assert_int_equal(message.kind, MESSAGE_GOROUTINES);
-    assert_int_equal(news->count, GOROUTINES);
-    assert_true(news->seen_ns > 0);
+    assert_int_equal(changes->count, GOROUTINES);
+    assert_true(changes->seen_ns > 0);
     for (size_t i = 0; i < GOROUTINES; i++) {
-        const struct goroutine_seen *seen = &news->items[i];
+        const struct goroutine_seen *seen = &changes->items[i];
         assert_true(seen->is_parked && !seen->has_moved);
         assert_int_equal(seen->goroutine.id, 18 + seen->number);
         assert_int_equal(seen->stack_bytes, 16);
-        assert_memory_equal(news->stacks + seen->stack_at, &stacks[seen->number][STACK_WORDS - 2],
-                            16);
+        assert_memory_equal(changes->stacks + seen->stack_at,
+                            &stacks[seen->number][STACK_WORDS - 2], 16);
     }
     release(world, &message);
-    assert_true(read_news(world, &message)); /* all are where they were */
-    assert_int_equal(message.goroutines.news->count, 0);
+    assert_true(read_changes(world, &message)); /* all are where they were */
+    assert_int_equal(message.goroutines.changes->count, 0);
     release(world, &message);
 }
 
@@ -94,22 +94,22 @@ static void test_changes_are_told(void **state)
 {
     struct one_thread *world = *state;
     struct message message;
-    assert_true(read_news(world, &message));
+    assert_true(read_changes(world, &message));
     release(world, &message);
     goroutines[0][layout->g_sequence]++;
     goroutines[1][layout->g_status] = 2;
     goroutines[2][layout->g_status] = 8; /* its stack moves: it is there again at once */
-    assert_true(read_news(world, &message));
-    const struct goroutine_news *news = message.goroutines.news;
-    assert_int_equal(news->count, 2);
+    assert_true(read_changes(world, &message));
+    const struct goroutine_changes *changes = message.goroutines.changes;
+    assert_int_equal(changes->count, 2);
     for (size_t i = 0; i < 2; i++) {
-        assert_true(news->items[i].before_ns <= news->items[i].at_ns);
-        assert_int_equal(news->items[i].is_parked, news->items[i].number == 0);
+        assert_true(changes->items[i].before_ns <= changes->items[i].at_ns);
+        assert_int_equal(changes->items[i].is_parked, changes->items[i].number == 0);
     }
     release(world, &message);
     goroutines[1][layout->g_status] = 6; /* dead, as it was on a thread before */
-    assert_true(read_news(world, &message));
-    assert_int_equal(message.goroutines.news->count, 0);
+    assert_true(read_changes(world, &message));
+    assert_int_equal(message.goroutines.changes->count, 0);
     release(world, &message);
 }
 
@@ -122,9 +122,9 @@ static void test_wild_pointers(void **state)
     for (size_t i = 0; i < sizeof wild / sizeof *wild; i++) {
         pointers[1] = wild[i];
         begin_anew(world);
-        assert_true(read_news(world, &message));
-        assert_int_equal(message.goroutines.news->count, GOROUTINES - 1);
-        assert_true(message.goroutines.news->seen_ns > 0);
+        assert_true(read_changes(world, &message));
+        assert_int_equal(message.goroutines.changes->count, GOROUTINES - 1);
+        assert_true(message.goroutines.changes->seen_ns > 0);
         release(world, &message);
     }
 }
@@ -138,7 +138,7 @@ static void test_wild_lists(void **state)
         count = lengths[i];
         begin_anew(world);
         for (unsigned ticks = 0; ticks < 1000 && !world->process.goroutines.has_read_all; ticks++) {
-            if (read_news(world, &message))
+            if (read_changes(world, &message))
                 release(world, &message);
         }
         assert_true(world->process.goroutines.count <= GOROUTINES_MAX);
@@ -146,11 +146,11 @@ static void test_wild_lists(void **state)
     }
     first = (uint64_t)1 << 62;
     begin_anew(world);
-    assert_true(read_news(world, &message));
-    assert_int_equal(message.goroutines.news->count, 0);
+    assert_true(read_changes(world, &message));
+    assert_int_equal(message.goroutines.changes->count, 0);
     release(world, &message);
     world->process.goroutines.place.first = 16;
-    if (read_news(world, &message))
+    if (read_changes(world, &message))
         release(world, &message);
 }
 
@@ -172,7 +172,7 @@ static void test_a_tick_lists_a_part(void **state)
     world->sampler.clock.period_ns = 0;
     while (!known->has_read_all) {
         size_t before = known->count;
-        if (read_news(world, &message))
+        if (read_changes(world, &message))
             release(world, &message);
         assert_true(known->count - before <= LISTED_IN_A_TICK);
         assert_true(++ticks < 10 * GOROUTINES_MAX / LISTED_IN_A_TICK);
@@ -203,10 +203,10 @@ static void test_each_of_many_is_told_once(void **state)
         count = counts[pass];
         /* A tick has time for some of them, on a slow machine. */
         for (unsigned tick = 0; tick < TICKS && all_told < count; tick++) {
-            for (bool any = read_news(world, &message); any;
+            for (bool any = read_changes(world, &message); any;
                  any = channel_receive(world->sampler.channel, false, &message)) {
-                for (size_t i = 0; i < message.goroutines.news->count; i++) {
-                    const struct goroutine_seen *seen = &message.goroutines.news->items[i];
+                for (size_t i = 0; i < message.goroutines.changes->count; i++) {
+                    const struct goroutine_seen *seen = &message.goroutines.changes->items[i];
                     assert_int_equal(seen->address, shuffled[seen->number]);
                     told[seen->number]++;
                     all_told++;
@@ -228,19 +228,20 @@ static void test_wild_stacks(void **state)
     put(0, 8, 0x20000);
     put(0, layout->g_sched, 0x11000);
     put(1, 8, (uintptr_t)stacks[1] + ((uint64_t)8 << 30));
-    assert_true(read_news(world, &message));
+    assert_true(read_changes(world, &message));
     bool has_more = true;
     for (size_t left = GOROUTINES; left && has_more;) {
-        const struct goroutine_news *news = message.goroutines.news;
-        assert_true(news->count <= left && news->stack_bytes <= GOROUTINE_NEWS_STACK_BYTES);
-        left -= news->count;
-        for (size_t i = 0; i < news->count; i++) {
-            if (news->items[i].number == 0)
-                assert_int_equal(news->items[i].stack_bytes, 0);
+        const struct goroutine_changes *changes = message.goroutines.changes;
+        assert_true(changes->count <= left &&
+                    changes->stack_bytes <= GOROUTINE_CHANGES_STACK_BYTES);
+        left -= changes->count;
+        for (size_t i = 0; i < changes->count; i++) {
+            if (changes->items[i].number == 0)
+                assert_int_equal(changes->items[i].stack_bytes, 0);
         }
         release(world, &message);
         has_more = left && (channel_receive(world->sampler.channel, false, &message) ||
-                            read_news(world, &message));
+                            read_changes(world, &message));
     }
     while (channel_receive(world->sampler.channel, false, &message))
         release(world, &message);

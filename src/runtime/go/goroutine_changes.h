@@ -1,7 +1,7 @@
 /* What is new of a program's goroutines: the value that the sampling thread makes, and from which
  * the worker counts them. A goroutine that stays parked where it was is not in it. */
-#ifndef FGPROF_RUNTIME_GO_NEWS_H
-#define FGPROF_RUNTIME_GO_NEWS_H
+#ifndef FGPROF_RUNTIME_GO_GOROUTINE_CHANGES_H
+#define FGPROF_RUNTIME_GO_GOROUTINE_CHANGES_H
 
 #include "runtime/go/wait.h"
 
@@ -20,7 +20,7 @@ struct goroutine_seen {
 };
 
 /* Zeroed at first. */
-struct goroutine_news {
+struct goroutine_changes {
     struct goroutine_seen *items;
     size_t count, capacity;
     unsigned char *stacks;
@@ -32,17 +32,17 @@ struct goroutine_news {
 };
 
 #define GOROUTINES_MAX 1000000u
-#define GOROUTINE_NEWS_STACK_BYTES (1u << 20)
+#define GOROUTINE_CHANGES_STACK_BYTES (1u << 20)
 
-/* Adds one with room for its stack, for which there is no more than GOROUTINE_NEWS_STACK_BYTES in
- * all. Returns 0, -ENOMEM, or -ENOSPC. */
-int goroutine_news_add(struct goroutine_news *news, const struct goroutine_seen *seen,
-                       unsigned char **ret_stack);
+/* Adds one with room for its stack, for which there is no more than GOROUTINE_CHANGES_STACK_BYTES
+ * in all. Returns 0, -ENOMEM, or -ENOSPC. */
+int goroutine_changes_add(struct goroutine_changes *changes, const struct goroutine_seen *seen,
+                          unsigned char **ret_stack);
 
 /* Gives the last one labels. Returns 0 or -ENOMEM. */
-int goroutine_news_label(struct goroutine_news *news, const char *labels, size_t bytes);
+int goroutine_changes_label(struct goroutine_changes *changes, const char *labels, size_t bytes);
 
 /* Frees it and what it holds. Takes NULL. */
-void goroutine_news_free(struct goroutine_news *news);
+void goroutine_changes_free(struct goroutine_changes *changes);
 
 #endif
