@@ -86,7 +86,7 @@ static void thread_appeared(void *context, struct thread *thread)
         update->err = err;
     sampler->counts.threads_seen++;
     process->listing.changed_ns = process->listing.began_ns;
-    thread->movement.has_moved = sampler->counts.ticks_taken > 0;
+    thread->idle.has_moved = sampler->counts.ticks_taken > 0;
     note_thread(update, NOTICE_THREAD, thread);
     naming_first(sampler, process, thread);
     if (thread->phase == PHASE_UNWANTED)
@@ -126,7 +126,7 @@ void listing_read_begin(struct sampler *sampler, const struct sampled_process *p
     if (!lacks_begin)
         return;
     const struct reading begin = read_begin(sampler, process, thread);
-    thread->movement.first_switches = begin.has_activity ? begin.activity.switches : 0;
+    thread->idle.first_switches = begin.has_activity ? begin.activity.switches : 0;
     report_begin(thread, &begin);
 }
 

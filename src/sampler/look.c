@@ -4,7 +4,7 @@
 #include "sampler/kernel_samples.h"
 #include "sampler/listing.h"
 #include "sampler/missed_sleeps.h"
-#include "sampler/movement.h"
+#include "sampler/idle.h"
 #include "sampler/naming.h"
 #include "sampler/off_cpu_samples.h"
 #include "sampler/schedule.h"
@@ -210,7 +210,7 @@ static uint64_t begin_look(struct sampler *sampler, struct sampled_process *proc
     }
     taken_cpu_note_look(sampler, process, thread, outcome, &observation->now);
     activity_check_note_look(process, thread, &observation->now, last_look_tick);
-    movement_note_look(&thread->movement, outcome, observation);
+    idle_note_look(&thread->idle, outcome, observation);
     return last_look_tick;
 }
 
@@ -245,7 +245,7 @@ static int take_off_cpu(struct sampler *sampler, struct sampled_process *process
     }
     thread_note(thread, EVENT_MOVED);
     schedule->next_look_tick = 0;
-    if (thread->movement.has_moved || outcome != OUTCOME_OBSERVED)
+    if (thread->idle.has_moved || outcome != OUTCOME_OBSERVED)
         since_tick = tick;
     schedule->asleep_since_tick = since_tick;
     if (outcome == OUTCOME_WOKEN)
@@ -276,7 +276,7 @@ static int take_found(struct sampler *sampler, struct sampled_process *process,
         sampler->counts.samples_assumed +=
             schedule_moved(thread, last_look_tick, &process->activity_check.rest);
     /* This is its first copy, or another one, of a sleep that it was in when it was first read. */
-    if (outcome == OUTCOME_OBSERVED && !thread->movement.has_moved)
+    if (outcome == OUTCOME_OBSERVED && !thread->idle.has_moved)
         thread->schedule.asleep_since_tick = since_tick;
     switch (outcome) {
     case OUTCOME_UNMOVED:

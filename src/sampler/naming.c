@@ -65,7 +65,7 @@ static void start_counting(struct sampler *sampler, struct sampled_process *proc
 {
     const struct reading begin = thread_read_account(sampler, process, thread);
     thread_note(thread, EVENT_NAME_WANTED);
-    thread->movement.has_moved = true; /* a running thread changes names, mostly its own */
+    thread->idle.has_moved = true; /* a running thread changes names, mostly its own */
     threads_forget_sleep(&process->threads, thread);
     report_begin(thread, &begin);
 }

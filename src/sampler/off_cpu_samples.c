@@ -6,7 +6,7 @@
 #include "proc/kallsyms.h"
 #include "proc/procfs.h"
 #include "sampler/listing.h"
-#include "sampler/movement.h"
+#include "sampler/idle.h"
 #include "sampler/python.h"
 #include "sampler/schedule.h"
 #include "sampler/subject.h"
@@ -559,7 +559,7 @@ static int take(void *argument, const struct past_departure *past)
     off_cpu_samples_find_cpu_user(sampler, &observation, past->last_tick, ticks.runnable);
     listing_read_begin(sampler, process, thread);
     schedule_was_asleep(schedule, past->last_tick);
-    movement_note_departure(&thread->movement, departure);
+    idle_note_departure(&thread->idle, departure);
     thread->is_awake = ticks.runnable > 0;
     int err;
     if (is_same) {

@@ -195,7 +195,7 @@ int report_gone(struct sampler *sampler, struct sampled_process *process, struct
         .now = *until,
         .end.is_certain = is_certain,
         .end.is_at_end = sampler->clock.end_ns != 0,
-        .end.never_moved = sampler->clock.end_ns && !thread->movement.has_moved,
+        .end.never_moved = sampler->clock.end_ns && !thread->idle.has_moved,
     };
     if (!thread_is_counted(thread))
         return 0;

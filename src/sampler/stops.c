@@ -1,7 +1,7 @@
 #include "sampler/stops.h"
 #include "base/clock.h"
 #include "sampler/look.h"
-#include "sampler/movement.h"
+#include "sampler/idle.h"
 #include "sampler/subject.h"
 #include "sampler/report.h"
 
@@ -133,7 +133,7 @@ static int take_stopped(struct sampler *sampler, struct sampled_process *process
                         struct thread *thread, struct observation *observation)
 {
     struct snapshots *snapshots = channel_snapshots(sampler->channel);
-    movement_note_stop(&thread->movement, observation);
+    idle_note_stop(&thread->idle, observation);
     note_pause(sampler, thread, observation);
     if (!process->program || !program_is_current(process->program)) {
         process->program_checked_ns = 0;

@@ -63,8 +63,8 @@ struct thread_missed_sleeps {
     unsigned next; /* to be given up for another */
 };
 
-/* movement.c: whether it has moved since the recording began. */
-struct thread_movement {
+/* idle.c: whether it has moved at all since the recording began. */
+struct thread_idle {
     bool has_moved;
     uint64_t first_switches; /* its count of switches, while it has not moved */
     /* A stop to read its registers woke it here, which is no move of its own. pc 0: none did. */
@@ -140,7 +140,7 @@ struct thread {
     struct thread_schedule schedule;
     struct thread_call call;
     struct thread_missed_sleeps missed_sleeps;
-    struct thread_movement movement;
+    struct thread_idle idle;
     struct thread_wants wants;
     struct pause_budget pause_budget;
     struct thread_kernel kernel;

@@ -1,6 +1,6 @@
 /* Whether threads have moved since the recording began. */
 #include "unit.h"
-#include "sampler/movement.h"
+#include "sampler/idle.h"
 
 static struct snapshot snapshot;
 
@@ -12,22 +12,22 @@ static struct observation seen(uint64_t switches, uint64_t pc, uint64_t sp)
     return observation;
 }
 
-static struct thread_movement unmoved(void)
+static struct thread_idle unmoved(void)
 {
-    return (struct thread_movement){.first_switches = 5};
+    return (struct thread_idle){.first_switches = 5};
 }
 
 static void test_asleep_at_the_same_count(void **state)
 {
     (void)state;
-    struct thread_movement movement = unmoved();
+    struct thread_idle idle = unmoved();
     struct observation observation = seen(5, 1, 2);
-    movement_note_look(&movement, OUTCOME_OBSERVED, &observation);
-    movement_note_look(&movement, OUTCOME_UNMOVED, &observation);
-    assert_false(movement.has_moved);
+    idle_note_look(&idle, OUTCOME_OBSERVED, &observation);
+    idle_note_look(&idle, OUTCOME_UNMOVED, &observation);
+    assert_false(idle.has_moved);
     observation = seen(6, 1, 2);
-    movement_note_look(&movement, OUTCOME_OBSERVED, &observation);
-    assert_true(movement.has_moved);
+    idle_note_look(&idle, OUTCOME_OBSERVED, &observation);
+    assert_true(idle.has_moved);
 }
 
 static void test_any_other_outcome_is_a_move(void **state)
@@ -35,10 +35,10 @@ static void test_any_other_outcome_is_a_move(void **state)
     (void)state;
     static const enum outcome outcomes[] = {OUTCOME_RUNNING, OUTCOME_GONE, OUTCOME_REFUSED};
     for (size_t i = 0; i < sizeof outcomes / sizeof *outcomes; i++) {
-        struct thread_movement movement = unmoved();
+        struct thread_idle idle = unmoved();
         const struct observation observation = seen(5, 1, 2);
-        movement_note_look(&movement, outcomes[i], &observation);
-        assert_true(movement.has_moved);
+        idle_note_look(&idle, outcomes[i], &observation);
+        assert_true(idle.has_moved);
     }
 }
 
@@ -46,63 +46,63 @@ static void test_any_other_outcome_is_a_move(void **state)
 static void test_a_stop_in_its_sleep_is_no_move(void **state)
 {
     (void)state;
-    struct thread_movement movement = unmoved();
+    struct thread_idle idle = unmoved();
     struct observation stop = seen(5, 0x400, 0x7000), look;
     stop.stop.asked = (struct sleep_place){.pc = 0x400, .sp = 0x7000};
-    movement_note_stop(&movement, &stop);
-    assert_false(movement.has_moved);
+    idle_note_stop(&idle, &stop);
+    assert_false(idle.has_moved);
     look = seen(6, 0x400, 0x7000);
-    movement_note_look(&movement, OUTCOME_RUNNING, &look); /* on its way back */
-    assert_false(movement.has_moved);
-    movement_note_look(&movement, OUTCOME_OBSERVED, &look);
-    assert_false(movement.has_moved);
-    assert_int_equal(movement.first_switches, 6);
+    idle_note_look(&idle, OUTCOME_RUNNING, &look); /* on its way back */
+    assert_false(idle.has_moved);
+    idle_note_look(&idle, OUTCOME_OBSERVED, &look);
+    assert_false(idle.has_moved);
+    assert_int_equal(idle.first_switches, 6);
     look = seen(7, 0x400, 0x7000);
-    movement_note_look(&movement, OUTCOME_OBSERVED, &look);
-    assert_true(movement.has_moved);
+    idle_note_look(&idle, OUTCOME_OBSERVED, &look);
+    assert_true(idle.has_moved);
 }
 
 /* The record tells where it was at a tick: in our stop, and then waiting for a CPU. */
 static void test_it_is_not_back_while_it_is_stopped(void **state)
 {
     (void)state;
-    struct thread_movement movement = unmoved();
+    struct thread_idle idle = unmoved();
     struct observation stop = seen(5, 0x400, 0x7000), look;
     stop.stop.asked = (struct sleep_place){.pc = 0x400, .sp = 0x7000};
-    movement_note_stop(&movement, &stop);
+    idle_note_stop(&idle, &stop);
     look = seen(6, 0x400, 0x7000);
     look.state = THREAD_STOPPED;
-    movement_note_look(&movement, OUTCOME_OBSERVED, &look);
+    idle_note_look(&idle, OUTCOME_OBSERVED, &look);
     look.state = THREAD_SLEEPING;
     look.record.woken_ns = 1;
-    movement_note_look(&movement, OUTCOME_OBSERVED, &look);
+    idle_note_look(&idle, OUTCOME_OBSERVED, &look);
     look = seen(8, 0x400, 0x7000);
-    movement_note_look(&movement, OUTCOME_OBSERVED, &look); /* back in its sleep */
-    assert_false(movement.has_moved);
-    assert_int_equal(movement.first_switches, 8);
+    idle_note_look(&idle, OUTCOME_OBSERVED, &look); /* back in its sleep */
+    assert_false(idle.has_moved);
+    assert_int_equal(idle.first_switches, 8);
 }
 
 static void test_it_had_gone_on_when_it_was_stopped(void **state)
 {
     (void)state;
-    struct thread_movement movement = unmoved();
+    struct thread_idle idle = unmoved();
     struct observation stop = seen(5, 0x500, 0x7000);
     stop.stop.asked = (struct sleep_place){.pc = 0x400, .sp = 0x7000};
-    movement_note_stop(&movement, &stop);
-    assert_true(movement.has_moved);
+    idle_note_stop(&idle, &stop);
+    assert_true(idle.has_moved);
 }
 
 /* Found elsewhere after the stop: the wait ended. */
 static void test_it_sleeps_elsewhere_after_the_stop(void **state)
 {
     (void)state;
-    struct thread_movement movement = unmoved();
+    struct thread_idle idle = unmoved();
     struct observation stop = seen(5, 0x400, 0x7000), look;
     stop.stop.asked = (struct sleep_place){.pc = 0x400, .sp = 0x7000};
-    movement_note_stop(&movement, &stop);
+    idle_note_stop(&idle, &stop);
     look = seen(6, 0x400, 0x6ff0);
-    movement_note_look(&movement, OUTCOME_OBSERVED, &look);
-    assert_true(movement.has_moved);
+    idle_note_look(&idle, OUTCOME_OBSERVED, &look);
+    assert_true(idle.has_moved);
 }
 
 int main(void)
@@ -115,5 +115,5 @@ int main(void)
         cmocka_unit_test(test_it_had_gone_on_when_it_was_stopped),
         cmocka_unit_test(test_it_sleeps_elsewhere_after_the_stop),
     };
-    return cmocka_run_group_tests_name("movement", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("idle", tests, NULL, NULL);
 }

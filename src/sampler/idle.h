@@ -1,20 +1,20 @@
 /* Whether a thread has moved at all since the recording began (`--no-idle`). */
-#ifndef FGPROF_SAMPLER_MOVEMENT_H
-#define FGPROF_SAMPLER_MOVEMENT_H
+#ifndef FGPROF_SAMPLER_IDLE_H
+#define FGPROF_SAMPLER_IDLE_H
 
 #include "observe/bpf/departure.h"
 #include "observe/source.h"
 #include "sampler/threads.h"
 
 /* Call it after a look by the source that reads sleeping threads. */
-void movement_note_look(struct thread_movement *movement, enum outcome outcome,
-                        const struct observation *observation);
+void idle_note_look(struct thread_idle *idle, enum outcome outcome,
+                    const struct observation *observation);
 
 /* Call it for a time off the CPU that is over: the thread was asleep there, or only waited for a
  * CPU. */
-void movement_note_departure(struct thread_movement *movement, const struct departure *departure);
+void idle_note_departure(struct thread_idle *idle, const struct departure *departure);
 
 /* Call it after a stop of a running thread, or of a sleeping one; `asked` says which. */
-void movement_note_stop(struct thread_movement *movement, const struct observation *observation);
+void idle_note_stop(struct thread_idle *idle, const struct observation *observation);
 
 #endif
