@@ -3,7 +3,7 @@
  * only to within a tick, and equal stacks that follow each other are one.
  *
  * The linker puts __wrap_count_book, by which the worker learns of each observation, and
- * __wrap_clock_tick_ns before the functions of these names (ld's --wrap). The sampling thread does
+ * __wrap_sampler_run before the functions of these names (ld's --wrap). The sampling thread does
  * nothing more than without this.
  *
  * A line is one of
@@ -12,7 +12,7 @@
  * where TICK is the number of the last tick that the look stands for, and NS is when it was due.
  * DEPARTED_NS is when the thread left its CPU, where the record of switches tells of it, or 0. */
 #include "base/clock.h"
-#include "sampler/clock.h"
+#include "sampler/sampler.h"
 #include "worker/count.h"
 
 #include <inttypes.h>
@@ -23,8 +23,8 @@ int __real_count_book(const struct counter *counter, const struct observation *o
                       struct counted_thread *thread);
 int __wrap_count_book(const struct counter *counter, const struct observation *observation,
                       struct counted_thread *thread);
-uint64_t __real_clock_tick_ns(const struct clock *clock, uint64_t period);
-uint64_t __wrap_clock_tick_ns(const struct clock *clock, uint64_t period);
+int __real_sampler_run(struct sampler *sampler);
+int __wrap_sampler_run(struct sampler *sampler);
 
 static const char *const evidence_names[] = {
     [EVIDENCE_ASLEEP] = "asleep",   [EVIDENCE_STOPPED] = "stopped", [EVIDENCE_WAITING] = "waiting",
@@ -40,8 +40,8 @@ static const char *const state_names[THREAD_STATE_COUNT] = {
     [THREAD_STOPPED] = "stopped",
 };
 static FILE *file;
-static struct clock clock_seen;
-static uint64_t ticks_seen;
+static struct ticks ticks;
+static uint64_t ticks_planned;
 
 __attribute__((constructor)) static void open_log(void)
 {
@@ -54,9 +54,8 @@ __attribute__((destructor)) static void close_log(void)
 {
     if (!file)
         return;
-    for (uint64_t i = 0; i < ticks_seen; i++)
-        fprintf(file, "tick %" PRIu64 " %" PRIu64 "\n", i + 1,
-                __real_clock_tick_ns(&clock_seen, i));
+    for (uint64_t i = 0; i < ticks_planned; i++)
+        fprintf(file, "tick %" PRIu64 " %" PRIu64 "\n", i + 1, ticks_due_ns(&ticks, i));
     fclose(file);
 }
 
@@ -74,10 +73,11 @@ int __wrap_count_book(const struct counter *counter, const struct observation *o
     return __real_count_book(counter, observation, thread);
 }
 
-/* The sampling thread asks for the next tick. Only it writes these. */
-uint64_t __wrap_clock_tick_ns(const struct clock *clock, uint64_t period)
+/* It has ended: all its ticks are known. */
+int __wrap_sampler_run(struct sampler *sampler)
 {
-    clock_seen = *clock;
-    ticks_seen = period;
-    return __real_clock_tick_ns(clock, period);
+    int err = __real_sampler_run(sampler);
+    ticks = sampler->clock.ticks;
+    ticks_planned = sampler->counts.ticks_planned;
+    return err;
 }

@@ -32,7 +32,7 @@ static void summarize_sampling(const struct clock *clock, const struct recorded 
     const struct sampling_counts *counts = recorded->counts;
     const struct histogram *pauses = &counts->pauses;
     summary->elapsed_ns = recorded->until_ns - recorded->begin_ns;
-    summary->seed = clock->seed;
+    summary->seed = clock->ticks.seed;
     summary->ticks_planned =
         recorder_ticks_planned(clock, counts, recorded->until_ns) - recorded->ticks_before;
     summary->ticks_taken = counts->ticks_taken;
@@ -166,7 +166,7 @@ static void sum_times(const struct fgprof_profile *profile, struct fgprof_summar
  * or the machine was suspended. */
 static uint64_t time_of(const struct clock *clock, uint64_t at_ns)
 {
-    uint64_t told_ns = clock->start_time_ns + (at_ns - clock->start_ns);
+    uint64_t told_ns = clock->start_time_ns + (at_ns - clock->ticks.start_ns);
     uint64_t now_ns = wall_ns() - (monotonic_ns() - at_ns);
     uint64_t apart_ns = now_ns > told_ns ? now_ns - told_ns : told_ns - now_ns;
     return apart_ns > CLOCK_STEP_NS ? now_ns : told_ns;
@@ -223,7 +223,7 @@ static int make_profile(struct fgprof_recorder *recorder, const struct recorded 
         .label_sets = &recorded->results->label_sets,
         .runtime_frames = &recorded->results->runtime_frames,
         .deadlocks = &recorded->results->deadlocks,
-        .begin_ns = clock->start_ns,
+        .begin_ns = clock->ticks.start_ns,
         .timeline = &recorded->results->timeline,
         .spaces = &recorded->results->spaces,
         .strings = &recorded->results->strings,
@@ -244,7 +244,7 @@ static int make_profile(struct fgprof_recorder *recorder, const struct recorded 
         return err;
     }
     profile->start_time_ns = time_of(clock, recorded->begin_ns);
-    profile->period_ns = clock->period_ns;
+    profile->period_ns = clock->ticks.period_ns;
     summarize_sampling(clock, recorded, &profile->summary);
     summarize_results(recorded->results, &profile->summary);
     if (recorder->options.drops_idle)
@@ -269,7 +269,7 @@ static uint64_t leave_what_came_after(const struct fgprof_recorder *recorder,
                                       struct sampling_counts *counts)
 {
     if (!checkpoint)
-        return recorder->sampler.clock.start_ns;
+        return recorder->sampler.clock.ticks.start_ns;
     checkpoint_subtract(checkpoint, results, counts);
     return checkpoint_at_ns(checkpoint);
 }
@@ -457,7 +457,7 @@ static int profile_all(struct fgprof_recorder *recorder, fgprof_profile **ret_pr
     const struct recorded recorded = {
         .results = &recorder->results,
         .counts = &recorder->sampler.counts,
-        .begin_ns = recorder->sampler.clock.start_ns,
+        .begin_ns = recorder->sampler.clock.ticks.start_ns,
         .until_ns = recorder->sampler.clock.end_ns,
         .error = recorder->error,
     };
@@ -546,7 +546,7 @@ static int make_objects(struct fgprof_recorder *recorder, enum fgprof_kind kind,
     const struct recorded recorded = {
         .results = &copy->results,
         .counts = &copy->counts,
-        .begin_ns = clock->start_ns,
+        .begin_ns = clock->ticks.start_ns,
         .until_ns = copy->until_ns,
         .error = error_so_far(recorder),
     };
@@ -577,7 +577,7 @@ static int make_objects(struct fgprof_recorder *recorder, enum fgprof_kind kind,
     }
     profile->kind = kind;
     profile->start_time_ns = time_of(clock, recorded.begin_ns);
-    profile->period_ns = clock->period_ns;
+    profile->period_ns = clock->ticks.period_ns;
     summarize_sampling(clock, &recorded, &profile->summary);
     summarize_objects(recorded.results, &copy->results.object_counts[objects], profile);
     *ret_profile = profile;

@@ -205,7 +205,7 @@ static void make_copy(void *context, const struct results *results, const struct
 uint64_t recorder_ticks_planned(const struct clock *clock, const struct sampling_counts *counts,
                                 uint64_t until_ns)
 {
-    return sampling_ticks_planned(counts, clock_period_at(clock, until_ns));
+    return sampling_ticks_planned(counts, ticks_period_at(&clock->ticks, until_ns));
 }
 
 /* Runs in the worker's thread. If memory is short, profiles begin earlier than they could. */
@@ -430,9 +430,9 @@ int recorder_sample(struct fgprof_recorder *recorder)
     err = sampler_prepare(&recorder->sampler);
     if (err)
         return err;
-    clock->start_ns = recorder->spawned_ns ? recorder->spawned_ns : monotonic_ns();
-    clock->start_time_ns = wall_ns() - (monotonic_ns() - clock->start_ns);
-    recorder->results.timeline.start_ns = clock->start_ns;
+    clock->ticks.start_ns = recorder->spawned_ns ? recorder->spawned_ns : monotonic_ns();
+    clock->start_time_ns = wall_ns() - (monotonic_ns() - clock->ticks.start_ns);
+    recorder->results.timeline.start_ns = clock->ticks.start_ns;
     recorder->sampler.command.pid = atomic_load(&recorder->child);
     /* SIGCHLD is blocked in the caller's thread, so that the sampling thread gets it. */
     sigset_t stops, before;

@@ -382,7 +382,7 @@ int goroutines_update(struct sampler *sampler, struct sampled_process *process)
     unsigned part = goroutines->has_read_all ? PART_OF_PERIOD : FIRST_PART_OF_PERIOD;
     if (!goroutines->place.layout || !process->program)
         return 0;
-    int err = read_until(sampler, process, monotonic_ns() + sampler->clock.period_ns / part);
+    int err = read_until(sampler, process, monotonic_ns() + sampler->clock.ticks.period_ns / part);
     return err == -EAGAIN ? 0 : err;
 }
 
@@ -390,7 +390,7 @@ int goroutines_begin(struct sampler *sampler, struct sampled_process *process,
                      const struct go_place *place)
 {
     struct sampled_goroutines *goroutines = &process->goroutines;
-    uint64_t opened_ns = process->span.opened_ns, start_ns = sampler->clock.start_ns;
+    uint64_t opened_ns = process->span.opened_ns, start_ns = sampler->clock.ticks.start_ns;
     goroutines->place = *place;
     goroutines->pass_ns = process->span.has_before || opened_ns < start_ns ? opened_ns : start_ns;
     if (goroutines->pass_ns < start_ns)

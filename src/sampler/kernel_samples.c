@@ -38,8 +38,8 @@ static struct perf_source_options options_for(struct sampler *sampler)
 {
     bool is_dump = sampler->options->is_dump;
     return (struct perf_source_options){
-        .period_ns = is_dump ? DUMP_PERIOD_NS : sampler->clock.period_ns,
-        .seed = sampler->clock.seed,
+        .period_ns = is_dump ? DUMP_PERIOD_NS : sampler->clock.ticks.period_ns,
+        .seed = sampler->clock.ticks.seed,
         .held_ns = is_dump ? DUMP_HELD_NS : HELD_NS,
         /* In a dump, no later sample makes up for one that is cut. */
         .stack_limit = is_dump ? PERF_STACK_LIMIT_MAX : STACK_LIMIT_FIRST,
@@ -145,7 +145,7 @@ bool kernel_samples_cover(struct sampler *sampler, const struct sampled_process 
                           struct thread *thread, uint64_t running_ns)
 {
     struct thread_kernel *own = &thread->kernel;
-    uint64_t silent_ns = SILENT_PERIODS * sampler->clock.period_ns;
+    uint64_t silent_ns = SILENT_PERIODS * sampler->clock.ticks.period_ns;
     if (sampler->options->is_dump)
         return await(sampler, process, thread);
     if (!may_sample(sampler, process, thread)) {
@@ -200,7 +200,7 @@ static enum program_match find_program(struct sampler *sampler,
     *ret_thread = thread;
     if (sampler->options->is_dump)
         return thread ? match_in_dump(process, thread, observation->sampled.at_ns) : PROGRAM_NONE;
-    if (observation->sampled.at_ns < sampler->clock.start_ns ||
+    if (observation->sampled.at_ns < sampler->clock.ticks.start_ns ||
         (end_ns && observation->sampled.at_ns >= end_ns))
         return PROGRAM_NONE;
     if (!thread)

@@ -34,7 +34,7 @@ static uint64_t birth_ns(const struct sampler *sampler, const struct sampled_pro
 {
     struct proc_stat stat;
     uint64_t now_ns = monotonic_ns(), listed_ns = process->listing.listed.done_ns;
-    if (now_ns - listed_ns < 2 * sampler->clock.period_ns)
+    if (now_ns - listed_ns < 2 * sampler->clock.ticks.period_ns)
         return listed_ns;
     if (procfs_thread_stat(process->process.proc_fd, tid, &stat))
         return process->turns.last_round_ns;
@@ -93,7 +93,7 @@ static void thread_appeared(void *context, struct thread *thread)
         return;
     struct reading begin = {.has_activity = true}; /* at its birth everything was 0 */
     if (!process->turns.round_ns) {
-        begin = (struct reading){.at_ns = sampler->clock.start_ns};
+        begin = (struct reading){.at_ns = sampler->clock.ticks.start_ns};
         process->listing.lacks_begins = true;
     } else {
         thread_note(thread, EVENT_BEGIN_READ);
@@ -111,10 +111,10 @@ static struct reading read_begin(struct sampler *sampler, const struct sampled_p
     struct reading begin = {.has_activity = true};
     if (process->process.pid != sampler->command.pid) {
         begin = thread_read_account(sampler, process, thread);
-        sampler->counts.samples_assumed += clock_period_at(clock, begin.at_ns);
-        thread->schedule.asleep_since_tick = clock_tick_at(clock, begin.at_ns);
+        sampler->counts.samples_assumed += ticks_period_at(&clock->ticks, begin.at_ns);
+        thread->schedule.asleep_since_tick = ticks_until(&clock->ticks, begin.at_ns);
     }
-    begin.at_ns = clock->start_ns;
+    begin.at_ns = clock->ticks.start_ns;
     return begin;
 }
 

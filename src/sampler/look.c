@@ -231,7 +231,7 @@ static int take_off_cpu(struct sampler *sampler, struct sampled_process *process
     struct thread_schedule *schedule = &thread->schedule;
     uint64_t since_tick = schedule->asleep_since_tick;
     const struct off_cpu_ticks ticks =
-        off_cpu_ticks_since(&sampler->clock, known_tick(schedule, tick), tick, observation);
+        off_cpu_ticks_since(&sampler->clock.ticks, known_tick(schedule, tick), tick, observation);
     uint64_t last_look_tick = begin_look(sampler, process, thread, tick, observation, outcome);
     off_cpu_samples_find_cpu_user(sampler, observation, tick, ticks.runnable);
     thread->is_awake = ticks.runnable > 0;

@@ -22,7 +22,7 @@ static uint64_t next_tick(const struct sampler *sampler, const struct sampled_pr
     uint64_t part = is_choice ? PART_OF_AGE_OF_CHOICE : PART_OF_AGE;
     uint64_t longest_ns = is_choice ? LONGEST_OF_CHOICE_NS : LONGEST_NS;
     uint64_t all_ns = process->threads.count * (1000000000u / READS_PER_S);
-    uint64_t longest = (longest_ns > all_ns ? longest_ns : all_ns) / sampler->clock.period_ns;
+    uint64_t longest = (longest_ns > all_ns ? longest_ns : all_ns) / sampler->clock.ticks.period_ns;
     /* The name may have been read after this round's tick. */
     uint64_t named_tick = thread->naming.named_tick;
     uint64_t wait = 1 + (tick > named_tick ? tick - named_tick : 0) / part;
@@ -40,7 +40,7 @@ void naming_first(struct sampler *sampler, struct sampled_process *process, stru
 {
     const struct thread_choice *choice = &sampler->options->choice;
     struct thread_naming *naming = &thread->naming;
-    naming->named_tick = clock_tick_at(&sampler->clock, clock_now_ns(&sampler->clock));
+    naming->named_tick = ticks_until(&sampler->clock.ticks, clock_now_ns(&sampler->clock));
     if (choice->name_regex)
         procfs_thread_name(process->process.proc_fd, thread->tid, naming->name);
     naming->has_news = true;
@@ -83,7 +83,7 @@ static int read_name(struct sampler *sampler, struct sampled_process *process,
     bool is_first = !*naming->name;
     bool is_wanted = thread_choice_has(&sampler->options->choice, thread->tid, name);
     if (!is_first)
-        naming->named_tick = clock_tick_at(&sampler->clock, clock_now_ns(&sampler->clock));
+        naming->named_tick = ticks_until(&sampler->clock.ticks, clock_now_ns(&sampler->clock));
     if (!is_wanted && thread->phase != PHASE_UNWANTED)
         err = stop_counting(sampler, process, thread);
     memcpy(naming->name, name, sizeof naming->name);

@@ -68,9 +68,9 @@ static void *open_record(void *argument)
 
 void off_cpu_samples_start(struct sampler *sampler)
 {
-    const struct ticks ticks = clock_ticks(&sampler->clock);
-    if (sampler->off_cpu.record && ticks.start_ns)
-        switch_record_set_ticks(sampler->off_cpu.record, &ticks);
+    const struct ticks *ticks = &sampler->clock.ticks;
+    if (sampler->off_cpu.record && ticks->start_ns)
+        switch_record_set_ticks(sampler->off_cpu.record, ticks);
 }
 
 /* Starts to use the record, or notes why there is none. Returns 0 or -ENOMEM; if a record is
@@ -101,7 +101,7 @@ static int start_opening(struct sampler *sampler)
         return -ENOMEM;
     opening->options = (struct switch_options){
         .stack_bytes = RECORD_STACK_BYTES_MIN,
-        .stack_window_ns = sampler->clock.period_ns / STACK_WINDOW_PART,
+        .stack_window_ns = sampler->clock.ticks.period_ns / STACK_WINDOW_PART,
         .stack_pause_ns = STACK_PAUSE_NS,
         .tells_wakes = true,
         .keeps_chains = sampler->options->has_kernel_stacks && !kallsyms_check(),
@@ -226,20 +226,20 @@ static uint64_t within(uint64_t low, uint64_t value, uint64_t high)
 
 /* How many ticks came before that moment. One that comes right then is not among them: for the
  * record, a thread that leaves its CPU at the moment of a tick is off it at that tick. */
-static uint64_t ticks_before(const struct clock *clock, uint64_t at_ns)
+static uint64_t ticks_before(const struct ticks *all, uint64_t at_ns)
 {
-    return at_ns ? clock_tick_at(clock, at_ns - 1) : 0;
+    return at_ns ? ticks_until(all, at_ns - 1) : 0;
 }
 
-struct off_cpu_ticks off_cpu_ticks_since(const struct clock *clock, uint64_t known_tick,
+struct off_cpu_ticks off_cpu_ticks_since(const struct ticks *all, uint64_t known_tick,
                                          uint64_t tick, const struct observation *observation)
 {
     if (tick <= known_tick)
         return (struct off_cpu_ticks){0};
-    uint64_t departed_tick = ticks_before(clock, observation->record.departed_ns);
+    uint64_t departed_tick = ticks_before(all, observation->record.departed_ns);
     uint64_t since_tick = within(known_tick, departed_tick, tick), woken_tick = tick;
     if (observation->record.woken_ns)
-        woken_tick = within(since_tick, ticks_before(clock, observation->record.woken_ns), tick);
+        woken_tick = within(since_tick, ticks_before(all, observation->record.woken_ns), tick);
     return (struct off_cpu_ticks){woken_tick - since_tick, tick - woken_tick};
 }
 
@@ -255,8 +255,9 @@ void off_cpu_samples_find_cpu_user(struct sampler *sampler, struct observation *
     struct cpu_user *user = &observation->record.cpu_user;
     if (!ticks || !samples->record)
         return;
-    uint64_t tick = last_tick - random_below((uint32_t)ticks, clock->seed, last_tick);
-    uint64_t tick_ns = clock_tick_ns(clock, tick - 1), moved_ns = observation->record.moved_ns;
+    uint64_t tick = last_tick - random_below((uint32_t)ticks, clock->ticks.seed, last_tick);
+    uint64_t tick_ns = ticks_due_ns(&clock->ticks, tick - 1),
+             moved_ns = observation->record.moved_ns;
     watch_cpus(samples, clock_now_ns(clock));
     if (moved_ns && moved_ns <= tick_ns)
         return; /* for which CPU it waited then is not known */
@@ -493,7 +494,7 @@ static int take_end_of_old_wait(struct sampler *sampler, struct sampled_process 
     struct observation observation = {.record.woken_ns = woken_ns, .asleep.is_over = true};
     static const struct reading unknown = {0};
     bool is_proven = schedule->proven_tick > schedule->asleep_since_tick;
-    uint64_t woken_tick = ticks_before(&sampler->clock, woken_ns);
+    uint64_t woken_tick = ticks_before(&sampler->clock.ticks, woken_ns);
     if (thread->phase != PHASE_ASLEEP || woken_tick <= schedule->looked_tick)
         return 0;
     const struct off_cpu_ticks ticks = {.asleep = woken_tick - schedule->looked_tick};
@@ -548,8 +549,8 @@ static int take(void *argument, const struct past_departure *past)
     if (find_program(sampler, departure, &process, &thread) != PROGRAM_CURRENT)
         return 0;
     struct thread_schedule *schedule = &thread->schedule;
-    const struct off_cpu_ticks ticks =
-        off_cpu_ticks_since(&sampler->clock, schedule->looked_tick, past->last_tick, &observation);
+    const struct off_cpu_ticks ticks = off_cpu_ticks_since(
+        &sampler->clock.ticks, schedule->looked_tick, past->last_tick, &observation);
     if (!ticks.asleep && !ticks.runnable)
         return 0;
     struct watch *watch = watches_get(&sampler->watches, thread->number);
@@ -601,7 +602,7 @@ bool off_cpu_samples_observe(struct sampler *sampler, struct sampled_process *pr
     if (!source || !tick)
         return false;
     subject.tick = tick;
-    subject.tick_ns = clock_tick_ns(&sampler->clock, tick - 1);
+    subject.tick_ns = ticks_due_ns(&sampler->clock.ticks, tick - 1);
     *ret_outcome = source->observe(source, &subject, observation);
     if (*ret_outcome != OUTCOME_PENDING)
         return *ret_outcome != OUTCOME_REFUSED;

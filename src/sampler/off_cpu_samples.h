@@ -37,7 +37,7 @@ bool off_cpu_samples_observe(struct sampler *sampler, struct sampled_process *pr
 struct off_cpu_ticks {
     uint64_t asleep, runnable;
 };
-struct off_cpu_ticks off_cpu_ticks_since(const struct clock *clock, uint64_t known_tick,
+struct off_cpu_ticks off_cpu_ticks_since(const struct ticks *all, uint64_t known_tick,
                                          uint64_t tick, const struct observation *observation);
 
 /* The thread was found waiting for a CPU at the last of these ticks: finds out which thread had the

@@ -154,7 +154,7 @@ static int start(struct sampler *sampler, struct sampled_process *process)
     if (err)
         return err;
     listing_read_begins(sampler, process, monotonic_ns() + BEGINS_AT_START_NS);
-    process->turns.last_round_ns = process->turns.round_ns = sampler->clock.start_ns;
+    process->turns.last_round_ns = process->turns.round_ns = sampler->clock.ticks.start_ns;
     return processes_update_program(sampler, process);
 }
 

@@ -125,7 +125,7 @@ int python_report_tasks(struct sampler *sampler, struct sampled_process *process
 {
     struct sampled_python *python = &process->python;
     uint64_t now_ns = clock_now_ns(&sampler->clock);
-    uint64_t opened_ns = process->span.opened_ns, start_ns = sampler->clock.start_ns;
+    uint64_t opened_ns = process->span.opened_ns, start_ns = sampler->clock.ticks.start_ns;
     if (!sampler->options->has_tasks || sampler->options->is_dump || !python->place.runtime ||
         !process->program || !process->threads.count ||
         (!is_last && channel_is_behind(sampler->channel)))

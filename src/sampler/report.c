@@ -175,7 +175,7 @@ int report_assumed(struct sampler *sampler, struct sampled_process *process, str
         .wait.syscall_number = -1,
         .now.at_ns = clock_now_ns(&sampler->clock),
     };
-    uint64_t period_ns = sampler->clock.period_ns, known_until_ns = known_ns(thread);
+    uint64_t period_ns = sampler->clock.ticks.period_ns, known_until_ns = known_ns(thread);
     if (!thread_is_counted(thread) || sampler->options->is_dump ||
         observation.now.at_ns < known_until_ns + GAP_TICKS * period_ns)
         return 0;

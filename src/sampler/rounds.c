@@ -86,7 +86,7 @@ static int report_tick(struct sampler *sampler, struct sampled_process *process,
     if (awake->count)
         return report_ticks(sampler, process, ticks, 0);
     awake->idle_ticks += ticks;
-    return awake->idle_ticks * sampler->clock.period_ns >= IDLE_REPORTED_NS
+    return awake->idle_ticks * sampler->clock.ticks.period_ns >= IDLE_REPORTED_NS
                ? report_ticks(sampler, process, 0, 0)
                : 0;
 }
@@ -148,7 +148,7 @@ static int look_at_thread(struct sampler *sampler, struct sampled_process *proce
 
 static uint64_t looks_until_ns(const struct sampler *sampler, const struct sampled_process *process)
 {
-    return process->turns.round_ns + sampler->clock.period_ns / LOOKS_PART_OF_PERIOD;
+    return process->turns.round_ns + sampler->clock.ticks.period_ns / LOOKS_PART_OF_PERIOD;
 }
 
 /* One tick's looks at a process. */
@@ -236,7 +236,7 @@ static int look_at_all(struct sampler *sampler, struct sampled_process *process)
     const struct clock *clock = &sampler->clock;
     struct turns *turns = &process->turns;
     struct looks looks = {
-        .tick = clock_tick_at(clock, clock_now_ns(clock)),
+        .tick = ticks_until(&clock->ticks, clock_now_ns(clock)),
         .until_ns = looks_until_ns(sampler, process),
         .first_tid = turns->next_look_tid,
     };
@@ -292,7 +292,7 @@ static bool all_are_due(const struct sampled_process *process, uint64_t tick)
 /* Looks at the threads that are known. */
 static int look_first(struct sampler *sampler, struct sampled_process *process)
 {
-    if (!all_are_due(process, clock_tick_at(&sampler->clock, process->turns.round_ns)))
+    if (!all_are_due(process, ticks_until(&sampler->clock.ticks, process->turns.round_ns)))
         activity_check_read(process);
     if (!sampler->clock.end_ns)
         listing_read_begins(sampler, process, looks_until_ns(sampler, process));
@@ -348,7 +348,7 @@ static int end_round_of(struct sampler *sampler, struct sampled_process *process
         return 0;
     if (is_new || !process->program)
         err = look_at_all(sampler, process);
-    uint64_t tick = clock_tick_at(&sampler->clock, turns->round_ns);
+    uint64_t tick = ticks_until(&sampler->clock.ticks, turns->round_ns);
     if (!err)
         err = python_update(process);
     if (!err)
@@ -409,7 +409,7 @@ int rounds_begin(struct sampler *sampler)
 
 void rounds_sweep(struct sampler *sampler)
 {
-    uint64_t tick = clock_tick_at(&sampler->clock, clock_now_ns(&sampler->clock));
+    uint64_t tick = ticks_until(&sampler->clock.ticks, clock_now_ns(&sampler->clock));
     for (size_t i = 0; i < sampler->process_count; i++)
         activity_check_sweep(sampler->processes[i], tick);
 }

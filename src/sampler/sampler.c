@@ -53,7 +53,7 @@ static int new_collector(struct sampler *sampler)
 {
     const struct sampler_options *options = sampler->options;
     const struct collector_options wanted = {.objects = options->objects,
-                                             .seed = sampler->clock.seed,
+                                             .seed = sampler->clock.ticks.seed,
                                              .has_children = options->has_children,
                                              .is_dump = options->is_dump,
                                              .is_endless = options->moment_every_ns};
@@ -68,8 +68,8 @@ int sampler_init(struct sampler *sampler, const struct sampler_options *options,
                  struct channel *channel)
 {
     *sampler = (struct sampler){.options = options, .channel = channel};
-    sampler->clock.period_ns = options->period_ns;
-    sampler->clock.seed = options->has_seed ? options->seed : random_seed();
+    sampler->clock.ticks.period_ns = options->period_ns;
+    sampler->clock.ticks.seed = options->has_seed ? options->seed : random_seed();
     int err = proc_source_new(&sampler->watches, &sampler->asleep);
     if (!err)
         err = ptrace_source_new(&sampler->watches, &sampler->stopped);
@@ -151,7 +151,7 @@ static void drain(int signal_fd)
 /* When the duration will have passed. */
 static uint64_t over_ns(const struct sampler *sampler)
 {
-    uint64_t duration_ns = sampler->options->duration_ns, start_ns = sampler->clock.start_ns;
+    uint64_t duration_ns = sampler->options->duration_ns, start_ns = sampler->clock.ticks.start_ns;
     bool ends = duration_ns && duration_ns < UINT64_MAX - start_ns;
     return ends ? start_ns + duration_ns : UINT64_MAX;
 }
@@ -159,7 +159,7 @@ static uint64_t over_ns(const struct sampler *sampler)
 /* When the next tick is to be taken: when it is due, or later if we rest until then. */
 static uint64_t next_tick_ns(const struct sampler *sampler, const struct loop *loop)
 {
-    uint64_t due_ns = clock_tick_ns(&sampler->clock, sampler->counts.ticks_planned);
+    uint64_t due_ns = ticks_due_ns(&sampler->clock.ticks, sampler->counts.ticks_planned);
     return due_ns > loop->rest_until_ns ? due_ns : loop->rest_until_ns;
 }
 
@@ -281,7 +281,7 @@ static int end_sweep(struct sampler *sampler, struct loop *loop)
 /* Notes which ticks are due by now. If there are several, the one that is taken stands for all. */
 static void plan_ticks(struct sampler *sampler, uint64_t now_ns)
 {
-    uint64_t due = clock_tick_at(&sampler->clock, now_ns);
+    uint64_t due = ticks_until(&sampler->clock.ticks, now_ns);
     sampler->counts.ticks_planned = sampling_ticks_planned(&sampler->counts, due);
     if (sampler->counts.ticks_planned == sampler->counts.ticks_taken)
         sampler->counts.ticks_planned++;
@@ -326,11 +326,12 @@ static void publish_progress(struct sampler *sampler, uint64_t now_ns)
 {
     struct sampler_progress *progress = &sampler->progress;
     const struct sampling_counts *counts = &sampler->counts;
-    uint64_t planned = sampling_ticks_planned(counts, clock_period_at(&sampler->clock, now_ns));
+    uint64_t planned =
+        sampling_ticks_planned(counts, ticks_period_at(&sampler->clock.ticks, now_ns));
     uint64_t threads = 0;
     for (size_t i = 0; i < sampler->process_count; i++)
         threads += sampler->processes[i]->threads.count;
-    atomic_store(&progress->elapsed_ns, now_ns - sampler->clock.start_ns);
+    atomic_store(&progress->elapsed_ns, now_ns - sampler->clock.ticks.start_ns);
     atomic_store(&progress->ticks_late, planned - counts->ticks_taken);
     atomic_store(&progress->threads, threads);
     atomic_store(&progress->ticks, counts->ticks_taken);
@@ -360,7 +361,8 @@ static int take_tick(struct sampler *sampler, struct loop *loop)
     uint64_t end_ns = monotonic_ns();
     if (loop->has_long_rounds)
         loop->rest_until_ns = end_ns + REST_FACTOR * (thread_cpu_ns() - begin_cpu_ns);
-    loop->has_long_rounds = (end_ns - begin_ns) * (1 + REST_FACTOR) > sampler->clock.period_ns;
+    loop->has_long_rounds =
+        (end_ns - begin_ns) * (1 + REST_FACTOR) > sampler->clock.ticks.period_ns;
     publish_progress(sampler, end_ns);
     return err;
 }
@@ -392,7 +394,7 @@ int sampler_run(struct sampler *sampler)
     prctl(PR_SET_TIMERSLACK, 1); /* in ns: wake up on time (prctl(2)) */
     struct loop loop = {.signal_fd = open_stop_signals(),
                         .next_moment_ns =
-                            sampler->clock.start_ns + sampler->options->moment_every_ns};
+                            sampler->clock.ticks.start_ns + sampler->options->moment_every_ns};
     sampler->clock.awake_ns = monotonic_ns();
     off_cpu_samples_start(sampler);
     taken_cpu_begin(sampler);

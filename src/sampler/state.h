@@ -2,7 +2,9 @@
 #ifndef FGPROF_SAMPLER_STATE_H
 #define FGPROF_SAMPLER_STATE_H
 
+#include "base/clock.h"
 #include "base/throttle.h"
+#include "base/ticks.h"
 #include "objects/collector.h"
 #include "observe/perf_source.h"
 #include "observe/ptrace_source.h"
@@ -11,13 +13,26 @@
 #include "proc/cpu_limits.h"
 #include "proc/descendants.h"
 #include "sampler/channel.h"
-#include "sampler/clock.h"
 #include "sampler/numbers.h"
 #include "sampler/options.h"
 #include "sampler/process.h"
 
 #include <sched.h>
 #include <stdatomic.h>
+
+/* A recording's time, in CLOCK_MONOTONIC. */
+struct clock {
+    struct ticks ticks;     /* from its beginning on */
+    uint64_t start_time_ns; /* that moment in wall-clock time, since 1970 */
+    uint64_t end_ns;        /* 0 until it ends */
+    uint64_t awake_ns;      /* the sampling thread has not waited for a tick since then */
+};
+
+/* The moment up to which time is counted: now, or the end once that is reached. */
+static inline uint64_t clock_now_ns(const struct clock *clock)
+{
+    return clock->end_ns ? clock->end_ns : monotonic_ns();
+}
 
 /* What other threads may read while it samples. */
 struct sampler_progress {

@@ -65,7 +65,7 @@ static int begin_stop(struct sampler *sampler, struct sampled_process *process,
     sampler->visits.has_stops |= thread->visits.is_here;
     subject.tick = sampler->options->is_dump ? 0 : thread->running.tick;
     if (subject.tick)
-        subject.tick_ns = clock_tick_ns(&sampler->clock, subject.tick - 1);
+        subject.tick_ns = ticks_due_ns(&sampler->clock.ticks, subject.tick - 1);
     thread->wants.asleep.pc = 0;
     enum outcome outcome = sampler->stopped->observe(sampler->stopped, &subject, &observation);
     thread_note(thread, outcome == OUTCOME_PENDING ? EVENT_STOP_BEGUN : EVENT_STOP_OVER);

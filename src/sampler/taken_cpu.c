@@ -63,7 +63,7 @@ static void want_visit(struct sampler *sampler, const struct thread *thread)
     struct visits *visits = &sampler->visits;
     size_t place = visits->wanted_count;
     if (place == VISITS_WANTED_MAX)
-        place = random_below(++visits->wanted_more + VISITS_WANTED_MAX, sampler->clock.seed,
+        place = random_below(++visits->wanted_more + VISITS_WANTED_MAX, sampler->clock.ticks.seed,
                              monotonic_ns());
     else
         visits->wanted_count++;

@@ -108,7 +108,7 @@ static bool go_to_next(struct sampler *sampler)
     struct visits *visits = &sampler->visits;
     while (visits->wanted_count) {
         size_t place =
-            random_below((uint32_t)visits->wanted_count, sampler->clock.seed, monotonic_ns());
+            random_below((uint32_t)visits->wanted_count, sampler->clock.ticks.seed, monotonic_ns());
         const struct wanted_visit wanted = visits->wanted[place];
         visits->wanted[place] = visits->wanted[--visits->wanted_count];
         if (go_to_thread(sampler, &wanted))
@@ -122,7 +122,7 @@ static uint64_t moment(struct sampler *sampler, uint64_t now_ns, uint64_t time_n
 {
     uint64_t part_ns = time_ns / visits;
     uint32_t free_ns = part_ns > COMING_NS ? (uint32_t)(part_ns - COMING_NS) : 1;
-    return now_ns + COMING_NS + random_below(free_ns, sampler->clock.seed, now_ns);
+    return now_ns + COMING_NS + random_below(free_ns, sampler->clock.ticks.seed, now_ns);
 }
 
 uint64_t visits_plan(struct sampler *sampler, uint64_t tick_ns)

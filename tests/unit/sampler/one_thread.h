@@ -26,8 +26,8 @@ static inline struct one_thread *one_thread_new(pid_t pid)
     assert_non_null(world);
     world->options.period_ns = PERIOD_NS;
     world->sampler.options = &world->options;
-    world->sampler.clock.period_ns = PERIOD_NS;
-    world->sampler.clock.start_ns = monotonic_ns();
+    world->sampler.clock.ticks.period_ns = PERIOD_NS;
+    world->sampler.clock.ticks.start_ns = monotonic_ns();
     assert_int_equal(channel_new(&world->sampler.channel), 0);
     snprintf(path, sizeof path, "/proc/%d", pid);
     world->process.process.pid = pid;

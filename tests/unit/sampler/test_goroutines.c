@@ -39,7 +39,7 @@ static int begin(void **state)
     }
     first = (uintptr_t)pointers;
     count = GOROUTINES;
-    world->sampler.clock.period_ns = 60000000000u; /* time for a whole pass */
+    world->sampler.clock.ticks.period_ns = 60000000000u; /* time for a whole pass */
     world->process.program = &program;
     begin_anew(world);
     *state = world;
@@ -169,7 +169,7 @@ static void test_a_tick_lists_a_part(void **state)
         nowhere[i] = 8;
     first = (uintptr_t)nowhere;
     count = GOROUTINES_MAX;
-    world->sampler.clock.period_ns = 0;
+    world->sampler.clock.ticks.period_ns = 0;
     while (!known->has_read_all) {
         size_t before = known->count;
         if (read_changes(world, &message))

@@ -52,9 +52,9 @@ static int set_up(void **state)
     assert_int_equal(read(world->ready[0], &byte, 1), 1);
     world->options.period_ns = PERIOD_NS;
     world->sampler.options = &world->options;
-    world->sampler.clock.period_ns = PERIOD_NS;
+    world->sampler.clock.ticks.period_ns = PERIOD_NS;
     /* The sixth tick is due soon. */
-    world->sampler.clock.start_ns = monotonic_ns() - 5 * PERIOD_NS;
+    world->sampler.clock.ticks.start_ns = monotonic_ns() - 5 * PERIOD_NS;
     world->sampler.watches.keep_fds_below = 1000;
     assert_int_equal(channel_new(&world->sampler.channel), 0);
     assert_int_equal(process_open(pid, &world->process.process), 0);
@@ -88,7 +88,7 @@ static size_t begun(const struct world *world)
     for (size_t i = 0; i < THREADS; i++) {
         const struct thread *thread = &world->process.threads.items[i];
         bool has_begun = thread->phase != PHASE_LISTED;
-        assert_int_equal(thread->life.begin.at_ns, world->sampler.clock.start_ns);
+        assert_int_equal(thread->life.begin.at_ns, world->sampler.clock.ticks.start_ns);
         assert_int_equal(thread->life.begin.has_activity, has_begun);
         count += has_begun;
     }

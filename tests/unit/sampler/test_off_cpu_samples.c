@@ -13,7 +13,7 @@
 
 static uint64_t tick_ns(uint64_t tick)
 {
-    return clock_tick_ns(&fake->sampler.clock, tick - 1);
+    return ticks_due_ns(&fake->sampler.clock.ticks, tick - 1);
 }
 
 /* Takes ticks up to this one, with the last look this long after it. */
@@ -85,13 +85,13 @@ static void expect_all_snapshots(void)
 
 /* ---- For which ticks ---- */
 
-static const struct clock ticking = {.start_ns = FAKE_START_NS, .period_ns = 1000000, .seed = 5};
+static const struct ticks ticking = {.start_ns = FAKE_START_NS, .period_ns = 1000000, .seed = 5};
 
 /* A moment in the middle between two ticks. */
 static uint64_t after(uint64_t tick)
 {
-    uint64_t before_ns = clock_tick_ns(&ticking, tick - 1);
-    return before_ns + (clock_tick_ns(&ticking, tick) - before_ns) / 2;
+    uint64_t before_ns = ticks_due_ns(&ticking, tick - 1);
+    return before_ns + (ticks_due_ns(&ticking, tick) - before_ns) / 2;
 }
 
 static void expect_ticks(uint64_t known_tick, uint64_t tick, uint64_t departed_ns,
@@ -148,7 +148,7 @@ static void test_no_ticks_that_were_told_already(void **state)
 static void test_ticks_at_the_very_moment(void **state)
 {
     (void)state;
-    uint64_t at_ns = clock_tick_ns(&ticking, 4); /* tick 5 */
+    uint64_t at_ns = ticks_due_ns(&ticking, 4); /* tick 5 */
     expect_ticks(4, 5, at_ns, 0, 1, 0);
     expect_ticks(4, 5, at_ns, at_ns, 0, 1);
     expect_ticks(4, 5, after(4), at_ns, 0, 1);

@@ -72,7 +72,7 @@ static void test_one_that_stops_late_is_not_held_for_a_round(void **state)
     fake_run(slow, 3);
     assert_int_equal(slow->stops, 1);
     slow->is_slow = false;
-    slow->slow_until_ns = clock_tick_ns(&fake->sampler.clock, 3) + 3 * LOOK_NS;
+    slow->slow_until_ns = ticks_due_ns(&fake->sampler.clock.ticks, 3) + 3 * LOOK_NS;
     assert_true(slow->slow_until_ns > fake->now_ns);
     fake_run(slow, 1);
     assert_in_range(slow->let_go_ns, slow->slow_until_ns, slow->slow_until_ns + 50 * LOOK_NS);

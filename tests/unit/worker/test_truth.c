@@ -2,7 +2,7 @@
 #include "unit.h"
 #include "base/random.h"
 #include "count/ledger.h"
-#include "sampler/clock.h"
+#include "base/ticks.h"
 
 #include <math.h>
 
@@ -118,14 +118,14 @@ static struct stretch next_wait(struct simulated *simulated)
 static double wait_error(uint64_t cycle_ns, bool is_strict, uint64_t seed)
 {
     enum { TICKS = 2000 };
-    const struct clock clock = {.start_ns = START_NS, .period_ns = PERIOD_NS, .seed = seed};
+    const struct ticks ticks = {.start_ns = START_NS, .period_ns = PERIOD_NS, .seed = seed};
     struct simulated simulated = {.next = next_wait, .cycle_ns = cycle_ns};
     struct shown shown = {0};
     double worst = 0;
     begin(&shown, &simulated);
     for (uint64_t tick = 0; tick < TICKS; tick++) {
         uint64_t strict_ns = START_NS + (tick + 1) * PERIOD_NS;
-        sample(&shown, &simulated, is_strict ? strict_ns : clock_tick_ns(&clock, tick));
+        sample(&shown, &simulated, is_strict ? strict_ns : ticks_due_ns(&ticks, tick));
     }
     end(&shown);
     for (unsigned place = 0; place < 3; place++) {
@@ -175,12 +175,12 @@ static double burst_error(bool takes_all)
     enum { RECORDINGS = 200, TICKS = 6000 };
     double squares = 0;
     for (uint64_t i = 0; i < RECORDINGS; i++) {
-        const struct clock clock = {.start_ns = START_NS, .period_ns = PERIOD_NS, .seed = 500 + i};
+        const struct ticks ticks = {.start_ns = START_NS, .period_ns = PERIOD_NS, .seed = 500 + i};
         struct simulated simulated = {.next = next_burst, .seed = i};
         struct shown shown = {.takes_all = takes_all};
         begin(&shown, &simulated);
         for (uint64_t tick = 0; tick < TICKS; tick++)
-            sample(&shown, &simulated, clock_tick_ns(&clock, tick));
+            sample(&shown, &simulated, ticks_due_ns(&ticks, tick));
         uint64_t ran_ns = running_ns(&simulated, shown.ledger.booked_ns);
         end(&shown);
         /* Whatever is found, what it ran in all is known. */

@@ -298,10 +298,10 @@ void fake_wake(void)
 
 void fake_begin(void)
 {
-    fake->sampler.clock.start_ns = fake->now_ns;
+    fake->sampler.clock.ticks.start_ns = fake->now_ns;
     assert_int_equal(sampler_init(&fake->sampler, &fake->options, fake->channel), 0);
     fake->sampler.watches.keep_fds_below = 1000;
-    fake->sampler.clock.start_ns = fake->now_ns;
+    fake->sampler.clock.ticks.start_ns = fake->now_ns;
     for (size_t i = 0; i < fake->process_count; i++)
         assert_int_equal(processes_add(&fake->sampler, fake->processes[i].pid), 0);
     assert_int_equal(sampler_prepare(&fake->sampler), 0);
