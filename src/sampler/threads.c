@@ -70,18 +70,57 @@ struct thread *threads_find(struct threads *threads, pid_t tid)
     return thread->tid == tid ? thread : NULL;
 }
 
-void threads_forget_sleep(struct threads *threads, struct thread *thread)
-{
-    thread->wants.copy = true;
-    thread_note(thread, EVENT_MOVED);
-    thread->schedule.next_look_tick = 0;
-    threads->due_ticks[thread - threads->items] = 0;
-}
-
 void threads_free(struct threads *threads)
 {
     free(threads->due_ticks);
     free(threads->items);
     free(threads->merged);
     *threads = (struct threads){0};
+}
+
+/* ---- One thread ---- */
+
+/* An event that is not in a phase's row changes nothing there: a thread that was asked to stop,
+ * say, has moved because of us. */
+static const struct {
+    enum thread_phase phase;
+    enum phase_event event;
+    enum thread_phase next;
+} changes[] = {
+    {PHASE_LISTED, EVENT_BEGIN_READ, PHASE_AWAKE},
+    {PHASE_LISTED, EVENT_NAME_UNWANTED, PHASE_UNWANTED},
+
+    {PHASE_AWAKE, EVENT_SLEPT_ON, PHASE_ASLEEP},
+    {PHASE_AWAKE, EVENT_STOP_WANTED, PHASE_TO_STOP},
+    {PHASE_AWAKE, EVENT_NAME_UNWANTED, PHASE_UNWANTED},
+
+    {PHASE_ASLEEP, EVENT_MOVED, PHASE_AWAKE},
+    {PHASE_ASLEEP, EVENT_STOP_WANTED, PHASE_TO_STOP},
+    {PHASE_ASLEEP, EVENT_NAME_UNWANTED, PHASE_UNWANTED},
+
+    {PHASE_TO_STOP, EVENT_STOP_BEGUN, PHASE_STOPPING},
+    {PHASE_TO_STOP, EVENT_STOP_OVER, PHASE_AWAKE},
+    {PHASE_TO_STOP, EVENT_NAME_UNWANTED, PHASE_UNWANTED},
+
+    {PHASE_STOPPING, EVENT_STOP_OVER, PHASE_AWAKE},
+
+    {PHASE_UNWANTED, EVENT_NAME_WANTED, PHASE_AWAKE},
+};
+
+void thread_note(struct thread *thread, enum phase_event event)
+{
+    for (unsigned i = 0; i < sizeof changes / sizeof *changes; i++) {
+        if (changes[i].phase == thread->phase && changes[i].event == event) {
+            thread->phase = changes[i].next;
+            return;
+        }
+    }
+}
+
+void threads_forget_sleep(struct threads *threads, struct thread *thread)
+{
+    thread->wants.copy = true;
+    thread_note(thread, EVENT_MOVED);
+    thread->schedule.next_look_tick = 0;
+    threads->due_ticks[thread - threads->items] = 0;
 }

@@ -5,12 +5,34 @@
 
 #include "observe/source.h"
 #include "sampler/pause_budget.h"
-#include "sampler/phase.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+/* What is done with a thread next, */
+enum thread_phase {
+    PHASE_LISTED,   /* the kernel's account at its begin is read next */
+    PHASE_AWAKE,    /* looked at at each tick: not known to sleep for longer than that */
+    PHASE_ASLEEP,   /* a look found it where the one before did: looked at ever more seldom */
+    PHASE_TO_STOP,  /* stopped next: not looked at */
+    PHASE_STOPPING, /* asked to stop: not looked at */
+    PHASE_UNWANTED, /* not chosen by its name: only its name is read */
+};
+
+/* and what makes that something else. */
+enum phase_event {
+    EVENT_BEGIN_READ,
+    EVENT_SLEPT_ON, /* a look has proved it */
+    EVENT_MOVED,    /* a look says so, or it has to be copied again */
+    EVENT_STOP_WANTED,
+    EVENT_STOP_BEGUN,
+    EVENT_STOP_OVER, /* it was stopped and let go, or can't be stopped */
+    EVENT_NAME_UNWANTED,
+    EVENT_NAME_WANTED,
+    PHASE_EVENTS,
+};
 
 /* report.c: its life as far as the worker knows of it. */
 struct thread_life {
@@ -196,10 +218,8 @@ static inline void thread_count_once(struct thread *thread, enum thread_fact fac
     thread->facts |= fact;
 }
 
-static inline void thread_note(struct thread *thread, enum phase_event event)
-{
-    thread->phase = phase_after(thread->phase, event);
-}
+/* Brings the thread's phase to what is done with it after the event. */
+void thread_note(struct thread *thread, enum phase_event event);
 
 /* Forgets what was known of the sleep of one of the threads: it is looked at and copied anew. */
 void threads_forget_sleep(struct threads *threads, struct thread *thread);
