@@ -414,7 +414,7 @@ static void let_end(struct agent *agent)
 }
 
 /* Takes the next record that is of use. Returns false if there is none, or no snapshot for it. */
-static bool take(struct agent *agent, struct snapshots *snapshots, struct object_news *ret_news)
+static bool take(struct agent *agent, struct snapshot_pool *snapshots, struct object_news *ret_news)
 {
     static const struct stack_place no_place = {0};
     struct agent_record record;
@@ -422,7 +422,7 @@ static bool take(struct agent *agent, struct snapshots *snapshots, struct object
     if (!next_wanted(agent, &record))
         return false;
     if (record.kind != AGENT_FREED && record.stack_bytes) {
-        snapshot = snapshots_take(snapshots, AGENT_STACK_BYTES_MAX, &no_place);
+        snapshot = snapshot_pool_take(snapshots, AGENT_STACK_BYTES_MAX, &no_place);
         agent->source.has_more = !snapshot;
         if (!snapshot)
             return false;
@@ -458,7 +458,7 @@ static bool has_given_up(const struct agent *agent)
            atomic_load(&agent->header->epoch) == agent->epoch;
 }
 
-static bool collect(struct object_source *source, struct snapshots *snapshots,
+static bool collect(struct object_source *source, struct snapshot_pool *snapshots,
                     struct object_news *ret_news)
 {
     struct agent *agent = (struct agent *)source;

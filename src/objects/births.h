@@ -11,7 +11,7 @@
 #ifndef FGPROF_OBJECTS_BIRTHS_H
 #define FGPROF_OBJECTS_BIRTHS_H
 
-#include "observe/snapshots.h"
+#include "observe/snapshot_pool.h"
 
 #include <sys/types.h>
 

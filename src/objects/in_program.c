@@ -106,7 +106,7 @@ static int open_places(struct collector *collector)
 static int tell_source(struct collector *collector, struct object_process *process,
                        struct object_source *source, bool *ret_is_left)
 {
-    struct snapshots *snapshots = collector->queue->snapshots;
+    struct snapshot_pool *snapshots = collector->queue->snapshots;
     int err = 0;
     while (!err) {
         struct object_news news = {0};

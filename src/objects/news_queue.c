@@ -6,7 +6,7 @@
 int news_queue_init(struct news_queue *queue, struct bell *bell)
 {
     *queue = (struct news_queue){.bell = {.bell = bell}};
-    int err = snapshots_new(&queue->snapshots);
+    int err = snapshot_pool_new(&queue->snapshots);
     return err ? err : queue_new(sizeof(struct news_message), &queue->messages);
 }
 
@@ -14,7 +14,7 @@ void news_queue_give_up(struct news_queue *queue, const struct news_message *mes
 {
     if (message->kind == NEWS_OBJECT) {
         if (message->object.snapshot)
-            snapshots_give(queue->snapshots, message->object.snapshot, false);
+            snapshot_pool_give(queue->snapshots, message->object.snapshot, false);
         program_release(message->object.program);
         free(message->object.name);
     } else if (message->kind == NEWS_PROGRAM_ENDED) {
@@ -30,7 +30,7 @@ void news_queue_free(struct news_queue *queue)
     while (queue->messages && queue_take(queue->messages, &message))
         news_queue_give_up(queue, &message);
     queue_free(queue->messages);
-    snapshots_free(queue->snapshots);
+    snapshot_pool_free(queue->snapshots);
 }
 
 bool news_queue_has_room(const atomic_size_t *queued, size_t stack_bytes, size_t shares)

@@ -33,10 +33,10 @@ struct news_message {
 
 struct news_queue {
     struct queue *messages;
-    struct snapshots *snapshots; /* the collector takes them, and the worker gives them back */
-    struct lazy_bell bell;       /* the worker's */
-    uint64_t sent;               /* how many messages were put */
-    atomic_bool is_open;         /* there is a collector, which will send an end, or close it */
+    struct snapshot_pool *snapshots; /* the collector takes them, and the worker gives them back */
+    struct lazy_bell bell;           /* the worker's */
+    uint64_t sent;                   /* how many messages were put */
+    atomic_bool is_open;             /* there is a collector, which will send an end, or close it */
 };
 
 /* Rings the bell for what it holds. Returns 0 or -ENOMEM; it is to be freed in any case. */

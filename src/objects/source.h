@@ -6,7 +6,7 @@
 #define FGPROF_OBJECTS_SOURCE_H
 
 #include "observe/bpf/perf_filter.h"
-#include "observe/snapshots.h"
+#include "observe/snapshot_pool.h"
 #include "proc/program.h"
 
 #include <errno.h>
@@ -118,7 +118,7 @@ struct object_source {
     /* Takes the next message. Returns false if there is none now, or no snapshot for it. It sets
      * tid, snapshot, at_ns if that is known, and what says which object it is; the rest is the
      * caller's. */
-    bool (*collect)(struct object_source *source, struct snapshots *snapshots,
+    bool (*collect)(struct object_source *source, struct snapshot_pool *snapshots,
                     struct object_news *ret_news);
     /* Adds what this source knows to the counts of its kinds. */
     void (*count)(const struct object_source *source,

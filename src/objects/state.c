@@ -72,7 +72,8 @@ struct snapshot *collector_take_snapshot(struct collector *collector,
     static const struct stack_place no_place = {0};
     if (!collector_has_room(collector, process, stack_bytes))
         return NULL;
-    struct snapshot *snapshot = snapshots_take(collector->queue->snapshots, stack_bytes, &no_place);
+    struct snapshot *snapshot =
+        snapshot_pool_take(collector->queue->snapshots, stack_bytes, &no_place);
     process->was_short |= !snapshot;
     collector->is_short |= !snapshot;
     return snapshot;
@@ -81,7 +82,7 @@ struct snapshot *collector_take_snapshot(struct collector *collector,
 void collector_give_snapshot(struct collector *collector, struct snapshot *snapshot)
 {
     if (snapshot)
-        snapshots_give(collector->queue->snapshots, snapshot, false);
+        snapshot_pool_give(collector->queue->snapshots, snapshot, false);
 }
 
 /* What the first stacks of a program need, such as its libraries, is best read while the program

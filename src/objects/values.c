@@ -144,7 +144,7 @@ struct looked {
 
 /* Reads what is in the slot, whatever that is, if there is a value. */
 static enum look read_slot(const struct values *values, uint64_t offset, uint32_t room,
-                           struct snapshots *snapshots, struct looked *looked)
+                           struct snapshot_pool *snapshots, struct looked *looked)
 {
     static const struct stack_place no_place = {0};
     struct values_slot *slot = &looked->slot;
@@ -154,7 +154,7 @@ static enum look read_slot(const struct values *values, uint64_t offset, uint32_
         return LOOK_FREE;
     if (slot->stack_bytes > room)
         return LOOK_WRONG;
-    looked->snapshot = snapshots_take(snapshots, AGENT_STACK_BYTES_MAX, &no_place);
+    looked->snapshot = snapshot_pool_take(snapshots, AGENT_STACK_BYTES_MAX, &no_place);
     if (!looked->snapshot)
         return LOOK_LATER;
     if (!read_at(&values->memory, offset + sizeof *slot, looked->snapshot->stack.memory,
@@ -165,7 +165,7 @@ static enum look read_slot(const struct values *values, uint64_t offset, uint32_
 }
 
 static enum look look_once(const struct values *values, uint64_t offset, uint32_t room,
-                           uint32_t seen, struct snapshots *snapshots, struct looked *looked)
+                           uint32_t seen, struct snapshot_pool *snapshots, struct looked *looked)
 {
     uint32_t sequence;
     *looked = (struct looked){0};
@@ -188,13 +188,13 @@ static enum look look_once(const struct values *values, uint64_t offset, uint32_
 
 /* The snapshot is the caller's with LOOK_VALUE alone. */
 static enum look look_at(const struct values *values, uint64_t offset, uint32_t room, uint32_t seen,
-                         struct snapshots *snapshots, struct looked *ret_looked)
+                         struct snapshot_pool *snapshots, struct looked *ret_looked)
 {
     enum look look = LOOK_TORN;
     for (unsigned i = 0; i < TRIES_MAX && look == LOOK_TORN; i++) {
         look = look_once(values, offset, room, seen, snapshots, ret_looked);
         if (look != LOOK_VALUE && ret_looked->snapshot)
-            snapshots_give(snapshots, ret_looked->snapshot, false);
+            snapshot_pool_give(snapshots, ret_looked->snapshot, false);
     }
     return look;
 }
@@ -235,7 +235,7 @@ static bool set_news(const struct values *values, uint32_t profile, struct objec
 }
 
 static enum told tell_value(struct values *values, const struct looked *looked,
-                            struct snapshots *snapshots, struct object_news *ret_news)
+                            struct snapshot_pool *snapshots, struct object_news *ret_news)
 {
     const struct values_slot *slot = &looked->slot;
     struct object_news news = {
@@ -247,14 +247,14 @@ static enum told tell_value(struct values *values, const struct looked *looked,
         .skip = slot->skip < UINT32_MAX ? slot->skip + 1 : UINT32_MAX, /* the agent's frame, too */
     };
     if (!set_news(values, slot->profile_plus_1 - 1, &news)) {
-        snapshots_give(snapshots, looked->snapshot, false);
+        snapshot_pool_give(snapshots, looked->snapshot, false);
         return TOLD_LATER;
     }
     *ret_news = news;
     return TOLD_NEWS;
 }
 
-static enum told tell_slot(struct values *values, struct snapshots *snapshots,
+static enum told tell_slot(struct values *values, struct snapshot_pool *snapshots,
                            struct object_news *ret_news)
 {
     uint32_t room = values_class_stack_bytes(values->classes[values->slab]);
@@ -316,7 +316,7 @@ static enum told tell_profile(struct values *values, struct object_news *ret_new
     return TOLD_NEWS;
 }
 
-static bool collect(struct object_source *source, struct snapshots *snapshots,
+static bool collect(struct object_source *source, struct snapshot_pool *snapshots,
                     struct object_news *ret_news)
 {
     struct values *values = (struct values *)source;

@@ -146,18 +146,18 @@ static enum taken take_sample(struct perf_source *kernel, const struct record *r
                               struct observation *ret_observation)
 {
     static const struct stack_place no_place = {0};
-    struct snapshots *snapshots = kernel->options.snapshots;
+    struct snapshot_pool *snapshots = kernel->options.snapshots;
     struct sample_head head;
     if (!record_read(record, 0, &head, sizeof head) ||
         !events_are_of(&kernel->events, (pid_t)head.process_id))
         return TAKEN_OTHER;
-    struct snapshot *snapshot = snapshots_take(snapshots, stack_bytes(kernel), &no_place);
+    struct snapshot *snapshot = snapshot_pool_take(snapshots, stack_bytes(kernel), &no_place);
     if (!snapshot)
         return TAKEN_NOTHING;
     struct kernel_chain *chain = kernel->chain_limit ? snapshot_kernel_chain(snapshot) : NULL;
     bool lacks_memory = kernel->chain_limit && !chain;
     if (lacks_memory || !read_sample(kernel, record, chain, snapshot)) {
-        snapshots_give(snapshots, snapshot, false);
+        snapshot_pool_give(snapshots, snapshot, false);
         return lacks_memory ? TAKEN_NOTHING : TAKEN_OTHER;
     }
     *ret_observation = (struct observation){

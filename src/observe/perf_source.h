@@ -11,7 +11,7 @@
 #ifndef FGPROF_OBSERVE_PERF_SOURCE_H
 #define FGPROF_OBSERVE_PERF_SOURCE_H
 
-#include "observe/snapshots.h"
+#include "observe/snapshot_pool.h"
 #include "observe/source.h"
 
 /* The most of a stack that a sample holds: all of a sample is at most 65,528 bytes (struct
@@ -19,12 +19,12 @@
 #define PERF_STACK_LIMIT_MAX (63u << 10)
 
 struct perf_source_options {
-    uint64_t period_ns;          /* the mean CPU time between two samples, below 2^32 */
-    uint64_t seed;               /* decides how long each time is */
-    uint64_t held_ns;            /* a CPU's ring has room for the samples of this time */
-    size_t stack_limit;          /* bytes of stack to sample at first */
-    bool has_kernel_chains;      /* samples include the kernel's call chain */
-    struct snapshots *snapshots; /* samples are put in these; must outlive the source */
+    uint64_t period_ns;              /* the mean CPU time between two samples, below 2^32 */
+    uint64_t seed;                   /* decides how long each time is */
+    uint64_t held_ns;                /* a CPU's ring has room for the samples of this time */
+    size_t stack_limit;              /* bytes of stack to sample at first */
+    bool has_kernel_chains;          /* samples include the kernel's call chain */
+    struct snapshot_pool *snapshots; /* samples are put in these; must outlive the source */
 };
 
 enum perf_scope {

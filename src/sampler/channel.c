@@ -11,7 +11,7 @@
 #define AWAIT_NS 1000000
 
 struct channel {
-    struct snapshots *snapshots;
+    struct snapshot_pool *snapshots;
     struct queue *messages;
     struct queue *requests;
     struct news_queue news;
@@ -35,7 +35,7 @@ int channel_new(struct channel **ret_channel)
     if (!channel)
         return -ENOMEM;
     channel->lazy_bell.bell = &channel->message_bell;
-    int err = snapshots_new(&channel->snapshots);
+    int err = snapshot_pool_new(&channel->snapshots);
     if (!err)
         err = queue_new(sizeof(struct message), &channel->messages);
     if (!err)
@@ -50,10 +50,10 @@ int channel_new(struct channel **ret_channel)
     return 0;
 }
 
-static void give_back(struct snapshots *snapshots, struct snapshot *snapshot)
+static void give_back(struct snapshot_pool *snapshots, struct snapshot *snapshot)
 {
     if (snapshot)
-        snapshots_give(snapshots, snapshot, true);
+        snapshot_pool_give(snapshots, snapshot, true);
 }
 
 void channel_release(struct channel *channel, struct message *message)
@@ -172,11 +172,11 @@ void channel_free(struct channel *channel)
     queue_free(channel->messages);
     queue_free(channel->requests);
     news_queue_free(&channel->news);
-    snapshots_free(channel->snapshots);
+    snapshot_pool_free(channel->snapshots);
     free(channel);
 }
 
-struct snapshots *channel_snapshots(struct channel *channel)
+struct snapshot_pool *channel_snapshots(struct channel *channel)
 {
     return channel->snapshots;
 }

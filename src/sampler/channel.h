@@ -5,7 +5,7 @@
  * a message only after the messages of the other queue that it says come before it. Requests come
  * back: what a step of the worker needed but lacked, served at the thread's next observation.
  * Neither thread waits for the other. Observations are bounded by their snapshots
- * (observe/snapshots.h), other messages by the number of threads that come and go, and by
+ * (observe/snapshot_pool.h), other messages by the number of threads that come and go, and by
  * channel_is_behind. */
 #ifndef FGPROF_SAMPLER_CHANNEL_H
 #define FGPROF_SAMPLER_CHANNEL_H
@@ -15,7 +15,7 @@
 #include "base/histogram.h"
 #include "objects/news_queue.h"
 #include "observe/observation.h"
-#include "observe/snapshots.h"
+#include "observe/snapshot_pool.h"
 #include "observe/wake.h"
 #include "proc/cpu_limits.h"
 
@@ -186,7 +186,7 @@ int channel_new(struct channel **ret_channel);
 /* Call it when both threads have ended. Gives up all that is still under way. Takes NULL. */
 void channel_free(struct channel *channel);
 
-struct snapshots *channel_snapshots(struct channel *channel);
+struct snapshot_pool *channel_snapshots(struct channel *channel);
 
 /* The collector's queue to the worker. */
 struct news_queue *channel_news(struct channel *channel);

@@ -251,14 +251,14 @@ static bool send_or_drop(struct sampler *sampler, struct observation *observatio
         return false;
     if (match != PROGRAM_CURRENT) {
         sampler->counts.kernel_samples_dropped += match == PROGRAM_LATER;
-        snapshots_give(channel_snapshots(sampler->channel), observation->snapshot, false);
+        snapshot_pool_give(channel_snapshots(sampler->channel), observation->snapshot, false);
         return true;
     }
     snapshot_end_stack(observation->snapshot, &process->areas);
     note(sampler, thread);
     *ret_err = read_python(sampler, process, thread, observation);
     if (*ret_err) {
-        snapshots_give(channel_snapshots(sampler->channel), observation->snapshot, false);
+        snapshot_pool_give(channel_snapshots(sampler->channel), observation->snapshot, false);
         return true;
     }
     otel_context_read_sampled(sampler, process, thread, observation);
@@ -326,7 +326,7 @@ void kernel_samples_end(struct sampler *sampler)
 {
     struct kernel_samples *kernel = &sampler->kernel;
     for (size_t i = 0; i < kernel->held_count; i++)
-        snapshots_give(channel_snapshots(sampler->channel), kernel->held[i].snapshot, false);
+        snapshot_pool_give(channel_snapshots(sampler->channel), kernel->held[i].snapshot, false);
     kernel->held_count = 0;
     if (kernel->source)
         kernel->source->free(kernel->source);

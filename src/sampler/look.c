@@ -24,7 +24,7 @@
 /* The snapshot that the next look may fill. NULL if the worker is behind. */
 static struct snapshot *spare_for(struct sampler *sampler, const struct thread_wants *wants)
 {
-    struct snapshots *snapshots = channel_snapshots(sampler->channel);
+    struct snapshot_pool *snapshots = channel_snapshots(sampler->channel);
     const struct stack_place *other = &wants->other_stack;
     struct snapshot *spare = sampler->spare;
     size_t other_bytes = other->address ? other->bytes : 0;
@@ -32,8 +32,8 @@ static struct snapshot *spare_for(struct sampler *sampler, const struct thread_w
         spare->other_stack.capacity >= other_bytes)
         return spare;
     if (spare)
-        snapshots_give(snapshots, spare, false);
-    sampler->spare = snapshots_take(snapshots, wants->stack_limit, other);
+        snapshot_pool_give(snapshots, spare, false);
+    sampler->spare = snapshot_pool_take(snapshots, wants->stack_limit, other);
     return sampler->spare;
 }
 

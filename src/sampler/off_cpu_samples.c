@@ -389,7 +389,7 @@ static struct snapshot *take_snapshot(struct sampler *sampler, const struct past
                                       const struct subject *subject)
 {
     const struct stack_place other = record_source_other_stack(past, subject);
-    return snapshots_take(channel_snapshots(sampler->channel), subject->stack_limit, &other);
+    return snapshot_pool_take(channel_snapshots(sampler->channel), subject->stack_limit, &other);
 }
 
 static int report_new(struct sampler *sampler, struct sampled_process *process,
@@ -478,7 +478,7 @@ static int report_wake(struct sampler *sampler, const struct past_departure *pas
     if (err) {
         struct observation *waker = &message.wake.waker;
         if (waker->snapshot)
-            snapshots_give(channel_snapshots(sampler->channel), waker->snapshot, false);
+            snapshot_pool_give(channel_snapshots(sampler->channel), waker->snapshot, false);
         observation_release(waker);
         free(message.wake.seen);
     }

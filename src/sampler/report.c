@@ -111,7 +111,7 @@ static int send(struct sampler *sampler, struct sampled_process *process, struct
     if (err) {
         observation_release(observation);
         if (observation->snapshot)
-            snapshots_give(channel_snapshots(sampler->channel), observation->snapshot, false);
+            snapshot_pool_give(channel_snapshots(sampler->channel), observation->snapshot, false);
         return err;
     }
     if (is_in_a_hurry(process, thread, observation))

@@ -43,12 +43,12 @@ static int begin_stop(struct sampler *sampler, struct sampled_process *process,
                       struct thread *thread)
 {
     struct subject subject = subject_of(sampler, process, thread);
-    struct snapshots *snapshots = channel_snapshots(sampler->channel);
+    struct snapshot_pool *snapshots = channel_snapshots(sampler->channel);
     struct observation observation = {
         .thread = thread->number,
         .tid = thread->tid,
         .served = thread->wants.served,
-        .snapshot = snapshots_take(snapshots, subject.stack_limit, &subject.other_stack),
+        .snapshot = snapshot_pool_take(snapshots, subject.stack_limit, &subject.other_stack),
     };
     if (!observation.snapshot) {
         sampler->counts.observations_put_off++;
@@ -71,7 +71,7 @@ static int begin_stop(struct sampler *sampler, struct sampled_process *process,
     thread_note(thread, outcome == OUTCOME_PENDING ? EVENT_STOP_BEGUN : EVENT_STOP_OVER);
     if (outcome == OUTCOME_PENDING)
         return 0;
-    snapshots_give(snapshots, observation.snapshot, false);
+    snapshot_pool_give(snapshots, observation.snapshot, false);
     if (outcome == OUTCOME_GONE)
         return look_note_gone(sampler, process, thread, seen_ns(sampler, process, thread), true);
     /* A thread that has fallen asleep since is observed again at the next tick. */
@@ -132,12 +132,12 @@ static void note_pause(struct sampler *sampler, struct thread *thread,
 static int take_stopped(struct sampler *sampler, struct sampled_process *process,
                         struct thread *thread, struct observation *observation)
 {
-    struct snapshots *snapshots = channel_snapshots(sampler->channel);
+    struct snapshot_pool *snapshots = channel_snapshots(sampler->channel);
     idle_note_stop(&thread->idle, observation);
     note_pause(sampler, thread, observation);
     if (!process->program || !program_is_current(process->program)) {
         process->program_checked_ns = 0;
-        snapshots_give(snapshots, observation->snapshot, false);
+        snapshot_pool_give(snapshots, observation->snapshot, false);
         threads_forget_sleep(&process->threads, thread);
         return 0;
     }
@@ -148,7 +148,7 @@ static int take_stopped(struct sampler *sampler, struct sampled_process *process
 
 static int take_in(struct sampler *sampler, struct observation *observation, enum outcome outcome)
 {
-    struct snapshots *snapshots = channel_snapshots(sampler->channel);
+    struct snapshot_pool *snapshots = channel_snapshots(sampler->channel);
     const struct numbered_thread *numbered =
         numbers_find(&sampler->numbers, observation->thread, observation->tid);
     struct sampled_process *process = numbered ? numbered->process : NULL;
@@ -157,7 +157,7 @@ static int take_in(struct sampler *sampler, struct observation *observation, enu
         thread_note(thread, EVENT_STOP_OVER);
     if (thread && outcome == OUTCOME_OBSERVED)
         return take_stopped(sampler, process, thread, observation);
-    snapshots_give(snapshots, observation->snapshot, false);
+    snapshot_pool_give(snapshots, observation->snapshot, false);
     if (thread && outcome == OUTCOME_ASLEEP) {
         note_pause(sampler, thread, observation); /* it was stopped for nothing */
         return 0;

@@ -21,7 +21,7 @@ enum {
 
 static struct segment segment;
 static struct program program;
-static struct snapshots *snapshots;
+static struct snapshot_pool *snapshots;
 static int ended_fd;
 
 static void prepare(void)
@@ -34,7 +34,7 @@ static void prepare(void)
     segment = segment_make(RING_BYTES, F_SEAL_SHRINK);
     program = own_program();
     ended_fd = memfd_create("ended", MFD_CLOEXEC);
-    must(ended_fd >= 0 && snapshots_new(&snapshots) == 0);
+    must(ended_fd >= 0 && snapshot_pool_new(&snapshots) == 0);
 }
 
 /* Returns the position at which the records begin. */
@@ -88,7 +88,7 @@ static void read_all(struct object_source *source)
         if (stack)
             must(stack->bytes <= AGENT_STACK_BYTES_MAX && stack->end >= stack->address);
         if (stack)
-            snapshots_give(snapshots, news.snapshot, false);
+            snapshot_pool_give(snapshots, news.snapshot, false);
     }
     must(!source->has_more);
 }

@@ -16,7 +16,7 @@ enum { OTHER_VERSION = 1, OTHER_MAGIC = 2, ANY_BYTES = 4, ANY_COUNTS = 8 };
 
 static struct values_header *header;
 static struct values_memory memory;
-static struct snapshots *snapshots;
+static struct snapshot_pool *snapshots;
 
 static void prepare(void)
 {
@@ -25,7 +25,7 @@ static void prepare(void)
         return;
     }
     memory.fd = memfd_create("values", MFD_CLOEXEC);
-    must(memory.fd >= 0 && ftruncate(memory.fd, BYTES) == 0 && snapshots_new(&snapshots) == 0);
+    must(memory.fd >= 0 && ftruncate(memory.fd, BYTES) == 0 && snapshot_pool_new(&snapshots) == 0);
     header = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, memory.fd, 0);
     must(header != MAP_FAILED);
 }
@@ -77,7 +77,7 @@ static void read_all(struct object_source *source)
         if (stack)
             must(stack->bytes <= AGENT_STACK_BYTES_MAX && stack->end >= stack->address);
         if (stack)
-            snapshots_give(snapshots, news.snapshot, false);
+            snapshot_pool_give(snapshots, news.snapshot, false);
     }
     must(!source->has_more);
 }

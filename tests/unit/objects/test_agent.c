@@ -18,7 +18,7 @@ struct world {
     struct segment segment;
     struct program program;
     struct object_options options;
-    struct snapshots *snapshots;
+    struct snapshot_pool *snapshots;
     struct object_source *source; /* NULL: not open */
     struct object_news news;
 };
@@ -31,7 +31,7 @@ static int set_up(void **state)
     world->program = own_program();
     world->options.kinds[OBJECT_ALLOCATION] = true;
     world->options.heap_rate = RATE;
-    assert_int_equal(snapshots_new(&world->snapshots), 0);
+    assert_int_equal(snapshot_pool_new(&world->snapshots), 0);
     *state = world;
     return 0;
 }
@@ -41,7 +41,7 @@ static int tear_down(void **state)
     struct world *world = *state;
     if (world->source)
         world->source->free(world->source);
-    snapshots_free(world->snapshots);
+    snapshot_pool_free(world->snapshots);
     own_program_close(&world->program);
     segment_free(&world->segment);
     free(world);
@@ -109,7 +109,7 @@ static bool collect(struct world *world)
 {
     bool has_news = world->source->collect(world->source, world->snapshots, &world->news);
     if (has_news && world->news.snapshot)
-        snapshots_give(world->snapshots, world->news.snapshot, false);
+        snapshot_pool_give(world->snapshots, world->news.snapshot, false);
     return has_news;
 }
 
@@ -547,11 +547,11 @@ static void test_without_a_snapshot_the_record_stays(void **state)
     open_source(world);
     append_allocation(world, 5, 8);
     for (size_t i = 0; i < SNAPSHOTS_MAX; i++)
-        assert_non_null(taken[i] = snapshots_take(world->snapshots, 64, &none));
+        assert_non_null(taken[i] = snapshot_pool_take(world->snapshots, 64, &none));
     assert_false(collect(world));
     assert_true(world->source->has_more);
     for (size_t i = 0; i < SNAPSHOTS_MAX; i++)
-        snapshots_give(world->snapshots, taken[i], false);
+        snapshot_pool_give(world->snapshots, taken[i], false);
     assert_told(world, OBJECT_MADE, 5);
 }
 

@@ -6,7 +6,7 @@
 #include "objects/faults.h"
 #include "observe/bpf/perf_filter.h"
 #include "observe/bpf/process_set.h"
-#include "observe/snapshots.h"
+#include "observe/snapshot_pool.h"
 
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -50,7 +50,7 @@ struct world {
     unsigned elsewhere;
     unsigned level; /* the largest */
     uint64_t begin_ns;
-    struct snapshots *snapshots; /* NULL: stacks are not read */
+    struct snapshot_pool *snapshots; /* NULL: stacks are not read */
 };
 
 static struct world world;
@@ -122,9 +122,9 @@ static void read_stack(void)
     if (!world.snapshots)
         return;
     struct snapshot *snapshot =
-        snapshots_take(world.snapshots, faults_stack_bytes(world.faults), &no_place);
+        snapshot_pool_take(world.snapshots, faults_stack_bytes(world.faults), &no_place);
     assert_true(faults_copy_stack(world.faults, snapshot));
-    snapshots_give(world.snapshots, snapshot, false);
+    snapshot_pool_give(world.snapshots, snapshot, false);
 }
 
 static void take_all(void)
@@ -410,19 +410,19 @@ static bool is_in_touch(uint64_t pc)
 static void test_stacks(void **state)
 {
     (void)state;
-    struct snapshots *snapshots;
+    struct snapshot_pool *snapshots;
     step_fn *const steps[] = {touch_few, NULL};
     const struct fault *fault;
     size_t in_touch = 0;
-    assert_int_equal(snapshots_new(&snapshots), 0);
+    assert_int_equal(snapshot_pool_new(&snapshots), 0);
     begin(steps);
     assert_int_equal(write(world.steps, "", 1), 1);
     char byte;
     assert_int_equal(read(world.done, &byte, 1), 1);
     assert_int_equal(faults_read(world.faults), 0);
     while ((fault = faults_next(world.faults))) {
-        struct snapshot *snapshot =
-            snapshots_take(snapshots, faults_stack_bytes(world.faults), &(struct stack_place){0});
+        struct snapshot *snapshot = snapshot_pool_take(snapshots, faults_stack_bytes(world.faults),
+                                                       &(struct stack_place){0});
         assert_true(faults_copy_stack(world.faults, snapshot));
         if (is_in_touch(registers_pc(&snapshot->registers))) {
             uint64_t sp = registers_sp(&snapshot->registers);
@@ -430,12 +430,12 @@ static void test_stacks(void **state)
             assert_true(snapshot->stack.bytes > 0);
             in_touch++;
         }
-        snapshots_give(snapshots, snapshot, false);
+        snapshot_pool_give(snapshots, snapshot, false);
         faults_skip(world.faults);
     }
     assert_true(in_touch > 0);
     end();
-    snapshots_free(snapshots);
+    snapshot_pool_free(snapshots);
 }
 
 /* ---- Another profiler of page faults ---- */
@@ -586,12 +586,12 @@ static void test_rings_of_other_cpus_are_told_apart(void **state)
         step();
         rest();
         step();
-        assert_int_equal(snapshots_new(&world.snapshots), 0);
+        assert_int_equal(snapshot_pool_new(&world.snapshots), 0);
         step_unread();
         set_offline(cpus[1]);
         offline_cpu = -1;
         assert_true(faults_stack_bytes(world.faults) > stack_bytes || world.level > 0);
-        snapshots_free(world.snapshots);
+        snapshot_pool_free(world.snapshots);
         world.snapshots = NULL;
         other = start_other_profiler();
     }

@@ -17,7 +17,7 @@
 struct world {
     struct values_memory memory;
     struct values_header *header;
-    struct snapshots *snapshots;
+    struct snapshot_pool *snapshots;
     struct object_source *source; /* NULL: not open */
     size_t made, gone, forgotten; /* news of the last time */
     struct object_news news[NEWS_MAX];
@@ -30,7 +30,7 @@ static struct world *world_of(int fd)
     world->memory.fd = fd;
     world->header = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     assert_true(world->header != MAP_FAILED);
-    assert_int_equal(snapshots_new(&world->snapshots), 0);
+    assert_int_equal(snapshot_pool_new(&world->snapshots), 0);
     return world;
 }
 
@@ -88,7 +88,7 @@ static int teardown(void **state)
     struct world *world = *state;
     if (world->source)
         world->source->free(world->source);
-    snapshots_free(world->snapshots);
+    snapshot_pool_free(world->snapshots);
     munmap(world->header, BYTES);
     close(world->memory.fd);
     free(world);
@@ -123,7 +123,7 @@ static void take_some(struct world *world, void (*check)(const struct snapshot *
         world->news[(world->made + world->gone) % NEWS_MAX] = news;
     }
     while (count)
-        snapshots_give(world->snapshots, held[--count], false);
+        snapshot_pool_give(world->snapshots, held[--count], false);
 }
 
 static void take_all(struct world *world)
@@ -254,7 +254,7 @@ static void test_values_are_told(void **state)
         assert_string_equal(news.name, names[i]);
         assert_int_equal(news.tid, 77);
         check_snapshot(news.snapshot);
-        snapshots_give(world->snapshots, news.snapshot, false);
+        snapshot_pool_give(world->snapshots, news.snapshot, false);
         free(news.name);
         keys[i] = news.key;
     }
@@ -460,7 +460,7 @@ static void test_values_that_change_meanwhile(void **state)
     assert_true(maps_fd >= 0 && mem_fd >= 0);
     assert_int_equal(values_find(maps_fd, mem_fd, &memory), 0);
     struct world world = {.memory = memory};
-    assert_int_equal(snapshots_new(&world.snapshots), 0);
+    assert_int_equal(snapshot_pool_new(&world.snapshots), 0);
     open_source(&world);
     for (unsigned i = 0; i < WRITERS; i++) {
         writers[i] = (struct writer){.profile = profile, .number = i + 1};
@@ -483,7 +483,7 @@ static void test_values_that_change_meanwhile(void **state)
     assert_int_equal(world.made, WRITERS * VALUES_HELD);
     assert_int_equal(lost(&world), 0);
     world.source->free(world.source);
-    snapshots_free(world.snapshots);
+    snapshot_pool_free(world.snapshots);
     close(maps_fd);
     close(mem_fd);
 }

@@ -26,7 +26,7 @@
 
 struct world {
     pid_t pid;
-    struct snapshots *snapshots;
+    struct snapshot_pool *snapshots;
     struct source *source;
 };
 
@@ -68,7 +68,7 @@ static pid_t start_child(void)
 static struct world setup_with(bool has_kernel_chains, void work(void))
 {
     struct world world = {0};
-    assert_int_equal(snapshots_new(&world.snapshots), 0);
+    assert_int_equal(snapshot_pool_new(&world.snapshots), 0);
     const struct perf_source_options options = {
         .period_ns = PERIOD_NS,
         .held_ns = HELD_NS,
@@ -80,7 +80,7 @@ static struct world setup_with(bool has_kernel_chains, void work(void))
     if (err) {
         /* -ENOSYS: a kernel without perf events */
         assert_true(err == -EACCES || err == -EPERM || err == -ENOSYS || err == -ENOENT);
-        snapshots_free(world.snapshots);
+        snapshot_pool_free(world.snapshots);
         skip();
     }
     world.pid = start_child_for(work);
@@ -97,7 +97,7 @@ static void teardown(struct world *world)
     kill(world->pid, SIGKILL);
     waitpid(world->pid, NULL, 0);
     world->source->free(world->source);
-    snapshots_free(world->snapshots);
+    snapshot_pool_free(world->snapshots);
 }
 
 static void follow(const struct world *world, pid_t pid)
@@ -120,7 +120,7 @@ static void collect(const struct world *world, void check(const struct observati
             assert_int_equal(outcome, OUTCOME_OBSERVED);
             assert_int_equal(observation.process_id, world->pid);
             check(&observation);
-            snapshots_give(world->snapshots, observation.snapshot, false);
+            snapshot_pool_give(world->snapshots, observation.snapshot, false);
             wanted--;
         }
     }
@@ -334,7 +334,7 @@ static void count_samples(const struct pair *pair, unsigned ret_counts[2])
     ret_counts[0] = ret_counts[1] = 0;
     while (source->collect(source, &observation, &outcome)) {
         ret_counts[observation.process_id == pair->pids[1]]++;
-        snapshots_give(pair->world.snapshots, observation.snapshot, false);
+        snapshot_pool_give(pair->world.snapshots, observation.snapshot, false);
     }
 }
 
@@ -356,7 +356,8 @@ static void test_no_cpu_is_left_out(void **state)
     for (int i = 0; i < 4; i++)
         compute_for(pair.pids[i % 2], 5 * PERIOD_NS);
     for (unsigned i = 0; i < SNAPSHOTS_MAX - 1; i++)
-        assert_non_null(taken[i] = snapshots_take(pair.world.snapshots, STACK_BYTES, &no_place));
+        assert_non_null(taken[i] =
+                            snapshot_pool_take(pair.world.snapshots, STACK_BYTES, &no_place));
     memset(counts, 0, sizeof counts);
     while (source->collect(source, &observation, &outcome)) {
         assert_true(observation.sampled.at_ns >= last_ns);
@@ -364,12 +365,12 @@ static void test_no_cpu_is_left_out(void **state)
         before += observation.process_id == pair.pids[0] && counts[1];
         counts[observation.process_id == pair.pids[1]]++;
         assert_false(source->collect(source, &observation, &outcome)); /* there is none left */
-        snapshots_give(pair.world.snapshots, observation.snapshot, false);
+        snapshot_pool_give(pair.world.snapshots, observation.snapshot, false);
     }
     assert_true(counts[0] > 1 && counts[1] > 1);
     assert_true(before > 0); /* one of the lower CPU that came after one of the higher */
     for (unsigned i = 0; i < SNAPSHOTS_MAX - 1; i++)
-        snapshots_give(pair.world.snapshots, taken[i], false);
+        snapshot_pool_give(pair.world.snapshots, taken[i], false);
     end_pair(&pair);
 }
 
@@ -496,7 +497,7 @@ static void test_stack_sizes_follow_the_need_of_all_threads(void **state)
             bool is_large = observation.snapshot->stack.bytes > STACK_BYTES;
             for (size_t i = 0; i < CHILDREN; i++)
                 all += is_large && observation.process_id == pids[i] && !seen[i]++;
-            snapshots_give(world.snapshots, observation.snapshot, false);
+            snapshot_pool_give(world.snapshots, observation.snapshot, false);
         }
     }
     for (size_t i = 0; i < CHILDREN; i++) {

@@ -1,7 +1,7 @@
 /* A child that waits for the CPU of another one. Skipped if the kernel does not permit events. */
 #include "unit.h"
 #include "base/clock.h"
-#include "observe/snapshots.h"
+#include "observe/snapshot_pool.h"
 #include "observe/switches.h"
 
 #include <errno.h>

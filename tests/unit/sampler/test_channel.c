@@ -181,7 +181,7 @@ static void test_what_is_under_way_is_freed(void **state)
     atomic_init(&program->references, 3);
     program->proc_fd = program->mem_fd = program->maps_fd = -1;
     message.observation.program = program;
-    message.observation.snapshot = snapshots_take(channel_snapshots(channel), 4096, &none);
+    message.observation.snapshot = snapshot_pool_take(channel_snapshots(channel), 4096, &none);
     assert_non_null(message.observation.snapshot);
     assert_int_equal(channel_send(channel, &message), 0);
     message = (struct message){.kind = MESSAGE_PROGRAM_ENDED, .program = program};

@@ -40,8 +40,8 @@ static void observe_in(struct one_thread *world, uint64_t at_ns, enum evidence e
         .evidence = evidence,
         .state = state,
         .now.at_ns = at_ns,
-        .snapshot = snapshots_take(channel_snapshots(world->sampler.channel), 64,
-                                   &(const struct stack_place){0}),
+        .snapshot = snapshot_pool_take(channel_snapshots(world->sampler.channel), 64,
+                                       &(const struct stack_place){0}),
     };
     assert_non_null(observation.snapshot);
     assert_int_equal(

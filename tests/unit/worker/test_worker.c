@@ -173,7 +173,7 @@ __attribute__((noinline)) static void tell_copy(struct world *world, struct obse
 {
     static const struct stack_place none = {0};
     ucontext_t context;
-    struct snapshot *snapshot = snapshots_take(channel_snapshots(world->channel), limit, &none);
+    struct snapshot *snapshot = snapshot_pool_take(channel_snapshots(world->channel), limit, &none);
     assert_non_null(snapshot);
     assert_int_equal(getcontext(&context), 0);
     set_registers(&snapshot->registers, &context);
@@ -1125,7 +1125,8 @@ static void test_kernel_functions_of_running_threads(void **state)
     sampled.evidence = EVIDENCE_SAMPLED;
     sampled.state = THREAD_RUNNING;
     start(world);
-    struct snapshot *snapshot = snapshots_take(channel_snapshots(world->channel), 1 << 20, &none);
+    struct snapshot *snapshot =
+        snapshot_pool_take(channel_snapshots(world->channel), 1 << 20, &none);
     assert_non_null(snapshot);
     assert_int_equal(getcontext(&context), 0);
     set_registers(&snapshot->registers, &context);

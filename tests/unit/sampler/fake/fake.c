@@ -200,7 +200,7 @@ void fake_request_of(pid_t tid, struct request request)
     fail();
 }
 
-static struct snapshots *pool(size_t number)
+static struct snapshot_pool *pool(size_t number)
 {
     return number ? channel_news(fake->channel)->snapshots : channel_snapshots(fake->channel);
 }
@@ -209,7 +209,7 @@ static void give_back(size_t number, size_t count)
 {
     struct fake_hoard *hoard = &fake->hoards[number];
     while (count-- && hoard->count)
-        snapshots_give(pool(number), hoard->items[--hoard->count], false);
+        snapshot_pool_give(pool(number), hoard->items[--hoard->count], false);
 }
 
 void fake_hoard(size_t left)
@@ -218,7 +218,7 @@ void fake_hoard(size_t left)
     struct snapshot *snapshot;
     for (size_t i = 0; i < 2; i++) {
         struct fake_hoard *hoard = &fake->hoards[i];
-        while ((snapshot = snapshots_take(pool(i), STACK_LIMIT_FIRST, &no_place)))
+        while ((snapshot = snapshot_pool_take(pool(i), STACK_LIMIT_FIRST, &no_place)))
             hoard->items[hoard->count++] = snapshot;
         give_back(i, left);
     }

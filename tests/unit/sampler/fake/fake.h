@@ -142,7 +142,7 @@ struct fake {
     int filter_refusal; /* a negative errno */
     size_t adjusted_stack_limit;
     unsigned kernel_opened, unfollowed;
-    struct snapshots *snapshots;
+    struct snapshot_pool *snapshots;
 
     /* The record of switches. */
     int record_error;          /* 0: permitted. It is not from the beginning */

@@ -298,7 +298,7 @@ int __wrap_agent_source_new(const struct program *program, const struct object_o
 int __wrap_values_source_new(const struct program *program, const struct object_options *options,
                              struct object_source **ret_source);
 
-static bool collect(struct object_source *source, struct snapshots *snapshots,
+static bool collect(struct object_source *source, struct snapshot_pool *snapshots,
                     struct object_news *ret_news)
 {
     static const struct stack_place no_place = {0};
@@ -314,7 +314,7 @@ static bool collect(struct object_source *source, struct snapshots *snapshots,
         return false;
     struct snapshot *snapshot = NULL;
     if (news->has_snapshot) {
-        snapshot = snapshots_take(snapshots, STACK_LIMIT_FIRST, &no_place);
+        snapshot = snapshot_pool_take(snapshots, STACK_LIMIT_FIRST, &no_place);
         source->has_more = !snapshot;
         if (!snapshot)
             return false;

@@ -265,7 +265,7 @@ static bool collect_samples(struct source *source, struct observation *ret_obser
         fake->rings_read_ns = fake->now_ns;
     if (!fake->sample_count)
         return false;
-    struct snapshot *snapshot = snapshots_take(fake->snapshots, STACK_LIMIT_FIRST, &no_place);
+    struct snapshot *snapshot = snapshot_pool_take(fake->snapshots, STACK_LIMIT_FIRST, &no_place);
     if (!snapshot)
         return false;
     memmove(fake->samples, fake->samples + 1, --fake->sample_count * sizeof *fake->samples);
