@@ -2,13 +2,15 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "observe/reaper.h"
-#include "observe/stop.h"
 #include "proc/procfs.h"
 
 #include <errno.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
 
 /* A look that is no older than this is believed: a thread that it found running is stopped without
  * another look. */
@@ -16,6 +18,119 @@
 
 /* The kernel's figures for a thread's sleep are exact, but it may have counted an interrupt. */
 #define SLEEP_MIN_NS 1000
+
+/* ---- One thread ----
+ *
+ * SEIZE does not pause it, INTERRUPT does, DETACH lets it go; between samples it is not traced. */
+
+struct stop {
+    pid_t tid;
+    pid_t process_id;       /* replaces tid if that thread executes a program */
+    int pass_signal;        /* a signal that it was about to get when it stopped: passed on at
+                               release */
+    uint64_t polled_ns;     /* CLOCK_MONOTONIC: when it was last found not to have stopped yet */
+    uint64_t running_ns;    /* CLOCK_MONOTONIC: when it was last known not to have stopped yet */
+    uint64_t released_ns;   /* CLOCK_MONOTONIC */
+    bool may_become_leader; /* set by the caller: no other stop has the process's id */
+    bool is_group_stop;     /* a signal stopped it too, and it stays stopped */
+    bool is_dying;          /* it was killed while it was stopped, and is ours until it is dead */
+    bool exited;            /* its end was seen while waiting for it */
+    int exit_status;        /* as from waitpid, if it has exited */
+};
+
+/* Attaches to thread `tid` of process `process_id`, which runs on. Returns 0, -ESRCH if it is gone,
+ * or -EPERM if it is exiting, may not be traced, or is traced by another process. */
+static int request(pid_t process_id, pid_t tid, struct stop *ret_stop)
+{
+    if (ptrace(PTRACE_SEIZE, tid, NULL, NULL)) {
+        /* EPERM also means that the thread is exiting (ptrace_attach in the kernel's ptrace.c); EIO
+         * means that it is one of ours. */
+        return errno == ESRCH ? -ESRCH : -EPERM;
+    }
+    *ret_stop = (struct stop){.tid = tid, .process_id = process_id};
+    return 0;
+}
+
+static void interrupt(struct stop *stop)
+{
+    stop->polled_ns = stop->running_ns = monotonic_ns();
+    /* Fails only for a thread that has just died; poll_stop then sees its end. */
+    ptrace(PTRACE_INTERRUPT, stop->tid, NULL, NULL);
+}
+
+/* Takes in what waitpid said about the thread. */
+static int note_status(struct stop *stop, int status)
+{
+    if (!WIFSTOPPED(status)) {
+        stop->exited = true;
+        stop->exit_status = status;
+        return -ESRCH;
+    }
+    /* PTRACE_EVENT_STOP is our stop or a group stop. A stop without an event is a signal on its way
+     * to the thread, which it must still get (ptrace(2), "Signal-delivery-stop"). */
+    if (status >> 16 == 0)
+        stop->pass_signal = WSTOPSIG(status);
+    else
+        stop->is_group_stop = WSTOPSIG(status) != SIGTRAP;
+    return 0;
+}
+
+/* Asking again is harmless, and fails with ESRCH for a thread that we do not trace. waitpid alone
+ * can't tell, because a leader that another thread's exec replaced is a child of ours under `run`.
+ */
+static bool is_traced_by_us(pid_t tid)
+{
+    return ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) == 0 || errno != ESRCH;
+}
+
+/* Checks whether it has stopped, without waiting. Returns 0 if it has, -EAGAIN if it has not yet,
+ * -ESRCH if it has exited. */
+static int poll_stop(struct stop *stop)
+{
+    for (;;) {
+        int status;
+        uint64_t now_ns = monotonic_ns();
+        pid_t got = waitpid(stop->tid, &status, __WALL | WNOHANG);
+        if (got == stop->tid)
+            return note_status(stop, status);
+        if (got == 0) {
+            stop->running_ns = stop->polled_ns = now_ns;
+            return stop->tid != stop->process_id || is_traced_by_us(stop->tid) ? -EAGAIN : -ESRCH;
+        }
+        if (errno == EINTR)
+            continue;
+        if (errno != ECHILD || stop->tid == stop->process_id || !stop->may_become_leader)
+            return -ESRCH;
+        /* A thread that executes a program takes on the process's id (execve(2)). It is still
+         * traced by us and still asked to stop. */
+        stop->tid = stop->process_id;
+    }
+}
+
+static bool detach(const struct stop *stop)
+{
+    return ptrace(PTRACE_DETACH, stop->tid, NULL, (void *)(intptr_t)stop->pass_signal) == 0;
+}
+
+/* Lets a stopped thread go on, with the signal that it was about to get. One that is not let go
+ * stays stopped for as long as we live, so a refusal counts only if it is repeated. */
+static void release(struct stop *stop)
+{
+    stop->is_dying = !detach(stop) && !detach(stop);
+    stop->released_ns = monotonic_ns();
+}
+
+/* Takes in the end of a dying thread, if it has come. Returns false if it is still to come. */
+static bool take_end(struct stop *stop)
+{
+    int status;
+    pid_t got = waitpid(stop->tid, &status, __WALL | WNOHANG);
+    if (got == stop->tid)
+        note_status(stop, status);
+    return got != 0 || !is_traced_by_us(stop->tid);
+}
+
+/* ---- Many threads: several of a process may be held at a time, with a reaper ---- */
 
 /* One stop under way. */
 struct pending {
@@ -108,7 +223,7 @@ static enum outcome begin_stop(struct source *source, const struct subject *subj
     reaper_watch(stopped->reaper);
     if (!is_leader && reaper_hold(stopped->reaper, subject->tid))
         return OUTCOME_REFUSED;
-    int err = stop_request(subject->process_id, subject->tid, &item->stop);
+    int err = request(subject->process_id, subject->tid, &item->stop);
     if (!err) {
         stopped->count++;
         return OUTCOME_PENDING;
@@ -155,7 +270,7 @@ void ptrace_source_interrupt(struct source *source)
     for (size_t i = 0; i < stopped->count; i++) {
         struct pending *item = &stopped->pending[i];
         if (!item->is_interrupted)
-            stop_interrupt(&item->stop);
+            interrupt(&item->stop);
         item->is_interrupted = true;
     }
 }
@@ -232,7 +347,7 @@ static void try_to_copy(struct stopped_source *stopped, struct pending *item)
     const struct subject *subject = &item->subject;
     struct snapshot *snapshot = item->observation.snapshot;
     struct stop *stop = &item->stop;
-    int err = stop_poll(stop);
+    int err = poll_stop(stop);
     if (err) {
         if (err != -EAGAIN)
             end_stop(stopped, item, OUTCOME_GONE);
@@ -246,7 +361,7 @@ static void try_to_copy(struct stopped_source *stopped, struct pending *item)
     if (!err && !stop->is_group_stop)
         registers_hide_stop(stop->tid, &snapshot->registers);
     read_account(stopped, item);
-    stop_release(stop);
+    release(stop);
     item->observation.stop.pause_ns = stop->released_ns - stop->running_ns;
     end_stop(stopped, item,
              err == -ENOTSUP ? OUTCOME_REFUSED
@@ -414,7 +529,7 @@ static bool is_pending(const struct stopped_source *stopped, pid_t process_id)
 static void await_dying(struct stopped_source *stopped)
 {
     for (size_t i = stopped->dying_count; i-- > 0;) {
-        if (is_pending(stopped, stopped->dying[i].process_id) || !stop_end(&stopped->dying[i]))
+        if (is_pending(stopped, stopped->dying[i].process_id) || !take_end(&stopped->dying[i]))
             continue;
         note_exit(stopped, &stopped->dying[i]);
         stopped->dying[i] = stopped->dying[--stopped->dying_count];
