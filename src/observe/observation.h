@@ -6,7 +6,7 @@
 #define FGPROF_OBSERVE_OBSERVATION_H
 
 #include "observe/call.h"
-#include "observe/cpu_user.h"
+#include "observe/wake.h"
 #include "observe/snapshot.h"
 #include "proc/activity.h"
 #include "proc/procfs.h"

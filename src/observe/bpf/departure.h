@@ -3,7 +3,7 @@
 #define FGPROF_OBSERVE_BPF_DEPARTURE_H
 
 #include "observe/bpf/switch_format.h"
-#include "observe/cpu_user.h"
+#include "observe/wake.h"
 #include "observe/registers.h"
 #include "proc/thread_state.h"
 
