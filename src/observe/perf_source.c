@@ -284,34 +284,30 @@ static bool has_thread(const struct perf_source *kernel, pid_t tid)
     return false;
 }
 
-static enum outcome add_thread(struct perf_source *kernel, pid_t tid)
+/* Returns whether the thread has an event now. */
+static bool add_thread(struct perf_source *kernel, pid_t tid)
 {
     uint64_t now_ns = monotonic_ns();
     if (kernel->refusal && now_ns - kernel->refused_ns < REFUSAL_HOLDS_NS)
-        return OUTCOME_REFUSED;
+        return false;
     int err = kernel->events.count < THREADS_MAX ? events_add(&kernel->events, tid, -1) : -ENOSPC;
     kernel->refusal = 0;
-    if (!err)
-        return OUTCOME_PENDING;
     /* It has ended, or will in a moment: its event can't be mapped then. */
-    if (err == -ESRCH || err == -ENODEV)
-        return OUTCOME_GONE;
+    if (!err || err == -ESRCH || err == -ENODEV)
+        return !err;
     kernel->refusal = err;
     kernel->refused_ns = now_ns;
-    return OUTCOME_REFUSED;
+    return false;
 }
 
-static enum outcome observe(struct source *source, const struct subject *subject,
-                            struct observation *observation)
+bool perf_source_covers(struct source *source, pid_t process_id, pid_t tid, size_t stack_limit,
+                        const struct stack_place *other)
 {
     struct perf_source *kernel = perf_source_of(source);
-    (void)observation;
-    if (subject->stack_limit > PERF_STACK_LIMIT_MAX || subject->other_stack.address ||
-        subject->asleep.pc || !events_are_of(&kernel->events, subject->process_id))
-        return OUTCOME_REFUSED;
-    if (kernel->scope == PERF_SCOPE_CPUS || has_thread(kernel, subject->tid))
-        return OUTCOME_PENDING;
-    return add_thread(kernel, subject->tid);
+    if (stack_limit > PERF_STACK_LIMIT_MAX || other->address ||
+        !events_are_of(&kernel->events, process_id))
+        return false;
+    return kernel->scope == PERF_SCOPE_CPUS || has_thread(kernel, tid) || add_thread(kernel, tid);
 }
 
 enum perf_scope perf_source_scope(const struct source *source)
@@ -361,7 +357,7 @@ static size_t stack_bytes_for(size_t stack_limit)
 }
 
 /* Events can't be changed, so all are replaced. If that fails for one, it is tried again by the
- * next kernel_adjust or `observe`. */
+ * next perf_source_adjust or perf_source_covers. */
 int perf_source_adjust(struct source *source, size_t stack_limit)
 {
     struct perf_source *kernel = perf_source_of(source);
@@ -421,7 +417,7 @@ int perf_source_new(const struct perf_source_options *options, struct source **r
     struct perf_source *kernel = calloc(1, sizeof *kernel);
     if (!kernel)
         return -ENOMEM;
-    kernel->source = (struct source){.observe = observe, .collect = collect, .free = free_kernel};
+    kernel->source = (struct source){.collect = collect, .free = free_kernel};
     kernel->options = *options;
     kernel->chain_limit = options->has_kernel_chains ? read_chain_limit() : 0;
     set_events(kernel, PERF_SCOPE_CPUS, stack_bytes_for(options->stack_limit));

@@ -29,13 +29,11 @@ struct perf_source_options {
 
 enum perf_scope {
     PERF_SCOPE_CPUS,    /* events for each CPU: all running threads are sampled */
-    PERF_SCOPE_THREADS, /* an event for each thread for which `observe` was called */
+    PERF_SCOPE_THREADS, /* an event for each thread that perf_source_covers was asked for */
 };
 
-/* Nothing is sampled yet: see kernel_follow. The source's `observe` returns OUTCOME_PENDING for a
- * thread whose samples come from `collect` whenever it runs, OUTCOME_GONE for one that has ended,
- * and OUTCOME_REFUSED for one that must be stopped instead. Observations that are collected have no
- * thread number, process number or program yet, and `now` says nothing.
+/* Nothing is sampled yet: see perf_source_follow. The source has only a `collect`. Observations
+ * that are collected have no thread number, process number or program yet, and `now` says nothing.
  *
  * Returns 0, -EACCES or -EPERM if sampling is not permitted at all, or another negative errno. */
 int perf_source_new(const struct perf_source_options *options, struct source **ret_source);
@@ -46,6 +44,11 @@ enum perf_scope perf_source_scope(const struct source *source);
  * Returns 0 or a negative errno: the process is not sampled. */
 int perf_source_follow(struct source *source, pid_t process_id);
 void perf_source_unfollow(struct source *source, pid_t process_id);
+
+/* Whether `collect` returns samples of the thread whenever it runs, with so much of its stacks;
+ * else it must be stopped instead. In PERF_SCOPE_THREADS it is given an event for that. */
+bool perf_source_covers(struct source *source, pid_t process_id, pid_t tid, size_t stack_limit,
+                        const struct stack_place *other);
 
 /* In PERF_SCOPE_THREADS: the thread is gone. */
 void perf_source_forget(struct source *source, pid_t tid);

@@ -50,7 +50,8 @@ struct subject {
 
 struct source {
     /* Observes a thread into `observation`, whose snapshot has room for the stacks wanted. On
-     * OUTCOME_PENDING the source owns the snapshot until `collect` gives it back. */
+     * OUTCOME_PENDING the source owns the snapshot until `collect` gives it back. NULL for a source
+     * that observes threads when it wants to. */
     enum outcome (*observe)(struct source *source, const struct subject *subject,
                             struct observation *observation);
     /* Takes an observation that was pending and no longer is. Returns false if there is none. NULL

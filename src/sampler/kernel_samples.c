@@ -6,7 +6,6 @@
 #include "sampler/otel_context.h"
 #include "sampler/listing.h"
 #include "sampler/off_cpu_samples.h"
-#include "sampler/subject.h"
 #include "sampler/report.h"
 
 #include <errno.h>
@@ -106,11 +105,12 @@ static bool may_sample(struct sampler *sampler, const struct sampled_process *pr
                        const struct thread *thread)
 {
     struct source *source = sampler->kernel.source;
-    const struct subject subject = subject_of(sampler, process, thread);
-    if (subject.python.layout && sampler->options->capture != CAPTURE_KERNEL &&
+    const struct thread_wants *wants = &thread->wants;
+    if (python_of(process, thread).layout && sampler->options->capture != CAPTURE_KERNEL &&
         !has_python(sampler, thread))
         return false;
-    return source && source->observe(source, &subject, NULL) == OUTCOME_PENDING;
+    return source && perf_source_covers(source, process->process.pid, thread->tid,
+                                        wants->stack_limit, &wants->other_stack);
 }
 
 /* Whether a dump waits for the kernel's sample of the thread, instead of stopping it. */

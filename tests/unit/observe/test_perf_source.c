@@ -100,11 +100,16 @@ static void teardown(struct world *world)
     snapshot_pool_free(world->snapshots);
 }
 
+static bool covers(const struct world *world, pid_t pid, size_t stack_limit, uint64_t other_address)
+{
+    const struct stack_place other = {other_address, 4096};
+    return perf_source_covers(world->source, pid, pid, stack_limit, &other);
+}
+
 static void follow(const struct world *world, pid_t pid)
 {
-    const struct subject subject = {.process_id = pid, .tid = pid, .stack_limit = STACK_BYTES};
     assert_int_equal(perf_source_follow(world->source, pid), 0);
-    assert_int_equal(world->source->observe(world->source, &subject, NULL), OUTCOME_PENDING);
+    assert_true(covers(world, pid, STACK_BYTES, 0));
 }
 
 /* Takes samples until there are enough of them. */
@@ -438,8 +443,7 @@ static void test_a_process_that_is_not_followed_is_refused(void **state)
 {
     (void)state;
     struct world world = setup();
-    const struct subject subject = {.process_id = world.pid, .tid = world.pid};
-    assert_int_equal(world.source->observe(world.source, &subject, NULL), OUTCOME_REFUSED);
+    assert_false(covers(&world, world.pid, STACK_BYTES, 0));
     teardown(&world);
 }
 
@@ -447,19 +451,10 @@ static void test_what_samples_cant_show_is_refused(void **state)
 {
     (void)state;
     struct world world = setup();
-    struct subject subject = {.process_id = world.pid, .tid = world.pid};
-    struct source *source = world.source;
-    assert_int_equal(perf_source_follow(source, world.pid), 0);
-    subject.stack_limit = PERF_STACK_LIMIT_MAX;
-    assert_int_equal(source->observe(source, &subject, NULL), OUTCOME_PENDING);
-    subject.stack_limit = PERF_STACK_LIMIT_MAX + 1;
-    assert_int_equal(source->observe(source, &subject, NULL), OUTCOME_REFUSED);
-    subject.stack_limit = STACK_BYTES;
-    subject.other_stack = (struct stack_place){4096, 4096};
-    assert_int_equal(source->observe(source, &subject, NULL), OUTCOME_REFUSED);
-    subject.other_stack.address = 0;
-    subject.asleep.pc = 1;
-    assert_int_equal(source->observe(source, &subject, NULL), OUTCOME_REFUSED);
+    assert_int_equal(perf_source_follow(world.source, world.pid), 0);
+    assert_true(covers(&world, world.pid, PERF_STACK_LIMIT_MAX, 0));
+    assert_false(covers(&world, world.pid, PERF_STACK_LIMIT_MAX + 1, 0));
+    assert_false(covers(&world, world.pid, STACK_BYTES, 4096));
     teardown(&world);
 }
 

@@ -230,6 +230,8 @@ int __wrap_perf_source_follow(struct source *source, pid_t process_id);
 void __wrap_perf_source_unfollow(struct source *source, pid_t process_id);
 void __wrap_perf_source_forget(struct source *source, pid_t tid);
 uint64_t __wrap_perf_source_exec_ns(const struct source *source, pid_t process_id);
+bool __wrap_perf_source_covers(struct source *source, pid_t process_id, pid_t tid,
+                               size_t stack_limit, const struct stack_place *other);
 int __wrap_perf_source_adjust(struct source *source, size_t stack_limit);
 int __wrap_perf_source_refusal(const struct source *source, pid_t process_id, pid_t tid);
 int __wrap_perf_source_filter_refusal(const struct source *source);
@@ -243,14 +245,11 @@ static bool has_event(pid_t process_id, pid_t tid)
     return process && process->is_followed && thread && !thread->has_no_event;
 }
 
-static enum outcome observe_by_kernel(struct source *source, const struct subject *subject,
-                                      struct observation *observation)
+bool __wrap_perf_source_covers(struct source *source, pid_t process_id, pid_t tid,
+                               size_t stack_limit, const struct stack_place *other)
 {
-    (void)source, (void)observation;
-    return has_event(subject->process_id, subject->tid) &&
-                   subject->stack_limit <= PERF_STACK_LIMIT_MAX && !subject->other_stack.address
-               ? OUTCOME_PENDING
-               : OUTCOME_REFUSED;
+    (void)source;
+    return has_event(process_id, tid) && stack_limit <= PERF_STACK_LIMIT_MAX && !other->address;
 }
 
 /* A sample stays where it is until there is a snapshot for it. */
@@ -291,8 +290,7 @@ static void free_kernel(struct source *source)
     fake->holds_record = false;
 }
 
-struct source fake_kernel = {
-    .observe = observe_by_kernel, .collect = collect_samples, .free = free_kernel};
+struct source fake_kernel = {.collect = collect_samples, .free = free_kernel};
 
 void fake_sample(pid_t process_id, pid_t tid, uint64_t at_ns)
 {
