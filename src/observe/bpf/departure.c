@@ -52,17 +52,6 @@ void departure_translate(const struct switch_departure *raw, const struct clock_
     departure_registers(raw->words, &ret_departure->registers, &ret_departure->syscall_number);
 }
 
-enum thread_state departure_state_at(const struct departure *departure, uint64_t at_ns)
-{
-    if (at_ns < departure->out_ns)
-        return THREAD_UNKNOWN;
-    if (departure->in_ns && at_ns >= departure->in_ns)
-        return THREAD_RUNNING;
-    if (departure->runnable_ns && at_ns >= departure->runnable_ns)
-        return THREAD_RUNNABLE;
-    return departure->state;
-}
-
 static enum wake_thread kind_of(uint32_t kind)
 {
     return kind == SWITCH_WAKER_THREAD          ? WAKE_BY_THREAD

@@ -41,9 +41,6 @@ void departure_translate(const struct switch_departure *raw, const struct clock_
 /* Reads which thread had a CPU. */
 void cpu_user_read(const struct switch_stay *raw, struct cpu_user *ret_user);
 
-/* What the thread was doing at a moment; THREAD_UNKNOWN: that was before it left its CPU. */
-enum thread_state departure_state_at(const struct departure *departure, uint64_t at_ns);
-
 /* The registers among the words; in the x86_64/ and aarch64/ folders. *ret_syscall_number is -1 if
  * the thread is in no call. */
 void departure_registers(const __u64 words[SWITCH_WORDS], struct registers *ret_registers,

@@ -65,21 +65,6 @@ static void test_states(void **state)
     assert_int_equal(state_of(0x200), THREAD_SLEEPING); /* just being woken */
 }
 
-static void test_what_it_did_at_a_moment(void **state)
-{
-    (void)state;
-    struct departure departure = {.out_ns = 10, .state = THREAD_UNINTERRUPTIBLE};
-    assert_int_equal(departure_state_at(&departure, 9), THREAD_UNKNOWN);
-    assert_int_equal(departure_state_at(&departure, 10), THREAD_UNINTERRUPTIBLE);
-    assert_int_equal(departure_state_at(&departure, UINT64_MAX), THREAD_UNINTERRUPTIBLE);
-    departure.runnable_ns = 20;
-    assert_int_equal(departure_state_at(&departure, 19), THREAD_UNINTERRUPTIBLE);
-    assert_int_equal(departure_state_at(&departure, 20), THREAD_RUNNABLE);
-    departure.in_ns = 30;
-    assert_int_equal(departure_state_at(&departure, 29), THREAD_RUNNABLE);
-    assert_int_equal(departure_state_at(&departure, 30), THREAD_RUNNING);
-}
-
 #ifdef __x86_64__
 /* struct pt_regs: r15 r14 r13 r12 rbp rbx r11 r10 r9 r8 rax rcx rdx rsi rdi orig_rax rip cs flags
  * rsp. Each holds its DWARF number, plus 100. */
@@ -305,7 +290,6 @@ int main(void)
         cmocka_unit_test(test_clock_offsets),
         cmocka_unit_test(test_times_are_ours),
         cmocka_unit_test(test_states),
-        cmocka_unit_test(test_what_it_did_at_a_moment),
         cmocka_unit_test(test_registers),
         cmocka_unit_test(test_registers_in_a_call),
         cmocka_unit_test(test_32_bit_code_has_no_registers),
