@@ -109,8 +109,6 @@ static int copy_asleep(const struct subject *subject, const struct watch_place *
     }
     watch->is_asleep = true;
     watch->switches = observation->now.activity.switches;
-    if (snapshot->kernel_stack)
-        snapshot->kernel_stack[0] = '\0';
     err = read_details(subject, place, watch, observation);
     if (!err)
         sleep_details_read_preemptions(place, watch, observation);

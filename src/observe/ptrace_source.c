@@ -432,8 +432,6 @@ static void conclude(struct stopped_source *stopped, struct pending *item)
     observation->wait.syscall_number = -1;
     observation->wait.channel[0] = '\0';
     observation->stop.asked = subject->asleep;
-    if (observation->snapshot->kernel_stack)
-        observation->snapshot->kernel_stack[0] = '\0';
     observation->stop.visit_ns = subject->visit_ns;
     if (item->stop.is_group_stop) {
         observation->state = THREAD_STOPPED;

@@ -214,8 +214,6 @@ static void copy_top(const struct past_departure *past, struct snapshot *snapsho
     snapshot->registers = past->departure.registers;
     fill(&snapshot->stack, registers_sp(&snapshot->registers), past->stack, past->stack_bytes);
     fill(&snapshot->other_stack, past->other_address, past->other_stack, past->other_bytes);
-    if (snapshot->kernel_stack)
-        snapshot->kernel_stack[0] = '\0';
 }
 
 /* Without memory for it, it is lacking. */

@@ -198,8 +198,6 @@ static void read_stack(const struct record *record, size_t offset, struct snapsh
     if (!record_read(record, offset, stack->memory, stack->bytes))
         stack->bytes = 0;
     snapshot->other_stack.bytes = 0;
-    if (snapshot->kernel_stack)
-        snapshot->kernel_stack[0] = '\0';
 }
 
 bool record_stack_end(const struct record *record, size_t at, size_t *ret_end)

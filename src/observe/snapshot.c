@@ -42,6 +42,8 @@ void snapshot_forget(struct snapshot *snapshot)
         snapshot->context->state = CONTEXT_NOT_READ;
     if (snapshot->python)
         snapshot->python->state = PYTHON_FRAMES_NOT_READ;
+    if (snapshot->kernel_stack)
+        snapshot->kernel_stack[0] = '\0';
     snapshot->kernel_chain.count = 0;
 }
 

@@ -77,8 +77,7 @@ void snapshot_end_stack(struct snapshot *snapshot, const struct stack_areas *are
 void snapshot_copy_python(struct snapshot *snapshot, const struct python_thread *thread, pid_t tid,
                           const struct stack_areas *areas);
 
-/* Forgets what an earlier look may have read of another thread: the context and the kernel
- * chain. */
+/* Forgets what an earlier look may have read of another thread, beside the stacks. */
 void snapshot_forget(struct snapshot *snapshot);
 
 /* The kernel chain, to be read into, with room for KERNEL_CHAIN_MAX; NULL if memory is short. */

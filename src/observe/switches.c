@@ -132,8 +132,6 @@ static enum outcome observe(struct source *source, const struct subject *subject
         thread_context_read(&thread, subject->context, context);
     if (ring_head(&armed->ring) != head)
         return OUTCOME_RUNNING;
-    if (snapshot->kernel_stack)
-        snapshot->kernel_stack[0] = '\0';
     observation->evidence = EVIDENCE_WAITING;
     observation->state = THREAD_RUNNABLE;
     observation->wait.syscall_number = -1;
