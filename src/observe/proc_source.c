@@ -93,9 +93,7 @@ static int copy_asleep(const struct subject *subject, const struct watch_place *
         watch_read_blocked(place, watch, &snapshot->registers, &observation->wait.syscall_number);
     if (err)
         return err;
-    snapshot_copy_stacks(snapshot, subject->tid, subject->stack_areas, subject->stack_limit,
-                         &subject->other_stack);
-    snapshot_copy_python(snapshot, &subject->python, subject->tid, subject->stack_areas);
+    subject_copy(subject, snapshot);
     err = check_stayed(place, watch, &observation->now.activity);
     observation->asleep.was_asleep = err == -EAGAIN;
     if (err)

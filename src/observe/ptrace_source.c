@@ -314,21 +314,11 @@ static void read_context(const struct stopped_source *stopped, const struct subj
                          struct snapshot *snapshot)
 {
     struct watch *watch = watches_get(stopped->watches, subject->thread);
-    struct thread_context *context = subject->context ? snapshot_context(snapshot) : NULL;
-    if (!context || !watch)
+    if (!subject->context || !watch)
         return;
     if (snapshot->registers.thread_pointer)
         watch->thread_pointer = snapshot->registers.thread_pointer;
-    const struct context_thread thread = {subject->tid, subject->stack_areas,
-                                          &watch->thread_pointer};
-    thread_context_read(&thread, subject->context, context);
-}
-
-static void copy_stacks(const struct subject *subject, struct snapshot *snapshot)
-{
-    snapshot_copy_stacks(snapshot, subject->tid, subject->stack_areas, subject->stack_limit,
-                         &subject->other_stack);
-    snapshot_copy_python(snapshot, &subject->python, subject->tid, subject->stack_areas);
+    subject_read_context(subject, &watch->thread_pointer, snapshot);
 }
 
 /* Call it before the thread is let go: what it does later must not be in these figures. */
@@ -355,7 +345,7 @@ static void try_to_copy(struct stopped_source *stopped, struct pending *item)
     }
     err = registers_read_stopped(stop->tid, &snapshot->registers);
     if (!err)
-        copy_stacks(subject, snapshot);
+        subject_copy(subject, snapshot);
     if (!err)
         read_context(stopped, subject, snapshot);
     if (!err && !stop->is_group_stop)

@@ -136,9 +136,7 @@ static enum outcome copy(struct record_source *own, const struct subject *subjec
     const struct departure *departure = &view->departure;
     struct snapshot *snapshot = observation->snapshot;
     snapshot->registers = departure->registers;
-    snapshot_copy_stacks(snapshot, subject->tid, subject->stack_areas, subject->stack_limit,
-                         &subject->other_stack);
-    snapshot_copy_python(snapshot, &subject->python, subject->tid, subject->stack_areas);
+    subject_copy(subject, snapshot);
     if (!read_activity(subject, own->watches, watch, observation))
         return OUTCOME_GONE;
     if (!switch_record_is_unmoved(own->record, view))

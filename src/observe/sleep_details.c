@@ -91,17 +91,6 @@ void sleep_details_read_preemptions(const struct watch_place *place, struct watc
         watch_read_preemptions(place, watch, &observation->wait.preemptions);
 }
 
-/* Reads what the thread says of its work. */
-static void read_context(const struct subject *subject, struct watch *watch,
-                         struct snapshot *snapshot)
-{
-    const struct context_thread thread = {subject->tid, subject->stack_areas,
-                                          &watch->thread_pointer};
-    struct thread_context *context = subject->context ? snapshot_context(snapshot) : NULL;
-    if (context)
-        thread_context_read(&thread, subject->context, context);
-}
-
 /* A call with a time limit that was stopped goes on as restart_syscall(2), with the registers that
  * it had. */
 static long call_number(struct watch *watch, const struct observation *observation)
@@ -128,7 +117,7 @@ int sleep_details_read(const struct subject *subject, const struct watch_place *
         sleep_details_read_call(subject, observation);
     if (subject->wants_kernel_stack && read_kernel_stack(*place, snapshot))
         return -ENOMEM;
-    read_context(subject, watch, snapshot);
+    subject_read_context(subject, &watch->thread_pointer, snapshot);
     return 0;
 }
 

@@ -48,6 +48,13 @@ struct subject {
     struct sleep_place asleep; /* stop it even though it sleeps there; pc 0: do not */
 };
 
+/* For the sources, while the thread can't move, or before it is known whether it has: copies its
+ * stacks and Python frames, */
+void subject_copy(const struct subject *subject, struct snapshot *snapshot);
+/* and what it says it works on, if that is wanted. `thread_pointer` is found and set if it is 0. */
+void subject_read_context(const struct subject *subject, uint64_t *thread_pointer,
+                          struct snapshot *snapshot);
+
 struct source {
     /* Observes a thread into `observation`, whose snapshot has room for the stacks wanted. On
      * OUTCOME_PENDING the source owns the snapshot until `collect` gives it back. NULL for a source

@@ -122,14 +122,9 @@ static enum outcome observe(struct source *source, const struct subject *subject
     /* It would still run if we had not woken up on its CPU. */
     if (departure.is_preempted && departure.at_ns + WAKING_NS >= subject->awake_ns)
         return OUTCOME_RUNNING;
-    snapshot_copy_stacks(snapshot, subject->tid, subject->stack_areas, subject->stack_limit,
-                         &subject->other_stack);
-    snapshot_copy_python(snapshot, &subject->python, subject->tid, subject->stack_areas);
+    subject_copy(subject, snapshot);
     uint64_t thread_pointer = 0;
-    const struct context_thread thread = {subject->tid, subject->stack_areas, &thread_pointer};
-    struct thread_context *context = subject->context ? snapshot_context(snapshot) : NULL;
-    if (context)
-        thread_context_read(&thread, subject->context, context);
+    subject_read_context(subject, &thread_pointer, snapshot);
     if (ring_head(&armed->ring) != head)
         return OUTCOME_RUNNING;
     observation->evidence = EVIDENCE_WAITING;
