@@ -6,6 +6,7 @@
 #include "proc/kallsyms.h"
 #include "proc/procfs.h"
 #include "sampler/listing.h"
+#include "sampler/otel_context.h"
 #include "sampler/idle.h"
 #include "sampler/python.h"
 #include "sampler/schedule.h"
@@ -351,20 +352,6 @@ int off_cpu_samples_report(struct sampler *sampler, struct sampled_process *proc
     return report_woken(sampler, process, thread, &woken);
 }
 
-/* What a thread works on is read late: it may work on something else by then. */
-static void read_context(struct sampler *sampler, const struct sampled_process *process,
-                         const struct thread *thread, struct observation *observation)
-{
-    struct watch *watch = watches_get(&sampler->watches, thread->number);
-    struct thread_context *context =
-        process->context.kind == CONTEXT_NOWHERE ? NULL : snapshot_context(observation->snapshot);
-    if (!context || !watch)
-        return;
-    const struct context_thread place = {thread->tid, &process->areas, &watch->thread_pointer};
-    thread_context_read_running(&place, &process->context, context);
-    context->may_be_later = true;
-}
-
 /* Which file a descriptor is of seldom changes while a thread waits on it. */
 static void read_link(const struct sampled_process *process, struct observation *observation)
 {
@@ -412,7 +399,7 @@ static int report_new(struct sampler *sampler, struct sampled_process *process,
     thread->call = (struct thread_call){0};
     read_link(process, observation);
     sampler->counts.recorded_samples += ticks.asleep + ticks.runnable;
-    read_context(sampler, process, thread, observation);
+    otel_context_read_late(sampler, process, thread, observation->snapshot);
     observation->now = thread_read_account(sampler, process, thread);
     observation->served = thread->wants.served;
     return off_cpu_samples_report(sampler, process, thread, observation, ticks);

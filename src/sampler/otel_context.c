@@ -20,18 +20,30 @@ void otel_context_note_running(struct sampler *sampler, const struct sampled_pro
     thread->running.has_context = true;
 }
 
+struct thread_context *otel_context_read_late(struct sampler *sampler,
+                                              const struct sampled_process *process,
+                                              const struct thread *thread,
+                                              struct snapshot *snapshot)
+{
+    struct watch *watch = watches_get(&sampler->watches, thread->number);
+    struct thread_context *context =
+        process->context.kind == CONTEXT_NOWHERE || !watch ? NULL : snapshot_context(snapshot);
+    if (!context)
+        return NULL;
+    const struct context_thread place = {thread->tid, &process->areas, &watch->thread_pointer};
+    thread_context_read_running(&place, &process->context, context);
+    context->may_be_later = true;
+    return context;
+}
+
 void otel_context_read_sampled(struct sampler *sampler, const struct sampled_process *process,
                                struct thread *thread, struct observation *observation)
 {
     const struct thread_running_look *before = &thread->running;
-    struct watch *watch = watches_get(&sampler->watches, thread->number);
-    if (process->context.kind == CONTEXT_NOWHERE || !watch)
-        return;
-    struct thread_context *context = snapshot_context(observation->snapshot);
+    struct thread_context *context =
+        otel_context_read_late(sampler, process, thread, observation->snapshot);
     if (!context)
         return;
-    const struct context_thread place = {thread->tid, &process->areas, &watch->thread_pointer};
-    thread_context_read_running(&place, &process->context, context);
     const struct reading now = thread_read_account(sampler, process, thread);
     context->may_be_later = !before->has_context ||
                             before->now.at_ns > observation->sampled.at_ns || !now.has_activity ||
