@@ -194,7 +194,7 @@ static enum program_match find_program(struct sampler *sampler,
                                        struct thread **ret_thread)
 {
     struct sampled_process *process = sampler_process(sampler, observation->process_id);
-    struct thread *thread = process ? threads_find(&process->threads, observation->tid) : NULL;
+    struct thread *thread = sampled_process_thread(process, observation->tid);
     uint64_t end_ns = sampler->clock.end_ns;
     *ret_process = process;
     *ret_thread = thread;

@@ -29,11 +29,10 @@ void numbers_take_back(struct numbers *numbers, uint32_t number)
     numbers->free[numbers->free_count++] = number;
 }
 
-const struct numbered_thread *numbers_find(const struct numbers *numbers, uint32_t number,
-                                           pid_t tid)
+struct sampled_process *numbers_find(const struct numbers *numbers, uint32_t number, pid_t tid)
 {
     const struct numbered_thread *found = number < numbers->count ? &numbers->items[number] : NULL;
-    return found && found->process && found->tid == tid ? found : NULL;
+    return found && found->tid == tid ? found->process : NULL;
 }
 
 void numbers_free(struct numbers *numbers)

@@ -29,9 +29,8 @@ int numbers_give(struct numbers *numbers, struct sampled_process *process, pid_t
 void numbers_withhold(struct numbers *numbers, uint32_t number);
 void numbers_take_back(struct numbers *numbers, uint32_t number);
 
-/* The thread with this number if it still has this id, else NULL. */
-const struct numbered_thread *numbers_find(const struct numbers *numbers, uint32_t number,
-                                           pid_t tid);
+/* The process of the thread with this number if that still has this id, else NULL. */
+struct sampled_process *numbers_find(const struct numbers *numbers, uint32_t number, pid_t tid);
 void numbers_free(struct numbers *numbers);
 
 #endif

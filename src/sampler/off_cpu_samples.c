@@ -267,7 +267,7 @@ void off_cpu_samples_find_cpu_user(struct sampler *sampler, struct observation *
         user->kind != WAKE_BY_THREAD)
         return;
     struct sampled_process *process = sampler_process(sampler, user->process_id);
-    struct thread *thread = process ? threads_find(&process->threads, user->tid) : NULL;
+    struct thread *thread = sampled_process_thread(process, user->tid);
     if (!thread || !thread_is_counted(thread))
         return;
     user->is_sampled = true;
@@ -293,7 +293,7 @@ static enum program_match find_program(struct sampler *sampler, const struct dep
                                        struct thread **ret_thread)
 {
     struct sampled_process *process = process_of(sampler, departure);
-    struct thread *thread = process ? threads_find(&process->threads, departure->tid) : NULL;
+    struct thread *thread = sampled_process_thread(process, departure->tid);
     *ret_process = process;
     *ret_thread = thread;
     /* A thread that is being stopped moves because of us. */
@@ -496,7 +496,7 @@ static int take_end_of_old_wait(struct sampler *sampler, struct sampled_process 
 static int take_wake(struct sampler *sampler, const struct past_departure *past)
 {
     struct sampled_process *process = sampler_process(sampler, past->woken_process_id);
-    struct thread *thread = process ? threads_find(&process->threads, past->woken_tid) : NULL;
+    struct thread *thread = sampled_process_thread(process, past->woken_tid);
     if (!thread || !thread_is_counted(thread))
         return 0;
     /* The worker comes to know of the wait, but not what ended it. */

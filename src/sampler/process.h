@@ -124,6 +124,12 @@ struct sampled_process {
     struct object_process *objects; /* the collector's; NULL: none are wanted, or it has exited */
 };
 
+/* Its thread with this id; NULL: it has none, or `process` is NULL. */
+static inline struct thread *sampled_process_thread(struct sampled_process *process, pid_t tid)
+{
+    return process ? threads_find(&process->threads, tid) : NULL;
+}
+
 /* See program_span_match. */
 static inline enum program_match sampled_process_match(const struct sampled_process *process,
                                                        uint64_t exec_ns, uint64_t at_ns)

@@ -109,16 +109,15 @@ static int serve(struct sampler *sampler, struct request *request)
 {
     if (serve_other(sampler, request))
         return 0;
-    const struct numbered_thread *numbered =
+    struct sampled_process *process =
         numbers_find(&sampler->numbers, request->thread, request->tid);
-    struct thread *thread =
-        numbered ? threads_find(&numbered->process->threads, request->tid) : NULL;
+    struct thread *thread = sampled_process_thread(process, request->tid);
     if (!thread)
         return 0; /* the thread has gone meanwhile */
     if (request->kind == REQUEST_STACK || request->kind == REQUEST_STACK_ANEW) {
         thread->wants.stack_limit = request->stack_limit;
         thread->wants.other_stack = request->other_stack;
-        numbered->process->leaves_stack |= request->other_stack.address != 0;
+        process->leaves_stack |= request->other_stack.address != 0;
     }
     if (request->serial)
         thread->wants.served = request->serial;
@@ -126,9 +125,9 @@ static int serve(struct sampler *sampler, struct request *request)
     switch (request->kind) {
     case REQUEST_STACK_ANEW:
     case REQUEST_ANEW:
-        return observe_anew(sampler, numbered->process, thread);
+        return observe_anew(sampler, process, thread);
     case REQUEST_LATER:
-        threads_forget_sleep(&numbered->process->threads, thread);
+        threads_forget_sleep(&process->threads, thread);
         return 0;
     case REQUEST_OWNER:
         thread->call.is_wanted = thread->call.target.kind != CALL_OTHER;
@@ -140,7 +139,7 @@ static int serve(struct sampler *sampler, struct request *request)
         switch_events_need_registers(sampler, thread);
         return 0;
     case REQUEST_FRAME_POINTER:
-        ask_for_registers(numbered->process, thread, &request->asleep);
+        ask_for_registers(process, thread, &request->asleep);
         return 0;
     default:
         return 0;

@@ -149,10 +149,9 @@ static int take_stopped(struct sampler *sampler, struct sampled_process *process
 static int take_in(struct sampler *sampler, struct observation *observation, enum outcome outcome)
 {
     struct snapshot_pool *snapshots = channel_snapshots(sampler->channel);
-    const struct numbered_thread *numbered =
+    struct sampled_process *process =
         numbers_find(&sampler->numbers, observation->thread, observation->tid);
-    struct sampled_process *process = numbered ? numbered->process : NULL;
-    struct thread *thread = process ? threads_find(&process->threads, observation->tid) : NULL;
+    struct thread *thread = sampled_process_thread(process, observation->tid);
     if (thread)
         thread_note(thread, EVENT_STOP_OVER);
     if (thread && outcome == OUTCOME_OBSERVED)

@@ -80,10 +80,8 @@ static void go_home(struct visits *visits)
 static struct thread *find(const struct sampler *sampler, const struct wanted_visit *wanted,
                            struct sampled_process **ret_process)
 {
-    const struct numbered_thread *numbered =
-        numbers_find(&sampler->numbers, wanted->thread, wanted->tid);
-    *ret_process = numbered ? numbered->process : NULL;
-    return numbered ? threads_find(&numbered->process->threads, wanted->tid) : NULL;
+    *ret_process = numbers_find(&sampler->numbers, wanted->thread, wanted->tid);
+    return sampled_process_thread(*ret_process, wanted->tid);
 }
 
 /* Goes to the CPU where the thread ran last. */

@@ -21,7 +21,7 @@ static void test_they_are_small_and_given_again(void **state)
     assert_null(numbers_find(&numbers, 42, 1042));
     assert_int_equal(give(&numbers, 7), 42);
     assert_int_equal(give(&numbers, 8), 100);
-    assert_ptr_equal(numbers_find(&numbers, 42, 7)->process, PROCESS);
+    assert_ptr_equal(numbers_find(&numbers, 42, 7), PROCESS);
     numbers_free(&numbers);
 }
 
