@@ -5,7 +5,7 @@
 #include "worker/idle.h"
 #include "worker/objects.h"
 #include "worker/pages.h"
-#include "worker/wakes.h"
+#include "worker/wake_causes.h"
 #include "sampler/process.h"
 #include "unwind/lookup.h"
 #include "unwind/rule_tables.h"

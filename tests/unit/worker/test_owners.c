@@ -1,7 +1,7 @@
 /* What threads wait for: rows of owners, and where they were. Stacks are told apart by their only
  * address; locks are those with priority inheritance, which no stack needs to prove. */
 #include "owners_world.h"
-#include "worker/wakes.h"
+#include "worker/wake_causes.h"
 
 #include <linux/futex.h>
 

@@ -1,7 +1,7 @@
 /* What ended a wait, by the kernel's functions, with symbols that the test has made. */
 #include "unit.h"
 #include "base/clock.h"
-#include "worker/wakes.h"
+#include "worker/wake_causes.h"
 
 #include <stdio.h>
 #include <string.h>

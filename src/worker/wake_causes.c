@@ -1,4 +1,4 @@
-#include "worker/wakes.h"
+#include "worker/wake_causes.h"
 #include "base/text.h"
 #include "worker/elapsed_ticks.h"
 

@@ -1,6 +1,6 @@
 /* Takes in the ends of waits: finds out what ended them, and moves what was counted for them. */
-#ifndef FGPROF_WORKER_WAKES_H
-#define FGPROF_WORKER_WAKES_H
+#ifndef FGPROF_WORKER_WAKE_CAUSES_H
+#define FGPROF_WORKER_WAKE_CAUSES_H
 
 #include "observe/wake.h"
 #include "worker/kernel_names.h"
