@@ -2,7 +2,7 @@
 #include "agent/format.h"
 #include "base/clock.h"
 #include "base/throttle.h"
-#include "objects/captured.h"
+#include "objects/agent_stack.h"
 #include "proc/maps.h"
 #include "proc/procfs.h"
 
@@ -359,7 +359,7 @@ static void copy_stack(const struct agent *agent, const struct agent_record *hea
     uint64_t registers[AGENT_REGISTER_COUNT];
     memcpy(registers, record->registers, sizeof registers);
     memcpy(snapshot->stack.memory, &record->registers[AGENT_REGISTER_COUNT], head->stack_bytes);
-    captured_fill(snapshot, registers, head->stack_bytes, head->is_cut);
+    agent_stack_fill(snapshot, registers, head->stack_bytes, head->is_cut);
 }
 
 static bool is_wanted(const struct agent *agent, const struct agent_record *record)

@@ -1,5 +1,5 @@
 #include "objects/values.h"
-#include "objects/captured.h"
+#include "objects/agent_stack.h"
 #include "proc/maps.h"
 
 #include <errno.h>
@@ -160,7 +160,7 @@ static enum look read_slot(const struct values *values, uint64_t offset, uint32_
     if (!read_at(&values->memory, offset + sizeof *slot, looked->snapshot->stack.memory,
                  slot->stack_bytes))
         return LOOK_GONE;
-    captured_fill(looked->snapshot, slot->registers, slot->stack_bytes, slot->is_cut);
+    agent_stack_fill(looked->snapshot, slot->registers, slot->stack_bytes, slot->is_cut);
     return LOOK_VALUE;
 }
 

@@ -1,7 +1,7 @@
-#include "objects/captured.h"
+#include "objects/agent_stack.h"
 
-void captured_fill(struct snapshot *snapshot, const uint64_t registers[AGENT_REGISTER_COUNT],
-                   size_t stack_bytes, bool is_cut)
+void agent_stack_fill(struct snapshot *snapshot, const uint64_t registers[AGENT_REGISTER_COUNT],
+                      size_t stack_bytes, bool is_cut)
 {
     static const unsigned numbers[AGENT_REGISTER_COUNT] = AGENT_REGISTERS;
     struct stack_copy *stack = &snapshot->stack;
