@@ -120,5 +120,5 @@ int main(void)
         cmocka_unit_test(test_an_interrupt_ends_with_its_entry),
         cmocka_unit_test(test_nothing_is_kept_of_an_unknown_waker),
     };
-    return cmocka_run_group_tests_name("wakes", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("wake_causes", tests, NULL, NULL);
 }
