@@ -101,8 +101,7 @@ static int take_unmoved(struct sampler *sampler, struct sampled_process *process
 static bool accept_copy(struct sampled_process *process, struct thread *thread,
                         uint64_t last_look_tick, const struct observation *observation)
 {
-    if (!process->program || !program_is_current(process->program)) {
-        process->program_checked_ns = 0;
+    if (!sampled_process_is_current(process)) {
         threads_forget_sleep(&process->threads, thread);
         thread->schedule.looked_tick = last_look_tick;
         return false;

@@ -385,9 +385,7 @@ static int report_new(struct sampler *sampler, struct sampled_process *process,
 {
     const struct subject subject = want_stacks(sampler, process, thread, past);
     /* It may be of the program that it has executed since, whose maps the next round has. */
-    bool is_current = program_is_current(process->program);
-    if (!is_current)
-        process->program_checked_ns = 0;
+    bool is_current = sampled_process_is_current(process);
     if (is_current && past->stack_bytes && past->departure.registers.known)
         observation->snapshot = take_snapshot(sampler, past, &subject);
     if (!observation->snapshot) {

@@ -130,6 +130,15 @@ static inline struct thread *sampled_process_thread(struct sampled_process *proc
     return process ? threads_find(&process->threads, tid) : NULL;
 }
 
+/* Whether it still runs the program that is known; else the next round looks for another one. */
+static inline bool sampled_process_is_current(struct sampled_process *process)
+{
+    bool is_current = process->program && program_is_current(process->program);
+    if (!is_current)
+        process->program_checked_ns = 0;
+    return is_current;
+}
+
 /* See program_span_match. */
 static inline enum program_match sampled_process_match(const struct sampled_process *process,
                                                        uint64_t exec_ns, uint64_t at_ns)

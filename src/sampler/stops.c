@@ -135,8 +135,7 @@ static int take_stopped(struct sampler *sampler, struct sampled_process *process
     struct snapshot_pool *snapshots = channel_snapshots(sampler->channel);
     idle_note_stop(&thread->idle, observation);
     note_pause(sampler, thread, observation);
-    if (!process->program || !program_is_current(process->program)) {
-        process->program_checked_ns = 0;
+    if (!sampled_process_is_current(process)) {
         snapshot_pool_give(snapshots, observation->snapshot, false);
         threads_forget_sleep(&process->threads, thread);
         return 0;
