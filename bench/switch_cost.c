@@ -90,7 +90,7 @@ static pid_t start_child(void)
 
 struct recorder {
     struct switch_record *record;
-    struct source *events;
+    struct switches *events;
 };
 
 static int open_record(const struct switch_options *options, pid_t followed,
@@ -180,7 +180,7 @@ static int watch_wakes(pid_t pid, struct recorder *recorder)
 static int record_events(pid_t pid, struct recorder *recorder)
 {
     (void)pid;
-    int err = switches_source_new(&recorder->events);
+    int err = switches_new(&recorder->events);
     for (unsigned i = 0; i < 2 && !err; i++)
         err = switches_arm(recorder->events, i, shared->tids[i]);
     return err;
@@ -230,7 +230,7 @@ static double take_turn(const struct way *way, pid_t pid, unsigned ms)
     }
     switch_record_free(recorder.record);
     if (recorder.events)
-        recorder.events->free(recorder.events);
+        switches_free(recorder.events);
     return ns;
 }
 

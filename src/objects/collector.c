@@ -4,7 +4,6 @@
 #include "base/queue.h"
 #include "base/upper_bound.h"
 #include "objects/state.h"
-#include "observe/proc_source.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -421,8 +420,6 @@ int collector_new(const struct collector_options *options, struct news_queue *qu
     collector->options = *options;
     collector->queue = queue;
     int err = queue_new(sizeof(struct notice), &collector->notices);
-    if (!err)
-        err = proc_source_new(&collector->watches, &collector->asleep);
     for (size_t i = 0; i < WAYS && !err; i++)
         err = ways[i]->begin ? ways[i]->begin(collector) : 0;
     if (err) {
@@ -486,8 +483,6 @@ void collector_free(struct collector *collector)
     end_ways(collector);
     free(collector->processes);
     queue_free(collector->notices);
-    if (collector->asleep)
-        collector->asleep->free(collector->asleep);
     watches_free(&collector->watches);
     free(collector);
 }

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/upper_bound.h"
 #include "objects/state.h"
+#include "observe/proc_source.h"
 #include "proc/procfs.h"
 
 #include <stdlib.h>
@@ -161,8 +162,7 @@ static bool look_at(struct collector *collector, const struct object_process *pr
         .wants_copy = true,
     };
     watches_forget(&collector->watches, subject.thread); /* that is another thread */
-    return collector->asleep->observe(collector->asleep, &subject, &observation) ==
-           OUTCOME_OBSERVED;
+    return proc_source_observe(&collector->watches, &subject, &observation) == OUTCOME_OBSERVED;
 }
 
 /* ---- Births ---- */

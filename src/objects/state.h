@@ -7,7 +7,7 @@
 #include "objects/faults.h"
 #include "objects/news_queue.h"
 #include "objects/notice.h"
-#include "observe/source.h"
+#include "observe/subject.h"
 #include "observe/watch.h"
 #include "proc/pages.h"
 #include "proc/stack_areas.h"
@@ -120,8 +120,7 @@ struct collector {
     int births_refusal;    /* an errno: why births, or their stacks, are not seen; 0: they are */
     uint64_t births_lost; /* births of processes that were gone too soon, and births for which there
                              was no room */
-    struct source *asleep; /* to look at threads */
-    struct watches watches;
+    struct watches watches; /* to look at threads */
     /* page_faults.c */
     struct faults *faults;              /* NULL: they are not seen */
     int faults_refusal;                 /* an errno: why; 0: they are seen, or not wanted */

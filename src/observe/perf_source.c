@@ -19,7 +19,6 @@
 #define SAMPLES_A_PERIOD 4
 
 struct perf_source {
-    struct source source;
     struct perf_source_options options;
     enum perf_scope scope;
     struct events events; /* one a CPU, or one a thread */
@@ -33,14 +32,9 @@ struct perf_source {
     int follow_refusal; /* the same of a process that could not be followed */
 };
 
-static struct perf_source *perf_source_of(const struct source *source)
+static size_t stack_bytes(const struct perf_source *source)
 {
-    return (struct perf_source *)source;
-}
-
-static size_t stack_bytes(const struct perf_source *kernel)
-{
-    return kernel->events.attr.sample_stack_user;
+    return source->events.attr.sample_stack_user;
 }
 
 /* The kernel opens no event that asks for longer chains than this setting. */
@@ -52,15 +46,15 @@ static unsigned read_chain_limit(void)
 
 /* A CPU's event is sampled at intervals of time unless the CPU is idle; a thread's event, at
  * intervals of its running time. */
-static struct perf_event_attr attributes_of(const struct perf_source *kernel, size_t stack_bytes)
+static struct perf_event_attr attributes_of(const struct perf_source *source, size_t stack_bytes)
 {
-    uint64_t chain_type = kernel->chain_limit ? PERF_SAMPLE_CALLCHAIN : 0;
+    uint64_t chain_type = source->chain_limit ? PERF_SAMPLE_CALLCHAIN : 0;
     return (struct perf_event_attr){
         .type = PERF_TYPE_SOFTWARE,
         .config = PERF_COUNT_SW_CPU_CLOCK,
-        .sample_period = kernel->options.period_ns, /* this clock counts nanoseconds */
+        .sample_period = source->options.period_ns, /* this clock counts nanoseconds */
         .sample_type = RING_SAMPLE_TYPE | chain_type | PERF_SAMPLE_STACK_USER,
-        .sample_max_stack = (uint16_t)kernel->chain_limit,
+        .sample_max_stack = (uint16_t)source->chain_limit,
         .exclude_callchain_user = 1,
         .sample_regs_user = registers_sample_mask,
         .sample_stack_user = (uint32_t)stack_bytes,
@@ -72,15 +66,15 @@ static struct perf_event_attr attributes_of(const struct perf_source *kernel, si
 }
 
 /* Sets how events are opened from now on. */
-static void set_events(struct perf_source *kernel, enum perf_scope scope, size_t stack_bytes)
+static void set_events(struct perf_source *source, enum perf_scope scope, size_t stack_bytes)
 {
-    struct events *events = &kernel->events;
+    struct events *events = &source->events;
     size_t samples = scope == PERF_SCOPE_THREADS
                          ? THREAD_RING_SAMPLES
-                         : kernel->options.held_ns / kernel->options.period_ns + 1;
-    kernel->scope = scope;
-    events->attr = attributes_of(kernel, stack_bytes);
-    size_t record_bytes = stack_bytes + RECORD_BYTES + kernel->chain_limit * sizeof(uint64_t);
+                         : source->options.held_ns / source->options.period_ns + 1;
+    source->scope = scope;
+    events->attr = attributes_of(source, stack_bytes);
+    size_t record_bytes = stack_bytes + RECORD_BYTES + source->chain_limit * sizeof(uint64_t);
     events->ring_bytes = events_ring_bytes(samples * record_bytes);
     events->ring_bytes_min = events_ring_bytes(2 * stack_bytes);
     if (scope == PERF_SCOPE_CPUS && events->ring_bytes > CPU_RING_BYTES_MAX)
@@ -88,34 +82,34 @@ static void set_events(struct perf_source *kernel, enum perf_scope scope, size_t
 }
 
 /* Whether threads of our own may be sampled, as any other's of the same user. */
-static int try_thread_scope(struct perf_source *kernel)
+static int try_thread_scope(struct perf_source *source)
 {
-    set_events(kernel, PERF_SCOPE_THREADS, stack_bytes(kernel));
-    int err = events_add(&kernel->events, 0, -1);
-    events_drop_all(&kernel->events);
+    set_events(source, PERF_SCOPE_THREADS, stack_bytes(source));
+    int err = events_add(&source->events, 0, -1);
+    events_drop_all(&source->events);
     return err;
 }
 
 /* `refusal`: a negative errno; 0: there is a filter. */
-static void set_filter(struct perf_source *kernel, int refusal)
+static void set_filter(struct perf_source *source, int refusal)
 {
     bool has_filter = !refusal;
-    kernel->filter_refusal = refusal;
-    if (kernel->has_filter && !has_filter)
-        filter_close(&kernel->filter);
-    kernel->has_filter = has_filter;
-    kernel->has_next = false;
-    kernel->events.filter = has_filter ? &kernel->filter : NULL;
+    source->filter_refusal = refusal;
+    if (source->has_filter && !has_filter)
+        filter_close(&source->filter);
+    source->has_filter = has_filter;
+    source->has_next = false;
+    source->events.filter = has_filter ? &source->filter : NULL;
 }
 
-static int try_cpu_scope(struct perf_source *kernel)
+static int try_cpu_scope(struct perf_source *source)
 {
-    struct events *events = &kernel->events;
-    set_filter(kernel, filter_open(&kernel->filter));
+    struct events *events = &source->events;
+    set_filter(source, filter_open(&source->filter));
     int err = events_update_cpus(events);
-    if (err && kernel->has_filter) {
+    if (err && source->has_filter) {
         events_drop_all(events);
-        set_filter(kernel, err);
+        set_filter(source, err);
         err = events_update_cpus(events);
     }
     if (!err && events->count)
@@ -124,39 +118,39 @@ static int try_cpu_scope(struct perf_source *kernel)
     return err ? err : -ENODEV;
 }
 
-static int begin(struct perf_source *kernel)
+static int begin(struct perf_source *source)
 {
-    int err = try_cpu_scope(kernel);
-    return err == -EACCES || err == -EPERM ? try_thread_scope(kernel) : err;
+    int err = try_cpu_scope(source);
+    return err == -EACCES || err == -EPERM ? try_thread_scope(source) : err;
 }
 
 enum taken { TAKEN_SAMPLE, TAKEN_OTHER, TAKEN_NOTHING };
 
 /* Reads what follows the time of a sample. */
-static bool read_sample(const struct perf_source *kernel, const struct record *record,
+static bool read_sample(const struct perf_source *source, const struct record *record,
                         struct kernel_chain *chain, struct snapshot *snapshot)
 {
     size_t at = offsetof(struct sample_head, abi);
-    return (!chain || record_read_kernel_chain(record, at, kernel->chain_limit, chain, &at)) &&
+    return (!chain || record_read_kernel_chain(record, at, source->chain_limit, chain, &at)) &&
            record_read_snapshot_at(record, at, snapshot);
 }
 
 /* Takes a sample, unless there is no snapshot for it: then it stays in the ring. */
-static enum taken take_sample(struct perf_source *kernel, const struct record *record,
+static enum taken take_sample(struct perf_source *source, const struct record *record,
                               struct observation *ret_observation)
 {
     static const struct stack_place no_place = {0};
-    struct snapshot_pool *snapshots = kernel->options.snapshots;
+    struct snapshot_pool *snapshots = source->options.snapshots;
     struct sample_head head;
     if (!record_read(record, 0, &head, sizeof head) ||
-        !events_are_of(&kernel->events, (pid_t)head.process_id))
+        !events_are_of(&source->events, (pid_t)head.process_id))
         return TAKEN_OTHER;
-    struct snapshot *snapshot = snapshot_pool_take(snapshots, stack_bytes(kernel), &no_place);
+    struct snapshot *snapshot = snapshot_pool_take(snapshots, stack_bytes(source), &no_place);
     if (!snapshot)
         return TAKEN_NOTHING;
-    struct kernel_chain *chain = kernel->chain_limit ? snapshot_kernel_chain(snapshot) : NULL;
-    bool lacks_memory = kernel->chain_limit && !chain;
-    if (lacks_memory || !read_sample(kernel, record, chain, snapshot)) {
+    struct kernel_chain *chain = source->chain_limit ? snapshot_kernel_chain(snapshot) : NULL;
+    bool lacks_memory = source->chain_limit && !chain;
+    if (lacks_memory || !read_sample(source, record, chain, snapshot)) {
         snapshot_pool_give(snapshots, snapshot, false);
         return lacks_memory ? TAKEN_NOTHING : TAKEN_OTHER;
     }
@@ -178,24 +172,24 @@ static enum taken take_sample(struct perf_source *kernel, const struct record *r
  *
  * The interval that is under way begins anew by that (perf_event_period in the kernel's
  * kernel/events/core.c). A third of one is lost, in the mean, so all are shorter. */
-static void vary_period(struct perf_source *kernel, struct event *event)
+static void vary_period(struct perf_source *source, struct event *event)
 {
-    const struct perf_source_options *options = &kernel->options;
+    const struct perf_source_options *options = &source->options;
     uint64_t mean_ns = options->period_ns * 3 * SAMPLES_A_PERIOD / (3 * SAMPLES_A_PERIOD + 1);
     uint64_t period_ns =
-        mean_ns / 2 + random_below((uint32_t)mean_ns, options->seed, kernel->periods_set++);
+        mean_ns / 2 + random_below((uint32_t)mean_ns, options->seed, source->periods_set++);
     ioctl(event->ring.fd, PERF_EVENT_IOC_PERIOD, &period_ns);
     event->samples = 0;
 }
 
-static void vary_periods(struct perf_source *kernel)
+static void vary_periods(struct perf_source *source)
 {
 #ifdef FGPROF_WITHOUT_VARIED_PERIODS
     return;
 #endif
-    for (size_t i = 0; i < kernel->events.count; i++) {
-        if (kernel->events.items[i].samples >= SAMPLES_A_PERIOD)
-            vary_period(kernel, &kernel->events.items[i]);
+    for (size_t i = 0; i < source->events.count; i++) {
+        if (source->events.items[i].samples >= SAMPLES_A_PERIOD)
+            vary_period(source, &source->events.items[i]);
     }
 }
 
@@ -214,12 +208,12 @@ static uint64_t time_of(const struct record *record)
 
 /* The event whose ring has the oldest record; NULL: no ring has any. A ring that was found empty is
  * not looked at again until all are. */
-static struct event *find_oldest(struct perf_source *kernel)
+static struct event *find_oldest(struct perf_source *source)
 {
     struct event *oldest = NULL;
     struct record record;
-    for (size_t i = 0; i < kernel->events.count; i++) {
-        struct event *event = &kernel->events.items[i];
+    for (size_t i = 0; i < source->events.count; i++) {
+        struct event *event = &source->events.items[i];
         if (!event->next_ns)
             event->next_ns = ring_next(&event->ring, &record) ? time_of(&record) : NO_RECORD;
         if (event->next_ns != NO_RECORD && (!oldest || event->next_ns < oldest->next_ns))
@@ -228,7 +222,7 @@ static struct event *find_oldest(struct perf_source *kernel)
     return oldest;
 }
 
-static enum taken take_next(struct perf_source *kernel, struct event *event,
+static enum taken take_next(struct perf_source *source, struct event *event,
                             struct observation *ret_observation)
 {
     struct record record;
@@ -237,116 +231,111 @@ static enum taken take_next(struct perf_source *kernel, struct event *event,
     if (!ring_next(&event->ring, &record))
         return TAKEN_OTHER;
     if (record.header.type == PERF_RECORD_SAMPLE)
-        taken = take_sample(kernel, &record, ret_observation);
+        taken = take_sample(source, &record, ret_observation);
     else
-        events_note(&kernel->events, &record);
+        events_note(&source->events, &record);
     if (taken != TAKEN_NOTHING)
         ring_skip(&event->ring, &record);
     return taken;
 }
 
 /* All has been collected, or there are no snapshots for the rest. */
-static void rest(struct perf_source *kernel)
+static void rest(struct perf_source *source)
 {
-    for (size_t i = 0; i < kernel->events.count; i++)
-        kernel->events.items[i].next_ns = 0;
-    events_drop_replaced(&kernel->events);
-    vary_periods(kernel);
+    for (size_t i = 0; i < source->events.count; i++)
+        source->events.items[i].next_ns = 0;
+    events_drop_replaced(&source->events);
+    vary_periods(source);
 }
 
 /* In the order of time, so that when snapshots are scarce no CPU is left out, and a thread's
  * samples of several CPUs come as they were taken. */
-static bool collect(struct source *source, struct observation *ret_observation,
-                    enum outcome *ret_outcome)
+bool perf_source_collect(struct perf_source *source, struct observation *ret_observation)
 {
-    struct perf_source *kernel = perf_source_of(source);
     struct event *event;
-    while ((event = find_oldest(kernel))) {
-        enum taken taken = take_next(kernel, event, ret_observation);
+    while ((event = find_oldest(source))) {
+        enum taken taken = take_next(source, event, ret_observation);
         if (taken == TAKEN_NOTHING)
             break;
         if (taken == TAKEN_SAMPLE) {
             event->samples++;
-            *ret_outcome = OUTCOME_OBSERVED;
             return true;
         }
     }
-    rest(kernel);
+    rest(source);
     return false;
 }
 
-static bool has_thread(const struct perf_source *kernel, pid_t tid)
+static bool has_thread(const struct perf_source *source, pid_t tid)
 {
-    for (size_t i = 0; i < kernel->events.count; i++) {
-        if (kernel->events.items[i].tid == tid)
+    for (size_t i = 0; i < source->events.count; i++) {
+        if (source->events.items[i].tid == tid)
             return true;
     }
     return false;
 }
 
 /* Returns whether the thread has an event now. */
-static bool add_thread(struct perf_source *kernel, pid_t tid)
+static bool add_thread(struct perf_source *source, pid_t tid)
 {
     uint64_t now_ns = monotonic_ns();
-    if (kernel->refusal && now_ns - kernel->refused_ns < REFUSAL_HOLDS_NS)
+    if (source->refusal && now_ns - source->refused_ns < REFUSAL_HOLDS_NS)
         return false;
-    int err = kernel->events.count < THREADS_MAX ? events_add(&kernel->events, tid, -1) : -ENOSPC;
-    kernel->refusal = 0;
+    int err = source->events.count < THREADS_MAX ? events_add(&source->events, tid, -1) : -ENOSPC;
+    source->refusal = 0;
     /* It has ended, or will in a moment: its event can't be mapped then. */
     if (!err || err == -ESRCH || err == -ENODEV)
         return !err;
-    kernel->refusal = err;
-    kernel->refused_ns = now_ns;
+    source->refusal = err;
+    source->refused_ns = now_ns;
     return false;
 }
 
-bool perf_source_covers(struct source *source, pid_t process_id, pid_t tid, size_t stack_limit,
+bool perf_source_covers(struct perf_source *source, pid_t process_id, pid_t tid, size_t stack_limit,
                         const struct stack_place *other)
 {
-    struct perf_source *kernel = perf_source_of(source);
     if (stack_limit > PERF_STACK_LIMIT_MAX || other->address ||
-        !events_are_of(&kernel->events, process_id))
+        !events_are_of(&source->events, process_id))
         return false;
-    return kernel->scope == PERF_SCOPE_CPUS || has_thread(kernel, tid) || add_thread(kernel, tid);
+    return source->scope == PERF_SCOPE_CPUS || has_thread(source, tid) || add_thread(source, tid);
 }
 
-enum perf_scope perf_source_scope(const struct source *source)
+enum perf_scope perf_source_scope(const struct perf_source *source)
 {
-    return perf_source_of(source)->scope;
+    return source->scope;
 }
 
 /* Without a filter samples of all processes are copied, but none is missing. */
-int perf_source_follow(struct source *source, pid_t process_id)
+int perf_source_follow(struct perf_source *source, pid_t process_id)
 {
-    struct perf_source *kernel = perf_source_of(source);
-    int err = events_follow(&kernel->events, process_id);
-    if (err && kernel->has_filter) {
-        set_filter(kernel, err);
-        events_reopen(&kernel->events);
-        err = events_follow(&kernel->events, process_id);
+    int err = events_follow(&source->events, process_id);
+    if (err && source->has_filter) {
+        set_filter(source, err);
+        events_reopen(&source->events);
+        err = events_follow(&source->events, process_id);
     }
     if (err)
-        kernel->follow_refusal = err;
+        source->follow_refusal = err;
     return err;
 }
 
-void perf_source_unfollow(struct source *source, pid_t process_id)
+void perf_source_unfollow(struct perf_source *source, pid_t process_id)
 {
-    events_unfollow(&perf_source_of(source)->events, process_id);
+    events_unfollow(&source->events, process_id);
 }
 
-void perf_source_forget(struct source *source, pid_t tid)
+void perf_source_forget(struct perf_source *source, pid_t tid)
 {
-    struct events *events = &perf_source_of(source)->events;
+    struct events *events = &source->events;
     for (size_t i = events->count; i-- > 0;) {
         if (events->items[i].tid == tid)
             events_drop(events, i);
     }
 }
 
-uint64_t perf_source_exec_ns(const struct source *source, pid_t process_id)
+uint64_t perf_source_exec_ns(const struct perf_source *source, pid_t process_id)
 {
-    return events_exec_ns(&perf_source_of(source)->events, process_id);
+    return events_exec_ns(&source->events, process_id);
 }
 
 /* Within what the kernel takes: a multiple of 8. */
@@ -358,74 +347,68 @@ static size_t stack_bytes_for(size_t stack_limit)
 
 /* Events can't be changed, so all are replaced. If that fails for one, it is tried again by the
  * next perf_source_adjust or perf_source_covers. */
-int perf_source_adjust(struct source *source, size_t stack_limit)
+int perf_source_adjust(struct perf_source *source, size_t stack_limit)
 {
-    struct perf_source *kernel = perf_source_of(source);
     size_t wanted_bytes = stack_bytes_for(stack_limit);
-    if (wanted_bytes != stack_bytes(kernel)) {
-        set_events(kernel, kernel->scope, wanted_bytes);
-        events_reopen(&kernel->events);
+    if (wanted_bytes != stack_bytes(source)) {
+        set_events(source, source->scope, wanted_bytes);
+        events_reopen(&source->events);
     }
-    return kernel->scope == PERF_SCOPE_CPUS ? events_update_cpus_sometimes(&kernel->events) : 0;
+    return source->scope == PERF_SCOPE_CPUS ? events_update_cpus_sometimes(&source->events) : 0;
 }
 
-int perf_source_refusal(const struct source *source, pid_t process_id, pid_t tid)
+int perf_source_refusal(const struct perf_source *source, pid_t process_id, pid_t tid)
 {
-    const struct perf_source *kernel = perf_source_of(source);
-    if (!events_are_of(&kernel->events, process_id))
-        return kernel->follow_refusal;
-    bool needs_none = kernel->scope == PERF_SCOPE_CPUS || has_thread(kernel, tid);
-    return needs_none ? 0 : kernel->refusal;
+    if (!events_are_of(&source->events, process_id))
+        return source->follow_refusal;
+    bool needs_none = source->scope == PERF_SCOPE_CPUS || has_thread(source, tid);
+    return needs_none ? 0 : source->refusal;
 }
 
-int perf_source_filter_refusal(const struct source *source)
+int perf_source_filter_refusal(const struct perf_source *source)
 {
-    const struct perf_source *kernel = perf_source_of(source);
-    return kernel->scope == PERF_SCOPE_CPUS ? kernel->filter_refusal : 0;
+    return source->scope == PERF_SCOPE_CPUS ? source->filter_refusal : 0;
 }
 
-int perf_source_set_next(struct source *source, int program_fd)
+int perf_source_set_next(struct perf_source *source, int program_fd)
 {
-    struct perf_source *kernel = perf_source_of(source);
-    int err = kernel->has_filter ? filter_set_next(&kernel->filter, program_fd) : -ENOTSUP;
-    kernel->has_next = !err && program_fd >= 0;
+    int err = source->has_filter ? filter_set_next(&source->filter, program_fd) : -ENOTSUP;
+    source->has_next = !err && program_fd >= 0;
     return err;
 }
 
-bool perf_source_has_next(const struct source *source)
+bool perf_source_has_next(const struct perf_source *source)
 {
-    return perf_source_of(source)->has_next;
+    return source->has_next;
 }
 
-uint64_t perf_source_lost(const struct source *source)
+uint64_t perf_source_lost(const struct perf_source *source)
 {
-    return perf_source_of(source)->events.lost;
+    return source->events.lost;
 }
 
-static void free_kernel(struct source *source)
+void perf_source_free(struct perf_source *source)
 {
     if (!source)
         return;
-    struct perf_source *kernel = perf_source_of(source);
-    events_free(&kernel->events);
-    set_filter(kernel, -ENODEV);
-    free(kernel);
+    events_free(&source->events);
+    set_filter(source, -ENODEV);
+    free(source);
 }
 
-int perf_source_new(const struct perf_source_options *options, struct source **ret_source)
+int perf_source_new(const struct perf_source_options *options, struct perf_source **ret_source)
 {
-    struct perf_source *kernel = calloc(1, sizeof *kernel);
-    if (!kernel)
+    struct perf_source *source = calloc(1, sizeof *source);
+    if (!source)
         return -ENOMEM;
-    kernel->source = (struct source){.collect = collect, .free = free_kernel};
-    kernel->options = *options;
-    kernel->chain_limit = options->has_kernel_chains ? read_chain_limit() : 0;
-    set_events(kernel, PERF_SCOPE_CPUS, stack_bytes_for(options->stack_limit));
-    int err = begin(kernel);
+    source->options = *options;
+    source->chain_limit = options->has_kernel_chains ? read_chain_limit() : 0;
+    set_events(source, PERF_SCOPE_CPUS, stack_bytes_for(options->stack_limit));
+    int err = begin(source);
     if (err) {
-        free_kernel(&kernel->source);
+        perf_source_free(source);
         return err;
     }
-    *ret_source = &kernel->source;
+    *ret_source = source;
     return 0;
 }

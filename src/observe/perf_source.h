@@ -12,7 +12,7 @@
 #define FGPROF_OBSERVE_PERF_SOURCE_H
 
 #include "observe/snapshot_pool.h"
-#include "observe/source.h"
+#include "observe/observation.h"
 
 /* The most of a stack that a sample holds: all of a sample is at most 65,528 bytes (struct
  * perf_event_header). */
@@ -32,49 +32,56 @@ enum perf_scope {
     PERF_SCOPE_THREADS, /* an event for each thread that perf_source_covers was asked for */
 };
 
-/* Nothing is sampled yet: see perf_source_follow. The source has only a `collect`. Observations
- * that are collected have no thread number, process number or program yet, and `now` says nothing.
+struct perf_source;
+
+/* Nothing is sampled yet: see perf_source_follow.
  *
  * Returns 0, -EACCES or -EPERM if sampling is not permitted at all, or another negative errno. */
-int perf_source_new(const struct perf_source_options *options, struct source **ret_source);
+int perf_source_new(const struct perf_source_options *options, struct perf_source **ret_source);
+/* Accepts NULL. */
+void perf_source_free(struct perf_source *source);
 
-enum perf_scope perf_source_scope(const struct source *source);
+/* Takes the next sample, whose snapshot is the caller's. Returns false if there is none now. It has
+ * no thread number, process number or program yet, and `now` says nothing. */
+bool perf_source_collect(struct perf_source *source, struct observation *ret_observation);
+
+enum perf_scope perf_source_scope(const struct perf_source *source);
 
 /* Samples of this process are collected from now on, or no longer. The first call begins to sample.
  * Returns 0 or a negative errno: the process is not sampled. */
-int perf_source_follow(struct source *source, pid_t process_id);
-void perf_source_unfollow(struct source *source, pid_t process_id);
+int perf_source_follow(struct perf_source *source, pid_t process_id);
+void perf_source_unfollow(struct perf_source *source, pid_t process_id);
 
-/* Whether `collect` returns samples of the thread whenever it runs, with so much of its stacks;
+/* Whether samples of the thread are collected whenever it runs, with so much of its stacks;
  * else it must be stopped instead. In PERF_SCOPE_THREADS it is given an event for that. */
-bool perf_source_covers(struct source *source, pid_t process_id, pid_t tid, size_t stack_limit,
+bool perf_source_covers(struct perf_source *source, pid_t process_id, pid_t tid, size_t stack_limit,
                         const struct stack_place *other);
 
 /* In PERF_SCOPE_THREADS: the thread is gone. */
-void perf_source_forget(struct source *source, pid_t tid);
+void perf_source_forget(struct perf_source *source, pid_t tid);
 
 /* When the process last executed a program, by the records collected so far; 0: it has not. */
-uint64_t perf_source_exec_ns(const struct source *source, pid_t process_id);
+uint64_t perf_source_exec_ns(const struct perf_source *source, pid_t process_id);
 
 /* Has samples hold this much of stacks from now on. Also begins to sample CPUs that have come
  * online. Call it now and then. Returns 0 or a negative errno. */
-int perf_source_adjust(struct source *source, size_t stack_limit);
+int perf_source_adjust(struct perf_source *source, size_t stack_limit);
 
 /* Why the thread is not sampled: its process could not be followed, or it has no event, though it
  * should have one of its own. A negative errno; 0: it is sampled. */
-int perf_source_refusal(const struct source *source, pid_t process_id, pid_t tid);
+int perf_source_refusal(const struct perf_source *source, pid_t process_id, pid_t tid);
 
 /* Why samples of other processes are not dropped in the kernel: a negative errno; 0: they are, or
  * there are none. */
-int perf_source_filter_refusal(const struct source *source);
+int perf_source_filter_refusal(const struct perf_source *source);
 
 /* Has the kernel run this program at each sample, as filter_set_next does; -1: none. Returns 0,
  * -ENOTSUP if samples are not filtered in the kernel, or another negative errno. */
-int perf_source_set_next(struct source *source, int program_fd);
+int perf_source_set_next(struct perf_source *source, int program_fd);
 /* Whether it does. */
-bool perf_source_has_next(const struct source *source);
+bool perf_source_has_next(const struct perf_source *source);
 
 /* How many samples the kernel has dropped because nobody collected them in time. */
-uint64_t perf_source_lost(const struct source *source);
+uint64_t perf_source_lost(const struct perf_source *source);
 
 #endif

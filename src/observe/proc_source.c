@@ -13,11 +13,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-struct asleep_source {
-    struct source source;
-    struct watches *watches;
-};
-
 /* Whether a thread that was blocked when it had this count of switches has not run since. Returns
  * 0, -EAGAIN if it has, or another negative errno if that is not known. */
 static int check_stayed(const struct watch_place *place, struct watch *watch,
@@ -128,10 +123,9 @@ static enum outcome outcome_of(int err)
     }
 }
 
-static enum outcome observe_asleep(struct source *source, const struct subject *subject,
-                                   struct observation *observation)
+enum outcome proc_source_observe(struct watches *watches, const struct subject *subject,
+                                 struct observation *observation)
 {
-    struct watches *watches = ((struct asleep_source *)source)->watches;
     const struct watch_place place = {subject->proc_fd, subject->tid, watches->keep_fds_below};
     struct watch *watch = watches_get(watches, subject->thread);
     observation->evidence = EVIDENCE_ASLEEP;
@@ -164,20 +158,4 @@ static enum outcome observe_asleep(struct source *source, const struct subject *
         watch->was_read = true;
     }
     return outcome_of(err);
-}
-
-static void free_asleep(struct source *source)
-{
-    free(source);
-}
-
-int proc_source_new(struct watches *watches, struct source **ret_source)
-{
-    struct asleep_source *asleep = calloc(1, sizeof *asleep);
-    if (!asleep)
-        return -ENOMEM;
-    asleep->source = (struct source){.observe = observe_asleep, .free = free_asleep};
-    asleep->watches = watches;
-    *ret_source = &asleep->source;
-    return 0;
 }

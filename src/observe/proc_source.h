@@ -2,10 +2,11 @@
 #ifndef FGPROF_OBSERVE_PROC_SOURCE_H
 #define FGPROF_OBSERVE_PROC_SOURCE_H
 
-#include "observe/source.h"
+#include "observe/subject.h"
 #include "observe/watch.h"
 
-/* `watches` must outlive it. Returns 0 or -ENOMEM. */
-int proc_source_new(struct watches *watches, struct source **ret_source);
+/* Observes a thread into `observation`, whose snapshot has room for the stacks wanted. */
+enum outcome proc_source_observe(struct watches *watches, const struct subject *subject,
+                                 struct observation *observation);
 
 #endif

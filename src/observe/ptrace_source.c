@@ -152,8 +152,7 @@ struct seen_exit {
     int status;
 };
 
-struct stopped_source {
-    struct source source;
+struct ptrace_source {
     struct watches *watches;
     struct reaper *reaper;
     struct pending pending[STOPS_MAX];
@@ -165,15 +164,10 @@ struct stopped_source {
     bool runs_first; /* the calling thread runs before others: see run_first */
 };
 
-static struct stopped_source *stopped_of(const struct source *source)
-{
-    return (struct stopped_source *)source;
-}
-
-static struct watch_place place_of(const struct stopped_source *stopped,
+static struct watch_place place_of(const struct ptrace_source *source,
                                    const struct subject *subject)
 {
-    return (struct watch_place){subject->proc_fd, subject->tid, stopped->watches->keep_fds_below};
+    return (struct watch_place){subject->proc_fd, subject->tid, source->watches->keep_fds_below};
 }
 
 /* The moment that the stop is to show: a tick, or when a visit was due. 0: none in particular. */
@@ -184,10 +178,10 @@ static uint64_t moment_ns(const struct subject *subject)
 
 /* Whether a thread that was looked at some time ago is still to be stopped: it still runs or, if it
  * is to be stopped in its sleep, it still sleeps in the same place. */
-static bool must_stop(const struct stopped_source *stopped, const struct subject *subject,
+static bool must_stop(const struct ptrace_source *source, const struct subject *subject,
                       struct watch *watch)
 {
-    const struct watch_place place = place_of(stopped, subject);
+    const struct watch_place place = place_of(source, subject);
     const struct sleep_place *asleep = &subject->asleep;
     struct registers registers;
     long syscall_number;
@@ -201,35 +195,34 @@ static bool must_stop(const struct stopped_source *stopped, const struct subject
            registers_pc(&registers) == asleep->pc && registers_sp(&registers) == asleep->sp;
 }
 
-static enum outcome begin_stop(struct source *source, const struct subject *subject,
-                               struct observation *observation)
+enum outcome ptrace_source_observe(struct ptrace_source *source, const struct subject *subject,
+                                   const struct observation *observation)
 {
-    struct stopped_source *stopped = stopped_of(source);
-    struct watch *watch = watches_get(stopped->watches, subject->thread);
+    struct watch *watch = watches_get(source->watches, subject->thread);
     bool is_leader = subject->tid == subject->process_id;
-    if (!watch || stopped->count == STOPS_MAX)
+    if (!watch || source->count == STOPS_MAX)
         return OUTCOME_REFUSED;
-    if (!must_stop(stopped, subject, watch))
+    if (!must_stop(source, subject, watch))
         return OUTCOME_ASLEEP;
     if (subject->context)
         snapshot_context(observation->snapshot); /* while it is stopped, no memory is asked for */
-    struct pending *item = &stopped->pending[stopped->count];
+    struct pending *item = &source->pending[source->count];
     if (subject->python.layout)
         snapshot_python(observation->snapshot); /* as above */
     *item = (struct pending){.subject = *subject, .observation = *observation};
-    const struct watch_place place = place_of(stopped, subject);
+    const struct watch_place place = place_of(source, subject);
     item->knows_last_run =
         moment_ns(subject) && watch_read_last_run(&place, watch, &item->last_run[0]);
-    reaper_watch(stopped->reaper);
-    if (!is_leader && reaper_hold(stopped->reaper, subject->tid))
+    reaper_watch(source->reaper);
+    if (!is_leader && reaper_hold(source->reaper, subject->tid))
         return OUTCOME_REFUSED;
     int err = request(subject->process_id, subject->tid, &item->stop);
     if (!err) {
-        stopped->count++;
+        source->count++;
         return OUTCOME_PENDING;
     }
     if (!is_leader)
-        reaper_drop(stopped->reaper, subject->tid);
+        reaper_drop(source->reaper, subject->tid);
     /* A thread that may not be traced may have exited: ptrace does not tell these apart. */
     return err == -ESRCH || procfs_thread_has_exited(subject->proc_fd, subject->tid)
                ? OUTCOME_GONE
@@ -243,32 +236,31 @@ static enum outcome begin_stop(struct source *source, const struct subject *subj
  *
  * SCHED_RESET_ON_FORK stays set: clearing it takes a capability that RLIMIT_RTPRIO does not give
  * (sched(7)). It has no effect on a thread of ordinary priority. */
-static void run_first(struct stopped_source *stopped)
+static void run_first(struct ptrace_source *source)
 {
     struct sched_param lowest = {.sched_priority = sched_get_priority_min(SCHED_RR)};
-    if (!stopped->runs_first)
-        stopped->runs_first = (sched_getscheduler(0) & ~SCHED_RESET_ON_FORK) == SCHED_OTHER &&
-                              sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &lowest) == 0;
+    if (!source->runs_first)
+        source->runs_first = (sched_getscheduler(0) & ~SCHED_RESET_ON_FORK) == SCHED_OTHER &&
+                             sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &lowest) == 0;
 }
 
-static void run_as_others(struct stopped_source *stopped)
+static void run_as_others(struct ptrace_source *source)
 {
     struct sched_param none = {0};
-    if (stopped->runs_first) {
+    if (source->runs_first) {
         sched_setscheduler(0, SCHED_OTHER | SCHED_RESET_ON_FORK, &none);
         prctl(PR_SET_TIMERSLACK, 1); /* which that has reset, on 6.18 at least */
     }
-    stopped->runs_first = false;
+    source->runs_first = false;
 }
 
-void ptrace_source_interrupt(struct source *source)
+void ptrace_source_interrupt(struct ptrace_source *source)
 {
-    struct stopped_source *stopped = stopped_of(source);
     /* From here on they wait for us, so we must not wait for others. */
-    if (stopped->count)
-        run_first(stopped);
-    for (size_t i = 0; i < stopped->count; i++) {
-        struct pending *item = &stopped->pending[i];
+    if (source->count)
+        run_first(source);
+    for (size_t i = 0; i < source->count; i++) {
+        struct pending *item = &source->pending[i];
         if (!item->is_interrupted)
             interrupt(&item->stop);
         item->is_interrupted = true;
@@ -276,44 +268,44 @@ void ptrace_source_interrupt(struct source *source)
 }
 
 /* Whether a stop of the process's first thread is under way, and so has the process's id. */
-static bool holds_leader(const struct stopped_source *stopped, pid_t process_id)
+static bool holds_leader(const struct ptrace_source *source, pid_t process_id)
 {
-    for (size_t i = 0; i < stopped->count; i++) {
-        const struct pending *item = &stopped->pending[i];
+    for (size_t i = 0; i < source->count; i++) {
+        const struct pending *item = &source->pending[i];
         if (!item->is_over && item->stop.tid == process_id)
             return true;
     }
     return false;
 }
 
-static void note_exit(struct stopped_source *stopped, const struct stop *stop)
+static void note_exit(struct ptrace_source *source, const struct stop *stop)
 {
     if (stop->exited && stop->tid == stop->process_id)
-        (void)array_append(&stopped->exits, &stopped->exit_count, &stopped->exit_capacity,
+        (void)array_append(&source->exits, &source->exit_count, &source->exit_capacity,
                            (struct seen_exit){stop->process_id, stop->exit_status});
 }
 
 /* A thread that was killed while we held it is ours until it is dead. The reaper must not collect
  * the first thread of a process, which may be a child of ours. */
-static void end_stop(struct stopped_source *stopped, struct pending *item, enum outcome outcome)
+static void end_stop(struct ptrace_source *source, struct pending *item, enum outcome outcome)
 {
     const struct stop *stop = &item->stop;
     item->is_over = true;
     item->outcome = outcome;
-    note_exit(stopped, stop);
+    note_exit(source, stop);
     if (stop->is_dying && stop->tid == stop->process_id)
-        (void)array_append(&stopped->dying, &stopped->dying_count, &stopped->dying_capacity, *stop);
+        (void)array_append(&source->dying, &source->dying_count, &source->dying_capacity, *stop);
     if (stop->is_dying && item->subject.tid == stop->tid)
-        reaper_abandon(stopped->reaper, stop->tid);
+        reaper_abandon(source->reaper, stop->tid);
     else
-        reaper_drop(stopped->reaper, item->subject.tid);
+        reaper_drop(source->reaper, item->subject.tid);
 }
 
 /* A thread pointer that a stop has shown serves while the thread sleeps, too. */
-static void read_context(const struct stopped_source *stopped, const struct subject *subject,
+static void read_context(const struct ptrace_source *source, const struct subject *subject,
                          struct snapshot *snapshot)
 {
-    struct watch *watch = watches_get(stopped->watches, subject->thread);
+    struct watch *watch = watches_get(source->watches, subject->thread);
     if (!subject->context || !watch)
         return;
     if (snapshot->registers.thread_pointer)
@@ -322,17 +314,17 @@ static void read_context(const struct stopped_source *stopped, const struct subj
 }
 
 /* Call it before the thread is let go: what it does later must not be in these figures. */
-static void read_account(const struct stopped_source *stopped, struct pending *item)
+static void read_account(const struct ptrace_source *source, struct pending *item)
 {
-    const struct watch_place place = place_of(stopped, &item->subject);
-    struct watch *watch = watches_get(stopped->watches, item->subject.thread);
+    const struct watch_place place = place_of(source, &item->subject);
+    struct watch *watch = watches_get(source->watches, item->subject.thread);
     item->has_activity = watch && watch_read_activity(&place, watch, &item->activity) == 0;
     item->knows_last_run = item->knows_last_run && item->has_activity &&
                            watch_read_last_run(&place, watch, &item->last_run[1]);
 }
 
 /* Copies a thread and lets it go, if it has stopped. */
-static void try_to_copy(struct stopped_source *stopped, struct pending *item)
+static void try_to_copy(struct ptrace_source *source, struct pending *item)
 {
     const struct subject *subject = &item->subject;
     struct snapshot *snapshot = item->observation.snapshot;
@@ -340,41 +332,40 @@ static void try_to_copy(struct stopped_source *stopped, struct pending *item)
     int err = poll_stop(stop);
     if (err) {
         if (err != -EAGAIN)
-            end_stop(stopped, item, OUTCOME_GONE);
+            end_stop(source, item, OUTCOME_GONE);
         return;
     }
     err = registers_read_stopped(stop->tid, &snapshot->registers);
     if (!err)
         subject_copy(subject, snapshot);
     if (!err)
-        read_context(stopped, subject, snapshot);
+        read_context(source, subject, snapshot);
     if (!err && !stop->is_group_stop)
         registers_hide_stop(stop->tid, &snapshot->registers);
-    read_account(stopped, item);
+    read_account(source, item);
     release(stop);
     item->observation.stop.pause_ns = stop->released_ns - stop->running_ns;
-    end_stop(stopped, item,
+    end_stop(source, item,
              err == -ENOTSUP ? OUTCOME_REFUSED
              : err           ? OUTCOME_GONE
                              : OUTCOME_OBSERVED);
 }
 
-size_t ptrace_source_let_go(struct source *source, uint64_t heard_ns)
+size_t ptrace_source_let_go(struct ptrace_source *source, uint64_t heard_ns)
 {
-    struct stopped_source *stopped = stopped_of(source);
     size_t over = 0;
-    for (size_t i = 0; i < stopped->count; i++) {
-        struct pending *item = &stopped->pending[i];
+    for (size_t i = 0; i < source->count; i++) {
+        struct pending *item = &source->pending[i];
         if (!item->is_over) {
-            item->stop.may_become_leader = !holds_leader(stopped, item->subject.process_id);
+            item->stop.may_become_leader = !holds_leader(source, item->subject.process_id);
             if (heard_ns > item->stop.running_ns)
                 item->stop.running_ns = heard_ns;
-            try_to_copy(stopped, item);
+            try_to_copy(source, item);
         }
         over += item->is_over;
     }
-    if (over == stopped->count)
-        run_as_others(stopped);
+    if (over == source->count)
+        run_as_others(source);
     return over;
 }
 
@@ -405,11 +396,11 @@ static bool find_state(const struct pending *item, enum thread_state *ret_state)
 }
 
 /* Finds out what a thread was doing when it was copied; it runs again by now. */
-static void conclude(struct stopped_source *stopped, struct pending *item)
+static void conclude(struct ptrace_source *source, struct pending *item)
 {
     const struct subject *subject = &item->subject;
-    const struct watch_place place = place_of(stopped, subject);
-    struct watch *watch = watches_get(stopped->watches, subject->thread);
+    const struct watch_place place = place_of(source, subject);
+    struct watch *watch = watches_get(source->watches, subject->thread);
     struct observation *observation = &item->observation;
     const struct registers *registers = &observation->snapshot->registers;
     struct reading *now = &observation->now;
@@ -445,68 +436,65 @@ static void conclude(struct stopped_source *stopped, struct pending *item)
         item->outcome = OUTCOME_ASLEEP;
 }
 
-static bool collect(struct source *source, struct observation *ret_observation,
-                    enum outcome *ret_outcome)
+bool ptrace_source_collect(struct ptrace_source *source, struct observation *ret_observation,
+                           enum outcome *ret_outcome)
 {
-    struct stopped_source *stopped = stopped_of(source);
-    for (size_t i = 0; i < stopped->count; i++) {
-        struct pending *item = &stopped->pending[i];
+    for (size_t i = 0; i < source->count; i++) {
+        struct pending *item = &source->pending[i];
         if (!item->is_over)
             continue;
         if (item->outcome == OUTCOME_OBSERVED)
-            conclude(stopped, item);
+            conclude(source, item);
         *ret_observation = item->observation;
         *ret_outcome = item->outcome;
-        *item = stopped->pending[--stopped->count];
+        *item = source->pending[--source->count];
         return true;
     }
     return false;
 }
 
-bool ptrace_source_has_room(const struct source *source)
+bool ptrace_source_has_room(const struct ptrace_source *source)
 {
-    return stopped_of(source)->count < STOPS_MAX;
+    return source->count < STOPS_MAX;
 }
 
-size_t ptrace_source_pending(const struct source *source)
+size_t ptrace_source_pending(const struct ptrace_source *source)
 {
-    return stopped_of(source)->count;
+    return source->count;
 }
 
-bool ptrace_source_awaits(const struct source *source, pid_t process_id)
+bool ptrace_source_awaits(const struct ptrace_source *source, pid_t process_id)
 {
-    const struct stopped_source *stopped = stopped_of(source);
-    for (size_t i = 0; i < stopped->count; i++) {
-        if (stopped->pending[i].subject.process_id == process_id)
+    for (size_t i = 0; i < source->count; i++) {
+        if (source->pending[i].subject.process_id == process_id)
             return true;
     }
-    for (size_t i = 0; i < stopped->dying_count; i++) {
-        if (stopped->dying[i].process_id == process_id)
+    for (size_t i = 0; i < source->dying_count; i++) {
+        if (source->dying[i].process_id == process_id)
             return true;
     }
     return false;
 }
 
-void ptrace_source_drop_dead_leader(struct source *source, pid_t process_id, int proc_fd)
+void ptrace_source_drop_dead_leader(struct ptrace_source *source, pid_t process_id, int proc_fd)
 {
-    struct stopped_source *stopped = stopped_of(source);
-    for (size_t i = 0; i < stopped->count; i++) {
-        struct pending *item = &stopped->pending[i];
+    for (size_t i = 0; i < source->count; i++) {
+        struct pending *item = &source->pending[i];
         struct proc_stat stat;
         if (item->is_over || item->stop.tid != process_id ||
             procfs_thread_stat(proc_fd, process_id, &stat) || stat.state != 'Z')
             continue;
         item->stop.is_dying = true;
-        end_stop(stopped, item, OUTCOME_GONE);
+        end_stop(source, item, OUTCOME_GONE);
     }
 }
 
 /* Whether a thread of the process is still to stop. (ptrace_source_awaits also asks for those that
  * have, until they are collected.) */
-static bool is_pending(const struct stopped_source *stopped, pid_t process_id)
+static bool is_pending(const struct ptrace_source *source, pid_t process_id)
 {
-    for (size_t i = 0; i < stopped->count; i++) {
-        if (!stopped->pending[i].is_over && stopped->pending[i].stop.process_id == process_id)
+    for (size_t i = 0; i < source->count; i++) {
+        if (!source->pending[i].is_over && source->pending[i].stop.process_id == process_id)
             return true;
     }
     return false;
@@ -514,57 +502,53 @@ static bool is_pending(const struct stopped_source *stopped, pid_t process_id)
 
 /* A thread that took over the id of one by executing a program, or is about to, may have been asked
  * to stop, and its stop is for others to hear. */
-static void await_dying(struct stopped_source *stopped)
+static void await_dying(struct ptrace_source *source)
 {
-    for (size_t i = stopped->dying_count; i-- > 0;) {
-        if (is_pending(stopped, stopped->dying[i].process_id) || !take_end(&stopped->dying[i]))
+    for (size_t i = source->dying_count; i-- > 0;) {
+        if (is_pending(source, source->dying[i].process_id) || !take_end(&source->dying[i]))
             continue;
-        note_exit(stopped, &stopped->dying[i]);
-        stopped->dying[i] = stopped->dying[--stopped->dying_count];
+        note_exit(source, &source->dying[i]);
+        source->dying[i] = source->dying[--source->dying_count];
     }
 }
 
-bool ptrace_source_next_exit(struct source *source, pid_t *ret_process_id, int *ret_status)
+bool ptrace_source_next_exit(struct ptrace_source *source, pid_t *ret_process_id, int *ret_status)
 {
-    struct stopped_source *stopped = stopped_of(source);
-    await_dying(stopped);
-    if (!stopped->exit_count)
+    await_dying(source);
+    if (!source->exit_count)
         return false;
-    const struct seen_exit *exit = &stopped->exits[--stopped->exit_count];
+    const struct seen_exit *exit = &source->exits[--source->exit_count];
     *ret_process_id = exit->process_id;
     *ret_status = exit->status;
     return true;
 }
 
-void ptrace_source_give_up(struct source *source)
+void ptrace_source_give_up(struct ptrace_source *source)
 {
-    reaper_forget_all(stopped_of(source)->reaper);
+    reaper_forget_all(source->reaper);
 }
 
-static void free_stopped(struct source *source)
+void ptrace_source_free(struct ptrace_source *source)
 {
     if (!source)
         return;
-    struct stopped_source *stopped = stopped_of(source);
-    reaper_free(stopped->reaper);
-    free(stopped->dying);
-    free(stopped->exits);
-    free(stopped);
+    reaper_free(source->reaper);
+    free(source->dying);
+    free(source->exits);
+    free(source);
 }
 
-int ptrace_source_new(struct watches *watches, struct source **ret_source)
+int ptrace_source_new(struct watches *watches, struct ptrace_source **ret_source)
 {
-    struct stopped_source *stopped = calloc(1, sizeof *stopped);
-    if (!stopped)
+    struct ptrace_source *source = calloc(1, sizeof *source);
+    if (!source)
         return -ENOMEM;
-    stopped->source =
-        (struct source){.observe = begin_stop, .collect = collect, .free = free_stopped};
-    stopped->watches = watches;
-    int err = reaper_new(&stopped->reaper);
+    source->watches = watches;
+    int err = reaper_new(&source->reaper);
     if (err) {
-        free(stopped);
+        free(source);
         return err;
     }
-    *ret_source = &stopped->source;
+    *ret_source = source;
     return 0;
 }

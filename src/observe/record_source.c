@@ -8,7 +8,6 @@
 #include <string.h>
 
 struct record_source {
-    struct source source;
     struct switch_record *record;
     struct watches *watches;
     bool hides_returns; /* the kernel does not tell the record of each return to a CPU */
@@ -43,26 +42,26 @@ static enum outcome refuse(struct observation *observation)
 }
 
 /* Whether the thread has got a CPU since its departure, though the record does not say so. */
-static bool has_returned_unseen(struct record_source *own, const struct departure *departure,
+static bool has_returned_unseen(struct record_source *source, const struct departure *departure,
                                 const struct observation *observation)
 {
     const struct activity *activity = &observation->now.activity;
     bool has_returned = observation->now.has_activity && !activity->counts_ends &&
                         departure->switches && departure->switches != activity->switches;
-    own->hides_returns |= has_returned;
+    source->hides_returns |= has_returned;
     return has_returned;
 }
 
 /* It has not moved since the snapshot before, as far as the record knows. */
-static enum outcome stay(struct record_source *own, const struct subject *subject,
+static enum outcome stay(struct record_source *source, const struct subject *subject,
                          struct watch *watch, const struct slot_view *view,
                          struct observation *observation)
 {
     const struct departure *departure = &view->departure;
-    if (own->hides_returns || switch_record_has_hidden_returns(own->record)) {
-        if (!read_activity(subject, own->watches, watch, observation))
+    if (source->hides_returns || switch_record_has_hidden_returns(source->record)) {
+        if (!read_activity(subject, source->watches, watch, observation))
             return OUTCOME_GONE;
-        if (has_returned_unseen(own, departure, observation))
+        if (has_returned_unseen(source, departure, observation))
             return refuse(observation);
     }
     bool is_woken = departure->runnable_ns && departure->runnable_ns <= subject->tick_ns;
@@ -74,10 +73,10 @@ static enum outcome stay(struct record_source *own, const struct subject *subjec
     if (!is_woken) {
         observation->wait.call = subject->call;
         sleep_details_read_call(subject, observation);
-        if (!switch_record_is_unmoved(own->record, view))
+        if (!switch_record_is_unmoved(source->record, view))
             observation->wait.has_call = false;
     }
-    switch_record_acknowledge(own->record, view, subject->tick);
+    switch_record_acknowledge(source->record, view, subject->tick);
     return is_woken ? OUTCOME_WOKEN : OUTCOME_UNMOVED;
 }
 
@@ -89,7 +88,7 @@ static void swap(struct call_memory *one, struct call_memory *other)
 }
 
 /* A lock's owner lets go some time before its waiter is awake. */
-static bool read_left(const struct record_source *own, const struct slot_view *view,
+static bool read_left(const struct record_source *source, const struct slot_view *view,
                       struct observation *observation)
 {
     unsigned char futex[SWITCH_FUTEX_BYTES];
@@ -98,23 +97,24 @@ static bool read_left(const struct record_source *own, const struct slot_view *v
     const struct call_target call =
         call_target_of(observation->wait.syscall_number, snapshot->registers.call_arguments);
     return call.kind == CALL_FUTEX &&
-           switch_record_read_futex(own->record, view, futex, &has_before) &&
+           switch_record_read_futex(source->record, view, futex, &has_before) &&
            call_note_futex(&call, futex, has_before, &snapshot->other_futex);
 }
 
 /* Returns 0 or -ENOMEM. */
-static int read_details(const struct record_source *own, const struct subject *subject,
+static int read_details(const struct record_source *source, const struct subject *subject,
                         struct watch *watch, const struct slot_view *view,
                         struct observation *observation)
 {
-    const struct watch_place place = {subject->proc_fd, subject->tid, own->watches->keep_fds_below};
+    const struct watch_place place = {subject->proc_fd, subject->tid,
+                                      source->watches->keep_fds_below};
     struct wait_seen *wait = &observation->wait;
-    bool has_left = read_left(own, view, observation);
+    bool has_left = read_left(source, view, observation);
     uint64_t tick_ns = subject->tick_ns;
     int err = sleep_details_read(subject, &place, watch, observation);
     if (!err)
         sleep_details_read_preemptions(&place, watch, observation);
-    bool has_moved = !err && !switch_record_is_unmoved(own->record, view);
+    bool has_moved = !err && !switch_record_is_unmoved(source->record, view);
     if (has_moved) {
         sleep_details_drop(subject, observation);
         observation->asleep.is_over = true;
@@ -129,7 +129,7 @@ static int read_details(const struct record_source *own, const struct subject *s
 }
 
 /* Copies a thread that is still off its CPU. */
-static enum outcome copy(struct record_source *own, const struct subject *subject,
+static enum outcome copy(struct record_source *source, const struct subject *subject,
                          struct watch *watch, const struct slot_view *view,
                          struct observation *observation)
 {
@@ -137,11 +137,11 @@ static enum outcome copy(struct record_source *own, const struct subject *subjec
     struct snapshot *snapshot = observation->snapshot;
     snapshot->registers = departure->registers;
     subject_copy(subject, snapshot);
-    if (!read_activity(subject, own->watches, watch, observation))
+    if (!read_activity(subject, source->watches, watch, observation))
         return OUTCOME_GONE;
-    if (!switch_record_is_unmoved(own->record, view))
+    if (!switch_record_is_unmoved(source->record, view))
         return OUTCOME_PENDING;
-    if (has_returned_unseen(own, departure, observation))
+    if (has_returned_unseen(source, departure, observation))
         return refuse(observation);
     observation->state = departure->state;
     observation->evidence =
@@ -150,10 +150,10 @@ static enum outcome copy(struct record_source *own, const struct subject *subjec
     watch->departed_ns = departure->out_ns;
     watch->has_activity = observation->now.has_activity;
     watch->activity = observation->now.activity;
-    if (read_details(own, subject, watch, view, observation))
+    if (read_details(source, subject, watch, view, observation))
         return refuse(observation);
     watch->was_read = true;
-    switch_record_acknowledge(own->record, view, subject->tick);
+    switch_record_acknowledge(source->record, view, subject->tick);
     return OUTCOME_OBSERVED;
 }
 
@@ -163,17 +163,16 @@ static bool is_known_at(const struct departure *departure, uint64_t at_ns)
     return departure->registers.known && (departure->number > 1 || departure->out_ns <= at_ns);
 }
 
-static enum outcome observe(struct source *source, const struct subject *subject,
-                            struct observation *observation)
+enum outcome record_source_observe(struct record_source *source, const struct subject *subject,
+                                   struct observation *observation)
 {
-    struct record_source *own = (struct record_source *)source;
-    struct watch *watch = watches_get(own->watches, subject->thread);
+    struct watch *watch = watches_get(source->watches, subject->thread);
     struct slot_view view;
     const struct departure *departure = &view.departure;
-    if (!watch || switch_record_read(own->record, subject->tid, &view) ||
+    if (!watch || switch_record_read(source->record, subject->tid, &view) ||
         departure->process_id != subject->process_id || !is_known_at(departure, subject->tick_ns))
         return OUTCOME_REFUSED;
-    record_source_want_stack(own->record, view.slot, view.generation, subject);
+    record_source_want_stack(source->record, view.slot, view.generation, subject);
     observation->wait.syscall_number = -1;
     observation->wait.channel[0] = '\0';
     watch->is_asleep = false; /* as far as proc_source.c knows */
@@ -185,12 +184,12 @@ static enum outcome observe(struct source *source, const struct subject *subject
         observation->record.woken_cpu = departure->runnable_cpu;
         observation->record.moved_ns = departure->moved_ns;
         if (is_same)
-            return stay(own, subject, watch, &view, observation);
+            return stay(source, subject, watch, &view, observation);
     }
     watch->departed_ns = 0;
     if (is_off)
-        return copy(own, subject, watch, &view, observation);
-    if (!read_activity(subject, own->watches, watch, observation))
+        return copy(source, subject, watch, &view, observation);
+    if (!read_activity(subject, source->watches, watch, observation))
         return OUTCOME_GONE;
     bool has_moved = departure->out_ns > subject->tick_ns || departure->in_ns > subject->tick_ns;
     return has_moved ? OUTCOME_PENDING : OUTCOME_RUNNING;
@@ -302,22 +301,21 @@ void record_source_read_past(const struct past_departure *past, const struct sub
         note_call(past, observation);
 }
 
-static void free_source(struct source *source)
+void record_source_free(struct record_source *source)
 {
     free(source);
 }
 
 int record_source_new(struct switch_record *record, struct watches *watches,
-                      struct source **ret_source)
+                      struct record_source **ret_source)
 {
-    struct record_source *own = calloc(1, sizeof *own);
-    if (!own)
+    struct record_source *source = calloc(1, sizeof *source);
+    if (!source)
         return -ENOMEM;
-    *own = (struct record_source){
-        .source = {.observe = observe, .free = free_source},
+    *source = (struct record_source){
         .record = record,
         .watches = watches,
     };
-    *ret_source = &own->source;
+    *ret_source = source;
     return 0;
 }

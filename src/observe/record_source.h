@@ -9,17 +9,25 @@
 #define FGPROF_OBSERVE_RECORD_SOURCE_H
 
 #include "observe/bpf/switch_record.h"
-#include "observe/source.h"
+#include "observe/subject.h"
 #include "observe/watch.h"
 
-/* The source's `observe` returns OUTCOME_REFUSED for a thread of which the record does not know
- * where it was, such as one that has not moved since it began, or whose return to a CPU no switch
- * told of; else OUTCOME_OBSERVED, OUTCOME_UNMOVED or OUTCOME_WOKEN; OUTCOME_RUNNING for one that
- * was on a CPU at the tick; or OUTCOME_PENDING for one that has moved since: if it was off its CPU
- * at the tick, the record has a message. Both arguments must outlive the source. Returns 0 or
- * -ENOMEM. */
+struct record_source;
+
+/* Both arguments must outlive the source. Returns 0 or -ENOMEM. */
 int record_source_new(struct switch_record *record, struct watches *watches,
-                      struct source **ret_source);
+                      struct record_source **ret_source);
+/* Accepts NULL. */
+void record_source_free(struct record_source *source);
+
+/* Observes a thread for the tick of the subject, into `observation`, whose snapshot has room for
+ * the stacks wanted. Returns OUTCOME_REFUSED for a thread of which the record does not know where
+ * it was, such as one that has not moved since it began, or whose return to a CPU no switch told
+ * of; else OUTCOME_OBSERVED, OUTCOME_UNMOVED or OUTCOME_WOKEN; OUTCOME_RUNNING for one that was on
+ * a CPU at the tick; or OUTCOME_PENDING for one that has moved since: if it was off its CPU at the
+ * tick, the record has a message. */
+enum outcome record_source_observe(struct record_source *source, const struct subject *subject,
+                                   struct observation *observation);
 
 /* Tells the record how much of the thread's stacks to keep from now on. */
 #define RECORD_STACK_BYTES_MIN 4096u

@@ -3,7 +3,7 @@
 #ifndef FGPROF_OBSERVE_SLEEP_DETAILS_H
 #define FGPROF_OBSERVE_SLEEP_DETAILS_H
 
-#include "observe/source.h"
+#include "observe/subject.h"
 #include "observe/watch.h"
 
 /* Reads these into the observation, whose state, system call and registers are set. Returns 0 or

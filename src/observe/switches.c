@@ -22,18 +22,12 @@ struct departure {
     struct registers *registers;
 };
 
-struct switches_source {
-    struct source source;
+struct switches {
     struct armed armed[ARMED_MAX];
     size_t count;
 };
 
-static struct switches_source *switches_of(const struct source *source)
-{
-    return (struct switches_source *)source;
-}
-
-static struct armed *find(const struct switches_source *switches, uint32_t thread)
+static struct armed *find(const struct switches *switches, uint32_t thread)
 {
     for (size_t i = 0; i < switches->count; i++) {
         if (switches->armed[i].thread == thread)
@@ -42,9 +36,8 @@ static struct armed *find(const struct switches_source *switches, uint32_t threa
     return NULL;
 }
 
-int switches_arm(struct source *source, uint32_t thread, pid_t tid)
+int switches_arm(struct switches *switches, uint32_t thread, pid_t tid)
 {
-    struct switches_source *switches = switches_of(source);
     const struct perf_event_attr attr = {
         .type = PERF_TYPE_SOFTWARE,
         .config = PERF_COUNT_SW_CONTEXT_SWITCHES,
@@ -65,15 +58,14 @@ int switches_arm(struct source *source, uint32_t thread, pid_t tid)
     return err;
 }
 
-bool switches_is_armed(const struct source *source, uint32_t thread)
+bool switches_is_armed(const struct switches *switches, uint32_t thread)
 {
-    return source && find(switches_of(source), thread);
+    return switches && find(switches, thread);
 }
 
-void switches_disarm(struct source *source, uint32_t thread)
+void switches_disarm(struct switches *switches, uint32_t thread)
 {
-    struct switches_source *switches = switches_of(source);
-    struct armed *armed = source ? find(switches, thread) : NULL;
+    struct armed *armed = switches ? find(switches, thread) : NULL;
     if (!armed)
         return;
     ring_close(&armed->ring);
@@ -104,10 +96,10 @@ static enum outcome read_newest(const struct ring *ring, uint64_t head,
     return OUTCOME_OBSERVED;
 }
 
-static enum outcome observe(struct source *source, const struct subject *subject,
-                            struct observation *observation)
+enum outcome switches_observe(const struct switches *switches, const struct subject *subject,
+                              struct observation *observation)
 {
-    const struct armed *armed = find(switches_of(source), subject->thread);
+    const struct armed *armed = find(switches, subject->thread);
     struct snapshot *snapshot = observation->snapshot;
     struct departure departure = {.registers = &snapshot->registers};
     if (!armed)
@@ -134,9 +126,10 @@ static enum outcome observe(struct source *source, const struct subject *subject
     return OUTCOME_OBSERVED;
 }
 
-void switches_complete(const struct source *source, uint32_t thread, struct registers *registers)
+void switches_complete(const struct switches *switches, uint32_t thread,
+                       struct registers *registers)
 {
-    const struct armed *armed = source ? find(switches_of(source), thread) : NULL;
+    const struct armed *armed = switches ? find(switches, thread) : NULL;
     struct registers all;
     struct departure departure = {.registers = &all};
     if (!armed ||
@@ -150,22 +143,20 @@ void switches_complete(const struct source *source, uint32_t thread, struct regi
     }
 }
 
-static void free_switches(struct source *source)
+void switches_free(struct switches *switches)
 {
-    if (!source)
+    if (!switches)
         return;
-    struct switches_source *switches = switches_of(source);
     for (size_t i = 0; i < switches->count; i++)
         ring_close(&switches->armed[i].ring);
     free(switches);
 }
 
-int switches_source_new(struct source **ret_source)
+int switches_new(struct switches **ret_switches)
 {
-    struct switches_source *switches = calloc(1, sizeof *switches);
+    struct switches *switches = calloc(1, sizeof *switches);
     if (!switches)
         return -ENOMEM;
-    switches->source = (struct source){.observe = observe, .free = free_switches};
-    *ret_source = &switches->source;
+    *ret_switches = switches;
     return 0;
 }

@@ -11,23 +11,32 @@
 #ifndef FGPROF_OBSERVE_SWITCHES_H
 #define FGPROF_OBSERVE_SWITCHES_H
 
-#include "observe/source.h"
+#include "observe/subject.h"
 
-/* A source for threads that were just found not to sleep. `observe` returns OUTCOME_OBSERVED for a
- * thread that has waited for a CPU since before `subject->look`, OUTCOME_RUNNING for one that is on
- * a CPU or was at that time, and OUTCOME_REFUSED for one that has no event or no record yet.
- * Returns 0 or -ENOMEM. */
-int switches_source_new(struct source **ret_source);
+struct switches;
+
+/* Returns 0 or -ENOMEM. */
+int switches_new(struct switches **ret_switches);
+/* Accepts NULL. */
+void switches_free(struct switches *switches);
+
+/* Observes a thread that was just found not to sleep, into `observation`, whose snapshot has room
+ * for the stacks wanted. Returns OUTCOME_OBSERVED for a thread that has waited for a CPU since
+ * before `subject->look`, OUTCOME_RUNNING for one that is on a CPU or was at that time, and
+ * OUTCOME_REFUSED for one that has no event or no record yet. */
+enum outcome switches_observe(const struct switches *switches, const struct subject *subject,
+                              struct observation *observation);
 
 /* Gives the thread an event. Returns 0 or a negative errno: it may not have one, or too many have
  * one. */
-int switches_arm(struct source *source, uint32_t thread, pid_t tid);
+int switches_arm(struct switches *switches, uint32_t thread, pid_t tid);
 /* The next two accept NULL: no thread has an event then. */
-bool switches_is_armed(const struct source *source, uint32_t thread);
+bool switches_is_armed(const struct switches *switches, uint32_t thread);
 /* Adds the registers of a sleeping thread, of which /proc shows only `registers`. They stay as they
  * are if it has no event, or went to sleep before it had one. */
-void switches_complete(const struct source *source, uint32_t thread, struct registers *registers);
+void switches_complete(const struct switches *switches, uint32_t thread,
+                       struct registers *registers);
 /* The thread is gone, or needs no event any more. */
-void switches_disarm(struct source *source, uint32_t thread);
+void switches_disarm(struct switches *switches, uint32_t thread);
 
 #endif

@@ -3,7 +3,7 @@
 #define FGPROF_SAMPLER_IDLE_H
 
 #include "observe/bpf/departure.h"
-#include "observe/source.h"
+#include "observe/subject.h"
 #include "sampler/threads.h"
 
 /* Call it after a look by the source that reads sleeping threads. */

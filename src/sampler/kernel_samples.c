@@ -50,7 +50,7 @@ static struct perf_source_options options_for(struct sampler *sampler)
 /* If a process can't be followed, its threads are stopped instead. */
 int kernel_samples_follow(struct sampler *sampler, pid_t process_id)
 {
-    struct source *source = sampler->kernel.source;
+    struct perf_source *source = sampler->kernel.source;
     int err = source ? perf_source_follow(source, process_id) : 0;
     sampler->counts.filter_refusal = source ? -perf_source_filter_refusal(source) : 0;
     return err == -ENOMEM ? err : 0;
@@ -95,7 +95,7 @@ int kernel_samples_begin(struct sampler *sampler)
  * copies. */
 static bool has_python(struct sampler *sampler, const struct thread *thread)
 {
-    struct source *source = sampler->kernel.source;
+    struct perf_source *source = sampler->kernel.source;
     return source && perf_source_has_next(source) && sampler->off_cpu.record &&
            !thread->kernel.lacks_python &&
            switch_record_has_python(sampler->off_cpu.record, thread->tid);
@@ -104,7 +104,7 @@ static bool has_python(struct sampler *sampler, const struct thread *thread)
 static bool may_sample(struct sampler *sampler, const struct sampled_process *process,
                        const struct thread *thread)
 {
-    struct source *source = sampler->kernel.source;
+    struct perf_source *source = sampler->kernel.source;
     const struct thread_wants *wants = &thread->wants;
     if (python_of(process, thread).layout && sampler->options->capture != CAPTURE_KERNEL &&
         !has_python(sampler, thread))
@@ -133,7 +133,7 @@ static bool await(struct sampler *sampler, const struct sampled_process *process
 static void note_gap(struct sampler *sampler, const struct sampled_process *process,
                      struct thread *thread)
 {
-    struct source *source = sampler->kernel.source;
+    struct perf_source *source = sampler->kernel.source;
     int err = source ? perf_source_refusal(source, process->process.pid, thread->tid) : 0;
     if (!err)
         return;
@@ -308,12 +308,11 @@ int kernel_samples_take(struct sampler *sampler, bool is_listed)
 {
     struct kernel_samples *kernel = &sampler->kernel;
     struct observation observation;
-    enum outcome outcome;
     if (!kernel->source)
         return 0;
     join_record(kernel, sampler->off_cpu.record);
     int err = retry_held(sampler, is_listed);
-    while (!err && kernel->source->collect(kernel->source, &observation, &outcome)) {
+    while (!err && perf_source_collect(kernel->source, &observation)) {
         bool has_room = kernel->held_count < KERNEL_SAMPLES_HELD;
         if (!send_or_drop(sampler, &observation, is_listed || !has_room, &err))
             kernel->held[kernel->held_count++] = observation;
@@ -328,8 +327,7 @@ void kernel_samples_end(struct sampler *sampler)
     for (size_t i = 0; i < kernel->held_count; i++)
         snapshot_pool_give(channel_snapshots(sampler->channel), kernel->held[i].snapshot, false);
     kernel->held_count = 0;
-    if (kernel->source)
-        kernel->source->free(kernel->source);
+    perf_source_free(kernel->source);
     kernel->source = NULL;
     kernel->was_begun = kernel->has_joined_record = false;
 }

@@ -1,4 +1,5 @@
 #include "sampler/look.h"
+#include "observe/proc_source.h"
 #include "sampler/taken_cpu.h"
 #include "sampler/otel_context.h"
 #include "sampler/kernel_samples.h"
@@ -311,7 +312,7 @@ static int look_now(struct sampler *sampler, struct sampled_process *process, st
             return take_off_cpu(sampler, process, thread, tick, outcome, &observation);
     } else {
         const struct subject subject = subject_of(sampler, process, thread);
-        outcome = sampler->asleep->observe(sampler->asleep, &subject, &observation);
+        outcome = proc_source_observe(&sampler->watches, &subject, &observation);
     }
     return take_found(sampler, process, thread, tick, outcome, &observation);
 }

@@ -165,8 +165,7 @@ void off_cpu_samples_end(struct sampler *sampler)
     /* A recording that ends before it is opened has no use for it. */
     if (samples->opening)
         sampler->counts.record_refusal = -join_opening(sampler, &samples->record);
-    if (samples->source)
-        samples->source->free(samples->source);
+    record_source_free(samples->source);
     switch_record_free(samples->record);
     samples->source = NULL;
     samples->record = NULL;
@@ -581,14 +580,14 @@ bool off_cpu_samples_observe(struct sampler *sampler, struct sampled_process *pr
                              struct thread *thread, uint64_t tick, struct observation *observation,
                              enum outcome *ret_outcome, int *ret_err)
 {
-    struct source *source = sampler->off_cpu.source;
+    struct record_source *source = sampler->off_cpu.source;
     struct subject subject = subject_of(sampler, process, thread);
     *ret_err = 0;
     if (!source || !tick)
         return false;
     subject.tick = tick;
     subject.tick_ns = ticks_due_ns(&sampler->clock.ticks, tick - 1);
-    *ret_outcome = source->observe(source, &subject, observation);
+    *ret_outcome = record_source_observe(source, &subject, observation);
     if (*ret_outcome != OUTCOME_PENDING)
         return *ret_outcome != OUTCOME_REFUSED;
     *ret_err = off_cpu_samples_take(sampler);

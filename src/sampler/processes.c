@@ -74,7 +74,7 @@ int processes_add(struct sampler *sampler, pid_t pid)
 static bool may_have_changed(const struct sampler *sampler, const struct sampled_process *process,
                              uint64_t now_ns)
 {
-    const struct source *kernel = sampler->kernel.source;
+    const struct perf_source *kernel = sampler->kernel.source;
     if (!process->program || !kernel || perf_source_scope(kernel) != PERF_SCOPE_CPUS ||
         sampler->options->is_dump)
         return true;

@@ -1,6 +1,5 @@
 #include "sampler/sampler.h"
 #include "base/clock.h"
-#include "observe/proc_source.h"
 #include "sampler/taken_cpu.h"
 #include "sampler/goroutines.h"
 #include "sampler/kernel_samples.h"
@@ -70,11 +69,9 @@ int sampler_init(struct sampler *sampler, const struct sampler_options *options,
     *sampler = (struct sampler){.options = options, .channel = channel};
     sampler->clock.ticks.period_ns = options->period_ns;
     sampler->clock.ticks.seed = options->has_seed ? options->seed : random_seed();
-    int err = proc_source_new(&sampler->watches, &sampler->asleep);
+    int err = ptrace_source_new(&sampler->watches, &sampler->stopped);
     if (!err)
-        err = ptrace_source_new(&sampler->watches, &sampler->stopped);
-    if (!err)
-        err = switches_source_new(&sampler->switches);
+        err = switches_new(&sampler->switches);
     /* Fail before anything is sampled or spawned. */
     if (!err && options->capture == CAPTURE_KERNEL)
         err = kernel_samples_begin(sampler);
@@ -113,10 +110,7 @@ void sampler_free(struct sampler *sampler)
     taken_cpu_free(&sampler->visits);
     processes_free(sampler);
     numbers_free(&sampler->numbers);
-    if (sampler->asleep)
-        sampler->asleep->free(sampler->asleep);
-    if (sampler->stopped)
-        sampler->stopped->free(sampler->stopped);
+    ptrace_source_free(sampler->stopped);
     switch_events_end(sampler);
     watches_free(&sampler->watches);
     cpu_limits_free(&sampler->cpu_limits);

@@ -54,7 +54,7 @@ struct command {
 
 /* kernel_samples.c: samples that the kernel takes of running threads. */
 struct kernel_samples {
-    struct source *source;                        /* NULL: threads that run are stopped instead */
+    struct perf_source *source;                   /* NULL: threads that run are stopped instead */
     bool was_begun;                               /* the source was opened, or refused */
     bool has_joined_record;                       /* see kernel_samples_take */
     bool is_awaited;                              /* a dump waits for a thread's sample */
@@ -67,10 +67,11 @@ struct kernel_samples {
 
 /* off_cpu_samples.c: where threads were off their CPU. */
 struct record_opening;
+struct record_source;
 struct off_cpu_samples {
     struct record_opening *opening; /* NULL: it is not being opened */
     struct switch_record *record;   /* NULL: there is none */
-    struct source *source;
+    struct record_source *source;
     bool was_begun;         /* the record was opened, or refused */
     uint64_t without_stack; /* waits that were recorded without a usable stack */
     unsigned waker_stacks;  /* of threads that ended waits, since the last tick */
@@ -106,7 +107,8 @@ struct sampler {
     struct clock clock;
     struct channel *channel;
     struct watches watches;
-    struct source *asleep, *stopped, *switches;
+    struct ptrace_source *stopped;
+    struct switches *switches;
     struct kernel_samples kernel;
     struct off_cpu_samples off_cpu;
     struct visits visits;

@@ -67,7 +67,7 @@ static int begin_stop(struct sampler *sampler, struct sampled_process *process,
     if (subject.tick)
         subject.tick_ns = ticks_due_ns(&sampler->clock.ticks, subject.tick - 1);
     thread->wants.asleep.pc = 0;
-    enum outcome outcome = sampler->stopped->observe(sampler->stopped, &subject, &observation);
+    enum outcome outcome = ptrace_source_observe(sampler->stopped, &subject, &observation);
     thread_note(thread, outcome == OUTCOME_PENDING ? EVENT_STOP_BEGUN : EVENT_STOP_OVER);
     if (outcome == OUTCOME_PENDING)
         return 0;
@@ -189,7 +189,7 @@ static int take_all(struct sampler *sampler)
     struct observation observation;
     enum outcome outcome;
     int err = 0;
-    while (!err && sampler->stopped->collect(sampler->stopped, &observation, &outcome))
+    while (!err && ptrace_source_collect(sampler->stopped, &observation, &outcome))
         err = take_in(sampler, &observation, outcome);
     stops_note_exits(sampler);
     return err;

@@ -76,7 +76,7 @@ bool switch_events_observe(struct sampler *sampler, const struct sampled_process
     if (!may_have_event(sampler, now))
         return false;
     subject.look = *now;
-    return sampler->switches->observe(sampler->switches, &subject, observation) == OUTCOME_OBSERVED;
+    return switches_observe(sampler->switches, &subject, observation) == OUTCOME_OBSERVED;
 }
 
 void switch_events_need_registers(struct sampler *sampler, struct thread *thread)
@@ -96,7 +96,6 @@ void switch_events_complete(struct sampler *sampler, struct thread *thread,
 
 void switch_events_end(struct sampler *sampler)
 {
-    if (sampler->switches)
-        sampler->switches->free(sampler->switches);
+    switches_free(sampler->switches);
     sampler->switches = NULL;
 }

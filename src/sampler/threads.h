@@ -3,7 +3,7 @@
 #ifndef FGPROF_SAMPLER_THREADS_H
 #define FGPROF_SAMPLER_THREADS_H
 
-#include "observe/source.h"
+#include "observe/subject.h"
 #include "sampler/pause_budget.h"
 
 #include <stdbool.h>

@@ -40,7 +40,7 @@ struct context {
     int maps_fd;
     struct snapshot *snapshots;
     struct watches watches;
-    struct source *asleep, *stopped;
+    struct ptrace_source *stopped;
     size_t count, wanted;
     struct rule_tables rules;
     struct libunwind *libunwind;
@@ -64,17 +64,17 @@ static void take(struct context *context, pid_t tid)
     struct observation observation = {.snapshot = snapshot};
     enum outcome outcome = OUTCOME_REFUSED;
     if (snapshot_make_room(snapshot, STACK_LIMIT, &none))
-        outcome = context->asleep->observe(context->asleep, &subject, &observation);
+        outcome = proc_source_observe(&context->watches, &subject, &observation);
     if (outcome == OUTCOME_RUNNING) {
         subject.look = observation.now;
-        outcome = context->stopped->observe(context->stopped, &subject, &observation);
+        outcome = ptrace_source_observe(context->stopped, &subject, &observation);
         ptrace_source_interrupt(context->stopped);
     }
     while (outcome == OUTCOME_PENDING) {
         struct timespec nap = {0, 10000};
         nanosleep(&nap, NULL);
         if (ptrace_source_let_go(context->stopped, 0))
-            context->stopped->collect(context->stopped, &observation, &outcome);
+            ptrace_source_collect(context->stopped, &observation, &outcome);
     }
     watches_forget(&context->watches, 0); /* the next is another thread */
     if (outcome != OUTCOME_OBSERVED) {
@@ -190,9 +190,7 @@ static int prepare(struct context *context, pid_t pid, size_t wanted)
     context->snapshots = calloc(wanted + 1, sizeof *context->snapshots);
     if (!context->snapshots)
         return -ENOMEM;
-    int err = proc_source_new(&context->watches, &context->asleep);
-    if (!err)
-        err = ptrace_source_new(&context->watches, &context->stopped);
+    int err = ptrace_source_new(&context->watches, &context->stopped);
     if (!err)
         err = process_open(pid, &context->process);
     if (err)
@@ -212,8 +210,7 @@ static void release(struct context *context)
     for (size_t i = 0; i < context->count; i++)
         snapshot_clear(&context->snapshots[i]);
     free(context->snapshots);
-    context->asleep->free(context->asleep);
-    context->stopped->free(context->stopped);
+    ptrace_source_free(context->stopped);
     watches_free(&context->watches);
     libunwind_free(context->libunwind);
     rule_tables_free(&context->rules);

@@ -27,7 +27,7 @@
 struct world {
     pid_t pid;
     struct snapshot_pool *snapshots;
-    struct source *source;
+    struct perf_source *source;
 };
 
 __attribute__((noinline)) static void compute(void)
@@ -96,7 +96,7 @@ static void teardown(struct world *world)
 {
     kill(world->pid, SIGKILL);
     waitpid(world->pid, NULL, 0);
-    world->source->free(world->source);
+    perf_source_free(world->source);
     snapshot_pool_free(world->snapshots);
 }
 
@@ -118,11 +118,9 @@ static void collect(const struct world *world, void check(const struct observati
     const struct timespec soon = {0, PERIOD_NS};
     uint64_t until_ns = monotonic_ns() + HANGS_NS;
     struct observation observation;
-    enum outcome outcome;
     while (wanted > 0 && monotonic_ns() < until_ns) {
         nanosleep(&soon, NULL);
-        while (world->source->collect(world->source, &observation, &outcome)) {
-            assert_int_equal(outcome, OUTCOME_OBSERVED);
+        while (perf_source_collect(world->source, &observation)) {
             assert_int_equal(observation.process_id, world->pid);
             check(&observation);
             snapshot_pool_give(world->snapshots, observation.snapshot, false);
@@ -232,13 +230,12 @@ static void test_other_processes_are_dropped(void **state)
     (void)state;
     struct world world = setup();
     struct observation observation;
-    enum outcome outcome;
     pid_t other = start_child();
     /* `collect` checks whose samples they are; the other one computes beside it. */
     follow(&world, world.pid);
     collect(&world, is_whole, SAMPLES_WANTED);
     perf_source_unfollow(world.source, world.pid);
-    while (world.source->collect(world.source, &observation, &outcome))
+    while (perf_source_collect(world.source, &observation))
         fail();
     kill(other, SIGKILL);
     waitpid(other, NULL, 0);
@@ -334,10 +331,9 @@ static void compute_for(pid_t pid, uint64_t cpu_ns)
 static void count_samples(const struct pair *pair, unsigned ret_counts[2])
 {
     struct observation observation;
-    enum outcome outcome;
-    struct source *source = pair->world.source;
+    struct perf_source *source = pair->world.source;
     ret_counts[0] = ret_counts[1] = 0;
-    while (source->collect(source, &observation, &outcome)) {
+    while (perf_source_collect(source, &observation)) {
         ret_counts[observation.process_id == pair->pids[1]]++;
         snapshot_pool_give(pair->world.snapshots, observation.snapshot, false);
     }
@@ -348,10 +344,9 @@ static void test_no_cpu_is_left_out(void **state)
 {
     static const struct stack_place no_place = {0};
     struct pair pair = begin_pair();
-    struct source *source = pair.world.source;
+    struct perf_source *source = pair.world.source;
     struct snapshot *taken[SNAPSHOTS_MAX];
     struct observation observation;
-    enum outcome outcome;
     unsigned counts[2] = {0}, before = 0;
     uint64_t last_ns = 0;
     (void)state;
@@ -364,12 +359,12 @@ static void test_no_cpu_is_left_out(void **state)
         assert_non_null(taken[i] =
                             snapshot_pool_take(pair.world.snapshots, STACK_BYTES, &no_place));
     memset(counts, 0, sizeof counts);
-    while (source->collect(source, &observation, &outcome)) {
+    while (perf_source_collect(source, &observation)) {
         assert_true(observation.sampled.at_ns >= last_ns);
         last_ns = observation.sampled.at_ns;
         before += observation.process_id == pair.pids[0] && counts[1];
         counts[observation.process_id == pair.pids[1]]++;
-        assert_false(source->collect(source, &observation, &outcome)); /* there is none left */
+        assert_false(perf_source_collect(source, &observation)); /* there is none left */
         snapshot_pool_give(pair.world.snapshots, observation.snapshot, false);
     }
     assert_true(counts[0] > 1 && counts[1] > 1);
@@ -422,7 +417,7 @@ static void test_nothing_is_lost_when_events_are_replaced(void **state)
 static void test_very_many_processes(void **state)
 {
     struct pair pair = begin_pair();
-    struct source *source = pair.world.source;
+    struct perf_source *source = pair.world.source;
     unsigned counts[2];
     (void)state;
     perf_source_unfollow(source, pair.pids[1]);
@@ -476,7 +471,6 @@ static void test_stack_sizes_follow_the_need_of_all_threads(void **state)
     pid_t pids[CHILDREN];
     int seen[CHILDREN] = {0};
     struct observation observation;
-    enum outcome outcome;
     refuse_events_of_cpus();
     struct world world = setup();
     assert_int_equal(perf_source_scope(world.source), PERF_SCOPE_THREADS);
@@ -488,7 +482,7 @@ static void test_stack_sizes_follow_the_need_of_all_threads(void **state)
     assert_int_equal(perf_source_adjust(world.source, 2 * STACK_BYTES), 0);
     uint64_t until_ns = monotonic_ns() + HANGS_NS;
     for (size_t all = 0; all < CHILDREN && monotonic_ns() < until_ns;) {
-        while (world.source->collect(world.source, &observation, &outcome)) {
+        while (perf_source_collect(world.source, &observation)) {
             bool is_large = observation.snapshot->stack.bytes > STACK_BYTES;
             for (size_t i = 0; i < CHILDREN; i++)
                 all += is_large && observation.process_id == pids[i] && !seen[i]++;

@@ -20,7 +20,6 @@ struct fake {
     struct snapshot snapshot;
     struct observation seen;
     struct subject subject;
-    struct source *source;
 };
 
 static void put(const struct fake *fake, const char *name, const char *text)
@@ -94,7 +93,6 @@ static int set_up(void **state)
     fake->watches.keep_fds_below = 1000;
     static const struct stack_place none = {0};
     assert_true(snapshot_make_room(&fake->snapshot, STACK_BYTES, &none));
-    assert_int_equal(proc_source_new(&fake->watches, &fake->source), 0);
     assert_true(fake->subject.proc_fd >= 0);
     assert_int_equal(mkdirat(fake->subject.proc_fd, "task", 0700), 0);
     snprintf(task, sizeof task, "task/%d", gettid());
@@ -121,7 +119,6 @@ static int tear_down(void **state)
     assert_int_equal(rmdir(fake->path), 0);
     watches_free(&fake->watches);
     snapshot_clear(&fake->snapshot);
-    fake->source->free(fake->source);
     free(fake);
     return 0;
 }
@@ -129,7 +126,7 @@ static int tear_down(void **state)
 static enum outcome observe(struct fake *fake)
 {
     fake->seen = (struct observation){.snapshot = &fake->snapshot};
-    return fake->source->observe(fake->source, &fake->subject, &fake->seen);
+    return proc_source_observe(&fake->watches, &fake->subject, &fake->seen);
 }
 
 /* Where it is the same call. */

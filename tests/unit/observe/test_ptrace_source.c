@@ -20,7 +20,7 @@ struct world {
     struct process process;
     struct stack_areas areas;
     struct watches watches;
-    struct source *source;
+    struct ptrace_source *source;
     struct snapshot snapshots[2];
     struct subject subject;
 };
@@ -85,7 +85,7 @@ static void finish(struct world *world)
     if (!world->is_reaped)
         assert_int_equal(waitpid(world->pid, NULL, 0), world->pid);
     ptrace_source_give_up(world->source);
-    world->source->free(world->source);
+    ptrace_source_free(world->source);
     process_close(&world->process);
     watches_free(&world->watches);
     stack_areas_free(&world->areas);
@@ -107,8 +107,8 @@ static enum outcome await(struct world *world, struct observation *ret_seen)
     ptrace_source_interrupt(world->source);
     while (!ptrace_source_let_go(world->source, 0))
         nanosleep(&soon, NULL);
-    assert_true(world->source->collect(world->source, ret_seen, &outcome));
-    assert_false(world->source->collect(world->source, ret_seen, &outcome));
+    assert_true(ptrace_source_collect(world->source, ret_seen, &outcome));
+    assert_false(ptrace_source_collect(world->source, ret_seen, &outcome));
     return outcome;
 }
 
@@ -118,8 +118,7 @@ static void test_a_running_thread(void **state)
     struct world *world = start(compute);
     struct observation seen = empty(world);
     wait_for_letter(world, 'R');
-    assert_int_equal(world->source->observe(world->source, &world->subject, &seen),
-                     OUTCOME_PENDING);
+    assert_int_equal(ptrace_source_observe(world->source, &world->subject, &seen), OUTCOME_PENDING);
     assert_true(ptrace_source_awaits(world->source, world->pid));
     assert_int_equal(await(world, &seen), OUTCOME_OBSERVED);
     assert_int_equal(seen.evidence, EVIDENCE_STOPPED);
@@ -148,7 +147,7 @@ static enum outcome stop_where_we_came(struct world *world, uint64_t came_ns, bo
     world->subject.visit_ns = is_visit ? look->at_ns : 0;
     world->subject.came_ns = came_ns;
     assert_true(look->has_activity);
-    assert_int_equal(world->source->observe(world->source, &world->subject, ret_seen),
+    assert_int_equal(ptrace_source_observe(world->source, &world->subject, ret_seen),
                      OUTCOME_PENDING);
     return await(world, ret_seen);
 }
@@ -180,7 +179,7 @@ static void test_a_sleeping_thread_is_not_stopped(void **state)
     struct world *world = start(sleep_on);
     struct observation seen = empty(world);
     wait_for_letter(world, 'S');
-    assert_int_equal(world->source->observe(world->source, &world->subject, &seen), OUTCOME_ASLEEP);
+    assert_int_equal(ptrace_source_observe(world->source, &world->subject, &seen), OUTCOME_ASLEEP);
     assert_int_equal(ptrace_source_pending(world->source), 0);
     finish(world);
 }
@@ -203,10 +202,9 @@ static void test_a_stop_in_its_sleep(void **state)
         .state = THREAD_SLEEPING,
         .syscall_number = number,
     };
-    assert_int_equal(world->source->observe(world->source, &world->subject, &seen), OUTCOME_ASLEEP);
+    assert_int_equal(ptrace_source_observe(world->source, &world->subject, &seen), OUTCOME_ASLEEP);
     world->subject.asleep.sp -= 8;
-    assert_int_equal(world->source->observe(world->source, &world->subject, &seen),
-                     OUTCOME_PENDING);
+    assert_int_equal(ptrace_source_observe(world->source, &world->subject, &seen), OUTCOME_PENDING);
     assert_int_equal(await(world, &seen), OUTCOME_OBSERVED);
     assert_int_equal(seen.state, THREAD_SLEEPING);
     assert_int_equal(seen.wait.syscall_number, number);
@@ -224,8 +222,7 @@ static void test_an_end_that_was_seen(void **state)
     pid_t pid;
     int status;
     wait_for_letter(world, 'R');
-    assert_int_equal(world->source->observe(world->source, &world->subject, &seen),
-                     OUTCOME_PENDING);
+    assert_int_equal(ptrace_source_observe(world->source, &world->subject, &seen), OUTCOME_PENDING);
     kill(world->pid, SIGKILL);
     wait_for_letter(world, 'Z');
     assert_int_equal(await(world, &seen), OUTCOME_GONE);
@@ -246,7 +243,7 @@ static void test_no_such_thread(void **state)
     assert_int_equal(waitpid(world->pid, NULL, 0), world->pid);
     world->is_reaped = true;
     world->subject.look.at_ns = UINT64_MAX / 2; /* it was seen running a moment ago */
-    assert_int_equal(world->source->observe(world->source, &world->subject, &seen), OUTCOME_GONE);
+    assert_int_equal(ptrace_source_observe(world->source, &world->subject, &seen), OUTCOME_GONE);
     finish(world);
 }
 
@@ -259,7 +256,7 @@ static void test_a_zombie_is_gone(void **state)
     kill(world->pid, SIGKILL);
     wait_for_letter(world, 'Z');
     world->subject.look.at_ns = UINT64_MAX / 2; /* it was seen running a moment ago */
-    assert_int_equal(world->source->observe(world->source, &world->subject, &seen), OUTCOME_GONE);
+    assert_int_equal(ptrace_source_observe(world->source, &world->subject, &seen), OUTCOME_GONE);
     finish(world);
 }
 
@@ -270,8 +267,7 @@ static void test_a_thread_that_is_traced_is_refused(void **state)
     struct observation seen = empty(world);
     assert_int_equal(ptrace(PTRACE_SEIZE, world->pid, NULL, NULL), 0);
     world->subject.look.at_ns = UINT64_MAX / 2;
-    assert_int_equal(world->source->observe(world->source, &world->subject, &seen),
-                     OUTCOME_REFUSED);
+    assert_int_equal(ptrace_source_observe(world->source, &world->subject, &seen), OUTCOME_REFUSED);
     finish(world);
 }
 

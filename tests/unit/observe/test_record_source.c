@@ -107,7 +107,7 @@ struct world {
     struct snapshot snapshot;
     struct observation seen;
     struct subject subject;
-    struct source *source;
+    struct record_source *source;
 };
 
 static void set_registers(struct registers *registers)
@@ -158,7 +158,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     struct world *world = *state;
-    world->source->free(world->source);
+    record_source_free(world->source);
     snapshot_clear(&world->snapshot);
     watches_free(&world->watches);
     close(world->subject.proc_fd);
@@ -170,7 +170,7 @@ static enum outcome observe(struct world *world)
 {
     world->seen = (struct observation){.snapshot = &world->snapshot};
     record.acknowledged = 0;
-    return world->source->observe(world->source, &world->subject, &world->seen);
+    return record_source_observe(world->source, &world->subject, &world->seen);
 }
 
 static void next_tick(struct world *world)

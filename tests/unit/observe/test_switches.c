@@ -23,7 +23,7 @@
 struct world {
     pid_t pid, other;
     struct stack_areas areas;
-    struct source *source;
+    struct switches *switches;
     struct snapshot snapshot;
 };
 
@@ -81,7 +81,7 @@ static struct world setup(bool is_sleeper)
         sched_yield();
     world.other = start_child(false);
     assert_true(snapshot_make_room(&world.snapshot, STACK_BYTES, &none));
-    assert_int_equal(switches_source_new(&world.source), 0);
+    assert_int_equal(switches_new(&world.switches), 0);
     return world;
 }
 
@@ -91,14 +91,14 @@ static void teardown(struct world *world)
     kill(world->other, SIGKILL);
     waitpid(world->pid, NULL, 0);
     waitpid(world->other, NULL, 0);
-    world->source->free(world->source);
+    switches_free(world->switches);
     snapshot_clear(&world->snapshot);
     munmap(is_computing, sizeof *is_computing);
 }
 
 static void arm(struct world *world)
 {
-    int err = switches_arm(world->source, 1, world->pid);
+    int err = switches_arm(world->switches, 1, world->pid);
     if (err == -EACCES || err == -EPERM || err == -ENOSYS || err == -ENOENT || err == -ENOBUFS) {
         teardown(world);
         skip();
@@ -118,7 +118,7 @@ static enum outcome observe(struct world *world, struct observation *ret_observa
         .awake_ns = monotonic_ns(),
     };
     *ret_observation = (struct observation){.snapshot = &world->snapshot};
-    return world->source->observe(world->source, &subject, ret_observation);
+    return switches_observe(world->switches, &subject, ret_observation);
 }
 
 static void test_waits_for_a_cpu(void **state)
@@ -129,7 +129,7 @@ static void test_waits_for_a_cpu(void **state)
     uint64_t until_ns = monotonic_ns() + HANGS_NS;
     unsigned waits = 0, runs = 0, in_compute = 0;
     arm(&world);
-    assert_true(switches_is_armed(world.source, 1));
+    assert_true(switches_is_armed(world.switches, 1));
     while ((waits < WANTED || runs < WANTED) && monotonic_ns() < until_ns) {
         const struct timespec soon = {0, 1000000};
         nanosleep(&soon, NULL);
@@ -165,8 +165,8 @@ static void test_nothing_is_known_without_a_switch(void **state)
     }
     arm(&world);
     assert_int_equal(observe(&world, &observation), OUTCOME_REFUSED);
-    switches_disarm(world.source, 1);
-    assert_false(switches_is_armed(world.source, 1));
+    switches_disarm(world.switches, 1);
+    assert_false(switches_is_armed(world.switches, 1));
     assert_int_equal(observe(&world, &observation), OUTCOME_REFUSED);
     teardown(&world);
 }
@@ -192,12 +192,12 @@ static void test_registers_of_a_sleeper(void **state)
     registers_set(&registers, architecture.pc, registers_pc(all));
     registers_set(&registers, architecture.sp, registers_sp(all) + 8);
     other = registers;
-    switches_complete(world.source, 1, &other); /* another place */
+    switches_complete(world.switches, 1, &other); /* another place */
     assert_memory_equal(&other, &registers, sizeof other);
     registers_set(&registers, architecture.sp, registers_sp(all));
-    switches_complete(world.source, 2, &registers); /* another thread */
+    switches_complete(world.switches, 2, &registers); /* another thread */
     assert_false(registers_has(&registers, architecture.frame_pointer));
-    switches_complete(world.source, 1, &registers);
+    switches_complete(world.switches, 1, &registers);
     assert_true(registers_has(&registers, architecture.frame_pointer));
     assert_memory_equal(registers.values, all->values, sizeof registers.values);
     teardown(&world);

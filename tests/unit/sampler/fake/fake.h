@@ -268,7 +268,6 @@ struct departure *fake_departs(struct fake_thread *thread, enum thread_state sta
                                uint64_t runnable_ns, uint64_t in_ns);
 
 /* ---- For what is played ---- */
-extern struct source fake_asleep, fake_stopped, fake_kernel, fake_switches;
 void fake_wait(uint64_t until_ns);
 
 #endif

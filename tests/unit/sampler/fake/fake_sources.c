@@ -18,7 +18,8 @@ static void set_place(struct observation *observation, const struct fake_thread 
 
 /* ---- Sleeping threads ---- */
 
-int __wrap_proc_source_new(struct watches *watches, struct source **ret_source);
+enum outcome __wrap_proc_source_observe(struct watches *watches, const struct subject *subject,
+                                        struct observation *observation);
 
 static enum outcome read_sleeper(struct fake_thread *thread, const struct subject *subject,
                                  struct observation *observation)
@@ -41,11 +42,11 @@ static enum outcome read_sleeper(struct fake_thread *thread, const struct subjec
     return OUTCOME_OBSERVED;
 }
 
-static enum outcome observe_asleep(struct source *source, const struct subject *subject,
-                                   struct observation *observation)
+enum outcome __wrap_proc_source_observe(struct watches *watches, const struct subject *subject,
+                                        struct observation *observation)
 {
     struct fake_thread *thread = fake_find(subject->tid);
-    (void)source;
+    (void)watches;
     thread->looks++;
     thread->look = *subject;
     thread->looked_ns = fake->now_ns;
@@ -78,34 +79,29 @@ static enum outcome observe_asleep(struct source *source, const struct subject *
     }
 }
 
-static void free_nothing(struct source *source)
-{
-    (void)source;
-}
-
-struct source fake_asleep = {.observe = observe_asleep, .free = free_nothing};
-
-int __wrap_proc_source_new(struct watches *watches, struct source **ret_source)
-{
-    (void)watches;
-    *ret_source = &fake_asleep;
-    return 0;
-}
-
 /* ---- Stops ---- */
 
-int __wrap_ptrace_source_new(struct watches *watches, struct source **ret_source);
-bool __wrap_ptrace_source_has_room(const struct source *source);
-size_t __wrap_ptrace_source_pending(const struct source *source);
-void __wrap_ptrace_source_interrupt(struct source *source);
-size_t __wrap_ptrace_source_let_go(struct source *source, uint64_t heard_ns);
-bool __wrap_ptrace_source_awaits(const struct source *source, pid_t process_id);
-void __wrap_ptrace_source_drop_dead_leader(struct source *source, pid_t process_id, int proc_fd);
-bool __wrap_ptrace_source_next_exit(struct source *source, pid_t *ret_process_id, int *ret_status);
-void __wrap_ptrace_source_give_up(struct source *source);
+int __wrap_ptrace_source_new(struct watches *watches, struct ptrace_source **ret_source);
+void __wrap_ptrace_source_free(struct ptrace_source *source);
+enum outcome __wrap_ptrace_source_observe(struct ptrace_source *source,
+                                          const struct subject *subject,
+                                          const struct observation *observation);
+bool __wrap_ptrace_source_collect(struct ptrace_source *source, struct observation *ret_observation,
+                                  enum outcome *ret_outcome);
+bool __wrap_ptrace_source_has_room(const struct ptrace_source *source);
+size_t __wrap_ptrace_source_pending(const struct ptrace_source *source);
+void __wrap_ptrace_source_interrupt(struct ptrace_source *source);
+size_t __wrap_ptrace_source_let_go(struct ptrace_source *source, uint64_t heard_ns);
+bool __wrap_ptrace_source_awaits(const struct ptrace_source *source, pid_t process_id);
+void __wrap_ptrace_source_drop_dead_leader(struct ptrace_source *source, pid_t process_id,
+                                           int proc_fd);
+bool __wrap_ptrace_source_next_exit(struct ptrace_source *source, pid_t *ret_process_id,
+                                    int *ret_status);
+void __wrap_ptrace_source_give_up(struct ptrace_source *source);
 
-static enum outcome observe_stopped(struct source *source, const struct subject *subject,
-                                    struct observation *observation)
+enum outcome __wrap_ptrace_source_observe(struct ptrace_source *source,
+                                          const struct subject *subject,
+                                          const struct observation *observation)
 {
     struct fake_thread *thread = fake_find(subject->tid);
     (void)source;
@@ -122,7 +118,7 @@ static enum outcome observe_stopped(struct source *source, const struct subject 
     return OUTCOME_PENDING;
 }
 
-size_t __wrap_ptrace_source_let_go(struct source *source, uint64_t heard_ns)
+size_t __wrap_ptrace_source_let_go(struct ptrace_source *source, uint64_t heard_ns)
 {
     size_t over = 0;
     (void)source, (void)heard_ns;
@@ -139,8 +135,8 @@ size_t __wrap_ptrace_source_let_go(struct source *source, uint64_t heard_ns)
     return over;
 }
 
-static bool collect_stopped(struct source *source, struct observation *ret_observation,
-                            enum outcome *ret_outcome)
+bool __wrap_ptrace_source_collect(struct ptrace_source *source, struct observation *ret_observation,
+                                  enum outcome *ret_outcome)
 {
     (void)source;
     for (size_t i = 0; i < fake->stop_count; i++) {
@@ -165,35 +161,38 @@ static bool collect_stopped(struct source *source, struct observation *ret_obser
     return false;
 }
 
-struct source fake_stopped = {
-    .observe = observe_stopped, .collect = collect_stopped, .free = free_nothing};
-
-int __wrap_ptrace_source_new(struct watches *watches, struct source **ret_source)
+/* A source is never looked into. */
+int __wrap_ptrace_source_new(struct watches *watches, struct ptrace_source **ret_source)
 {
     (void)watches;
-    *ret_source = &fake_stopped;
+    *ret_source = (struct ptrace_source *)fake;
     return 0;
 }
 
-bool __wrap_ptrace_source_has_room(const struct source *source)
+void __wrap_ptrace_source_free(struct ptrace_source *source)
+{
+    (void)source;
+}
+
+bool __wrap_ptrace_source_has_room(const struct ptrace_source *source)
 {
     (void)source;
     return fake->stop_count < STOPS_MAX;
 }
 
-size_t __wrap_ptrace_source_pending(const struct source *source)
+size_t __wrap_ptrace_source_pending(const struct ptrace_source *source)
 {
     (void)source;
     return fake->stop_count;
 }
 
-void __wrap_ptrace_source_interrupt(struct source *source)
+void __wrap_ptrace_source_interrupt(struct ptrace_source *source)
 {
     (void)source;
     fake->interrupts++;
 }
 
-bool __wrap_ptrace_source_awaits(const struct source *source, pid_t process_id)
+bool __wrap_ptrace_source_awaits(const struct ptrace_source *source, pid_t process_id)
 {
     (void)source;
     for (size_t i = 0; i < fake->stop_count; i++) {
@@ -203,12 +202,14 @@ bool __wrap_ptrace_source_awaits(const struct source *source, pid_t process_id)
     return false;
 }
 
-void __wrap_ptrace_source_drop_dead_leader(struct source *source, pid_t process_id, int proc_fd)
+void __wrap_ptrace_source_drop_dead_leader(struct ptrace_source *source, pid_t process_id,
+                                           int proc_fd)
 {
     (void)source, (void)process_id, (void)proc_fd;
 }
 
-bool __wrap_ptrace_source_next_exit(struct source *source, pid_t *ret_process_id, int *ret_status)
+bool __wrap_ptrace_source_next_exit(struct ptrace_source *source, pid_t *ret_process_id,
+                                    int *ret_status)
 {
     (void)source;
     *ret_process_id = fake->exited;
@@ -217,26 +218,29 @@ bool __wrap_ptrace_source_next_exit(struct source *source, pid_t *ret_process_id
     return *ret_process_id != 0;
 }
 
-void __wrap_ptrace_source_give_up(struct source *source)
+void __wrap_ptrace_source_give_up(struct ptrace_source *source)
 {
     (void)source;
 }
 
 /* ---- The kernel's samples ---- */
 
-int __wrap_perf_source_new(const struct perf_source_options *options, struct source **ret_source);
-enum perf_scope __wrap_perf_source_scope(const struct source *source);
-int __wrap_perf_source_follow(struct source *source, pid_t process_id);
-void __wrap_perf_source_unfollow(struct source *source, pid_t process_id);
-void __wrap_perf_source_forget(struct source *source, pid_t tid);
-uint64_t __wrap_perf_source_exec_ns(const struct source *source, pid_t process_id);
-bool __wrap_perf_source_covers(struct source *source, pid_t process_id, pid_t tid,
+int __wrap_perf_source_new(const struct perf_source_options *options,
+                           struct perf_source **ret_source);
+void __wrap_perf_source_free(struct perf_source *source);
+bool __wrap_perf_source_collect(struct perf_source *source, struct observation *ret_observation);
+enum perf_scope __wrap_perf_source_scope(const struct perf_source *source);
+int __wrap_perf_source_follow(struct perf_source *source, pid_t process_id);
+void __wrap_perf_source_unfollow(struct perf_source *source, pid_t process_id);
+void __wrap_perf_source_forget(struct perf_source *source, pid_t tid);
+uint64_t __wrap_perf_source_exec_ns(const struct perf_source *source, pid_t process_id);
+bool __wrap_perf_source_covers(struct perf_source *source, pid_t process_id, pid_t tid,
                                size_t stack_limit, const struct stack_place *other);
-int __wrap_perf_source_adjust(struct source *source, size_t stack_limit);
-int __wrap_perf_source_refusal(const struct source *source, pid_t process_id, pid_t tid);
-int __wrap_perf_source_filter_refusal(const struct source *source);
-uint64_t __wrap_perf_source_lost(const struct source *source);
-int __wrap_perf_source_set_next(struct source *source, int program_fd);
+int __wrap_perf_source_adjust(struct perf_source *source, size_t stack_limit);
+int __wrap_perf_source_refusal(const struct perf_source *source, pid_t process_id, pid_t tid);
+int __wrap_perf_source_filter_refusal(const struct perf_source *source);
+uint64_t __wrap_perf_source_lost(const struct perf_source *source);
+int __wrap_perf_source_set_next(struct perf_source *source, int program_fd);
 
 static bool has_event(pid_t process_id, pid_t tid)
 {
@@ -245,7 +249,7 @@ static bool has_event(pid_t process_id, pid_t tid)
     return process && process->is_followed && thread && !thread->has_no_event;
 }
 
-bool __wrap_perf_source_covers(struct source *source, pid_t process_id, pid_t tid,
+bool __wrap_perf_source_covers(struct perf_source *source, pid_t process_id, pid_t tid,
                                size_t stack_limit, const struct stack_place *other)
 {
     (void)source;
@@ -253,8 +257,7 @@ bool __wrap_perf_source_covers(struct source *source, pid_t process_id, pid_t ti
 }
 
 /* A sample stays where it is until there is a snapshot for it. */
-static bool collect_samples(struct source *source, struct observation *ret_observation,
-                            enum outcome *ret_outcome)
+bool __wrap_perf_source_collect(struct perf_source *source, struct observation *ret_observation)
 {
     static const struct stack_place no_place = {0};
     const struct fake_sample sample = fake->samples[0];
@@ -279,18 +282,15 @@ static bool collect_samples(struct source *source, struct observation *ret_obser
     };
     if (thread)
         set_place(ret_observation, thread);
-    *ret_outcome = OUTCOME_OBSERVED;
     return true;
 }
 
 /* Sampling has ended: the record is closed next. */
-static void free_kernel(struct source *source)
+void __wrap_perf_source_free(struct perf_source *source)
 {
-    (void)source;
-    fake->holds_record = false;
+    if (source)
+        fake->holds_record = false;
 }
-
-struct source fake_kernel = {.collect = collect_samples, .free = free_kernel};
 
 void fake_sample(pid_t process_id, pid_t tid, uint64_t at_ns)
 {
@@ -298,22 +298,23 @@ void fake_sample(pid_t process_id, pid_t tid, uint64_t at_ns)
     fake->samples[fake->sample_count++] = (struct fake_sample){process_id, tid, at_ns};
 }
 
-int __wrap_perf_source_new(const struct perf_source_options *options, struct source **ret_source)
+int __wrap_perf_source_new(const struct perf_source_options *options,
+                           struct perf_source **ret_source)
 {
     fake->kernel_opened++;
     fake->snapshots = options->snapshots;
     if (!fake->kernel_error)
-        *ret_source = &fake_kernel;
+        *ret_source = (struct perf_source *)fake;
     return fake->kernel_error;
 }
 
-enum perf_scope __wrap_perf_source_scope(const struct source *source)
+enum perf_scope __wrap_perf_source_scope(const struct perf_source *source)
 {
     (void)source;
     return fake->scope;
 }
 
-int __wrap_perf_source_follow(struct source *source, pid_t process_id)
+int __wrap_perf_source_follow(struct perf_source *source, pid_t process_id)
 {
     struct fake_process *process = fake_find_process(process_id);
     (void)source;
@@ -323,52 +324,52 @@ int __wrap_perf_source_follow(struct source *source, pid_t process_id)
     return 0;
 }
 
-void __wrap_perf_source_unfollow(struct source *source, pid_t process_id)
+void __wrap_perf_source_unfollow(struct perf_source *source, pid_t process_id)
 {
     (void)source;
     fake->unfollowed++;
     fake_find_process(process_id)->is_followed = false;
 }
 
-void __wrap_perf_source_forget(struct source *source, pid_t tid)
+void __wrap_perf_source_forget(struct perf_source *source, pid_t tid)
 {
     (void)source;
     fake_find(tid)->forgotten++;
 }
 
-uint64_t __wrap_perf_source_exec_ns(const struct source *source, pid_t process_id)
+uint64_t __wrap_perf_source_exec_ns(const struct perf_source *source, pid_t process_id)
 {
     (void)source;
     return fake_find_process(process_id)->exec_ns;
 }
 
-int __wrap_perf_source_adjust(struct source *source, size_t stack_limit)
+int __wrap_perf_source_adjust(struct perf_source *source, size_t stack_limit)
 {
     (void)source;
     fake->adjusted_stack_limit = stack_limit;
     return 0;
 }
 
-int __wrap_perf_source_refusal(const struct source *source, pid_t process_id, pid_t tid)
+int __wrap_perf_source_refusal(const struct perf_source *source, pid_t process_id, pid_t tid)
 {
     (void)source;
     return has_event(process_id, tid) ? 0 : -EMFILE;
 }
 
-int __wrap_perf_source_filter_refusal(const struct source *source)
+int __wrap_perf_source_filter_refusal(const struct perf_source *source)
 {
     (void)source;
     return fake->filter_refusal;
 }
 
 /* The world runs no Python. */
-int __wrap_perf_source_set_next(struct source *source, int program_fd)
+int __wrap_perf_source_set_next(struct perf_source *source, int program_fd)
 {
     (void)source, (void)program_fd;
     return -ENOTSUP;
 }
 
-uint64_t __wrap_perf_source_lost(const struct source *source)
+uint64_t __wrap_perf_source_lost(const struct perf_source *source)
 {
     (void)source;
     return fake->samples_lost;
@@ -376,21 +377,24 @@ uint64_t __wrap_perf_source_lost(const struct source *source)
 
 /* ---- Switches ---- */
 
-int __wrap_switches_source_new(struct source **ret_source);
-int __wrap_switches_arm(struct source *source, uint32_t thread, pid_t tid);
-bool __wrap_switches_is_armed(const struct source *source, uint32_t thread);
-void __wrap_switches_complete(const struct source *source, uint32_t thread,
+int __wrap_switches_new(struct switches **ret_switches);
+void __wrap_switches_free(struct switches *switches);
+enum outcome __wrap_switches_observe(const struct switches *switches, const struct subject *subject,
+                                     struct observation *observation);
+int __wrap_switches_arm(struct switches *switches, uint32_t thread, pid_t tid);
+bool __wrap_switches_is_armed(const struct switches *switches, uint32_t thread);
+void __wrap_switches_complete(const struct switches *switches, uint32_t thread,
                               struct registers *registers);
-void __wrap_switches_disarm(struct source *source, uint32_t thread);
+void __wrap_switches_disarm(struct switches *switches, uint32_t thread);
 
 /* By their numbers: the threads that have an event. */
 static struct fake_thread *armed[FAKE_THREADS_MAX];
 
-static enum outcome observe_switches(struct source *source, const struct subject *subject,
+enum outcome __wrap_switches_observe(const struct switches *switches, const struct subject *subject,
                                      struct observation *observation)
 {
     const struct fake_thread *thread = fake_find(subject->tid);
-    (void)source;
+    (void)switches;
     if (!thread->is_armed)
         return OUTCOME_REFUSED;
     if (thread->doing != FAKE_WAITS)
@@ -401,28 +405,25 @@ static enum outcome observe_switches(struct source *source, const struct subject
     return OUTCOME_OBSERVED;
 }
 
-static void free_switches(struct source *source)
+void __wrap_switches_free(struct switches *switches)
 {
-    (void)source;
-    for (size_t i = 0; i < FAKE_THREADS_MAX; i++) {
+    for (size_t i = 0; switches && i < FAKE_THREADS_MAX; i++) {
         if (armed[i])
             armed[i]->is_armed = false;
         armed[i] = NULL;
     }
 }
 
-struct source fake_switches = {.observe = observe_switches, .free = free_switches};
-
-int __wrap_switches_source_new(struct source **ret_source)
+int __wrap_switches_new(struct switches **ret_switches)
 {
     memset(armed, 0, sizeof armed);
-    *ret_source = &fake_switches;
+    *ret_switches = (struct switches *)fake;
     return 0;
 }
 
-int __wrap_switches_arm(struct source *source, uint32_t thread, pid_t tid)
+int __wrap_switches_arm(struct switches *switches, uint32_t thread, pid_t tid)
 {
-    (void)source;
+    (void)switches;
     if (fake->arm_error)
         return fake->arm_error;
     armed[thread] = fake_find(tid);
@@ -430,20 +431,20 @@ int __wrap_switches_arm(struct source *source, uint32_t thread, pid_t tid)
     return 0;
 }
 
-bool __wrap_switches_is_armed(const struct source *source, uint32_t thread)
+bool __wrap_switches_is_armed(const struct switches *switches, uint32_t thread)
 {
-    return source && armed[thread];
+    return switches && armed[thread];
 }
 
-void __wrap_switches_complete(const struct source *source, uint32_t thread,
+void __wrap_switches_complete(const struct switches *switches, uint32_t thread,
                               struct registers *registers)
 {
-    (void)source, (void)thread, (void)registers;
+    (void)switches, (void)thread, (void)registers;
 }
 
-void __wrap_switches_disarm(struct source *source, uint32_t thread)
+void __wrap_switches_disarm(struct switches *switches, uint32_t thread)
 {
-    if (!source || !armed[thread])
+    if (!switches || !armed[thread])
         return;
     armed[thread]->is_armed = false;
     armed[thread] = NULL;

@@ -1,11 +1,12 @@
-/* A way to observe threads. The sampler asks the best one that is permitted.
+/* A thread as the sources of observations take it, and what becomes of it.
  *
  * record_source.c knows from the kernel's record of switches where a thread was at a tick;
  * proc_source.c reads from /proc where a sleeping thread is now, with proof that it did not move;
- * ptrace_source.c stops a running one with ptrace. To add a way is to add a file. What sources keep
- * for a thread they keep among themselves, by the thread's number. */
-#ifndef FGPROF_OBSERVE_SOURCE_H
-#define FGPROF_OBSERVE_SOURCE_H
+ * switches.c knows where a thread left its CPU, if that waits for one; ptrace_source.c stops a
+ * running one with ptrace; and perf_source.c has what the kernel sampled. What sources keep for a
+ * thread they keep among themselves, by the thread's number. */
+#ifndef FGPROF_OBSERVE_SUBJECT_H
+#define FGPROF_OBSERVE_SUBJECT_H
 
 #include "observe/observation.h"
 
@@ -15,7 +16,7 @@ enum outcome {
     OUTCOME_WOKEN,   /* the same, but it has been woken since, and waits for a CPU */
     OUTCOME_RUNNING, /* it runs, so this source can't observe it */
     OUTCOME_ASLEEP,  /* it sleeps, so this source can't observe it */
-    OUTCOME_PENDING, /* `collect` will return it, or has lost it */
+    OUTCOME_PENDING, /* it will be collected later, or is lost */
     OUTCOME_GONE,    /* it has exited, or is about to */
     OUTCOME_REFUSED, /* it may not be observed, at all or for now */
 };
@@ -54,18 +55,5 @@ void subject_copy(const struct subject *subject, struct snapshot *snapshot);
 /* and what it says it works on, if that is wanted. `thread_pointer` is found and set if it is 0. */
 void subject_read_context(const struct subject *subject, uint64_t *thread_pointer,
                           struct snapshot *snapshot);
-
-struct source {
-    /* Observes a thread into `observation`, whose snapshot has room for the stacks wanted. On
-     * OUTCOME_PENDING the source owns the snapshot until `collect` gives it back. NULL for a source
-     * that observes threads when it wants to. */
-    enum outcome (*observe)(struct source *source, const struct subject *subject,
-                            struct observation *observation);
-    /* Takes an observation that was pending and no longer is. Returns false if there is none. NULL
-     * for a source that never pends. */
-    bool (*collect)(struct source *source, struct observation *ret_observation,
-                    enum outcome *ret_outcome);
-    void (*free)(struct source *source);
-};
 
 #endif

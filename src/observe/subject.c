@@ -1,4 +1,4 @@
-#include "observe/source.h"
+#include "observe/subject.h"
 
 void subject_copy(const struct subject *subject, struct snapshot *snapshot)
 {
