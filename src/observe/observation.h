@@ -6,8 +6,8 @@
 #define FGPROF_OBSERVE_OBSERVATION_H
 
 #include "observe/call.h"
-#include "observe/wake.h"
 #include "observe/snapshot.h"
+#include "observe/wake.h"
 #include "proc/activity.h"
 #include "proc/procfs.h"
 #include "proc/program.h"

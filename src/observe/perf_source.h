@@ -11,8 +11,8 @@
 #ifndef FGPROF_OBSERVE_PERF_SOURCE_H
 #define FGPROF_OBSERVE_PERF_SOURCE_H
 
-#include "observe/snapshot_pool.h"
 #include "observe/observation.h"
+#include "observe/snapshot_pool.h"
 
 /* The most of a stack that a sample holds: all of a sample is at most 65,528 bytes (struct
  * perf_event_header). */

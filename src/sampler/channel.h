@@ -10,14 +10,14 @@
 #ifndef FGPROF_SAMPLER_CHANNEL_H
 #define FGPROF_SAMPLER_CHANNEL_H
 
-#include "runtime/go/goroutine_changes.h"
-#include "runtime/python/threads.h"
 #include "base/histogram.h"
 #include "objects/news_queue.h"
 #include "observe/observation.h"
 #include "observe/snapshot_pool.h"
 #include "observe/wake.h"
 #include "proc/cpu_limits.h"
+#include "runtime/go/goroutine_changes.h"
+#include "runtime/python/threads.h"
 
 #include <stddef.h>
 

@@ -1,11 +1,11 @@
 #include "sampler/kernel_samples.h"
-#include "sampler/python.h"
 #include "base/clock.h"
 #include "observe/bpf/switch_record.h"
 #include "proc/kallsyms.h"
-#include "sampler/otel_context.h"
 #include "sampler/listing.h"
 #include "sampler/off_cpu_samples.h"
+#include "sampler/otel_context.h"
+#include "sampler/python.h"
 #include "sampler/report.h"
 
 #include <errno.h>

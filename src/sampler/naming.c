@@ -1,8 +1,8 @@
 #include "sampler/naming.h"
 #include "base/array.h"
 #include "proc/procfs.h"
-#include "sampler/schedule.h"
 #include "sampler/report.h"
+#include "sampler/schedule.h"
 
 #include <string.h>
 

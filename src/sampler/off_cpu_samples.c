@@ -5,13 +5,13 @@
 #include "observe/record_source.h"
 #include "proc/kallsyms.h"
 #include "proc/procfs.h"
+#include "sampler/idle.h"
 #include "sampler/listing.h"
 #include "sampler/otel_context.h"
-#include "sampler/idle.h"
 #include "sampler/python.h"
+#include "sampler/report.h"
 #include "sampler/schedule.h"
 #include "sampler/subject.h"
-#include "sampler/report.h"
 #include "sampler/switch_events.h"
 
 #include <errno.h>

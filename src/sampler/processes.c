@@ -1,13 +1,13 @@
 #include "sampler/processes.h"
-#include "sampler/python.h"
-#include "sampler/goroutines.h"
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/starter.h"
+#include "sampler/goroutines.h"
 #include "sampler/kernel_samples.h"
 #include "sampler/listing.h"
 #include "sampler/naming.h"
 #include "sampler/off_cpu_samples.h"
+#include "sampler/python.h"
 #include "sampler/report.h"
 
 #include <errno.h>

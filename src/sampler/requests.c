@@ -1,8 +1,8 @@
 #include "sampler/requests.h"
+#include "sampler/goroutines.h"
 #include "sampler/kernel_samples.h"
 #include "sampler/look.h"
 #include "sampler/python.h"
-#include "sampler/goroutines.h"
 #include "sampler/report.h"
 #include "sampler/switch_events.h"
 

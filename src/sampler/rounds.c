@@ -1,8 +1,8 @@
 #include "sampler/rounds.h"
 #include "base/array.h"
 #include "base/clock.h"
+#include "sampler/activity_check.h"
 #include "sampler/goroutines.h"
-#include "sampler/yield.h"
 #include "sampler/kernel_samples.h"
 #include "sampler/listing.h"
 #include "sampler/look.h"
@@ -10,10 +10,10 @@
 #include "sampler/off_cpu_samples.h"
 #include "sampler/processes.h"
 #include "sampler/python.h"
-#include "sampler/requests.h"
-#include "sampler/activity_check.h"
-#include "sampler/stops.h"
 #include "sampler/report.h"
+#include "sampler/requests.h"
+#include "sampler/stops.h"
+#include "sampler/yield.h"
 
 #include <errno.h>
 #include <sched.h>

@@ -1,15 +1,15 @@
 #include "sampler/sampler.h"
 #include "base/clock.h"
-#include "sampler/taken_cpu.h"
 #include "sampler/goroutines.h"
 #include "sampler/kernel_samples.h"
 #include "sampler/off_cpu_samples.h"
 #include "sampler/processes.h"
+#include "sampler/report.h"
 #include "sampler/rounds.h"
 #include "sampler/stops.h"
-#include "sampler/report.h"
-#include "sampler/visits.h"
 #include "sampler/switch_events.h"
+#include "sampler/taken_cpu.h"
+#include "sampler/visits.h"
 
 #include <errno.h>
 #include <poll.h>

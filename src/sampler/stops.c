@@ -1,9 +1,9 @@
 #include "sampler/stops.h"
 #include "base/clock.h"
-#include "sampler/look.h"
 #include "sampler/idle.h"
-#include "sampler/subject.h"
+#include "sampler/look.h"
 #include "sampler/report.h"
+#include "sampler/subject.h"
 
 /* A thread on a CPU stops within about 30 us: polling for that long without sleeping keeps its
  * pause short. After that it is waiting for a CPU, maybe for ours. */

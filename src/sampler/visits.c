@@ -3,9 +3,9 @@
 #include "base/random.h"
 #include "sampler/look.h"
 #include "sampler/numbers.h"
+#include "sampler/report.h"
 #include "sampler/stops.h"
 #include "sampler/taken_cpu.h"
-#include "sampler/report.h"
 
 #include <sched.h>
 #include <sys/resource.h>
