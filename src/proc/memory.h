@@ -10,6 +10,14 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* A program's memory ends below this address, unless it asks the kernel for higher ones (the
+ * kernel's Documentation/arch/arm64/memory.rst and arch/x86/x86_64/5level-paging.rst). */
+#if defined(__aarch64__)
+#define MEMORY_END ((uint64_t)1 << 48)
+#else
+#define MEMORY_END ((uint64_t)1 << 47)
+#endif
+
 /* Copies up to `bytes` bytes at `address` from the process that thread `tid` belongs to. `areas` is
  * what is known of its mappings; NULL costs three times as much. Returns how many were read: fewer
  * if it reaches unmapped pages, or those that only userfaultfd(2) or a file could provide; 0 if

@@ -30,7 +30,6 @@
 #define CHANGES_UNDER_WAY_MAX 8
 #define REPORTED_EACH_NS 500000000u /* that all are where they were */
 #define LISTED_AT_ONCE 1024u
-#define ADDRESS_MAX ((uint64_t)1 << 47)
 
 static pid_t live_tid(const struct sampled_process *process)
 {
@@ -78,7 +77,7 @@ static int list(struct sampled_goroutines *goroutines, const struct sampled_proc
                           wanted * sizeof *pointers) /
               sizeof *pointers;
     for (size_t i = 0; i < got; i++) {
-        int err = add(goroutines, pointers[i] < ADDRESS_MAX ? pointers[i] : 0);
+        int err = add(goroutines, pointers[i] < MEMORY_END ? pointers[i] : 0);
         if (err)
             return err;
     }

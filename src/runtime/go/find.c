@@ -19,7 +19,7 @@
 #define GOROUTINES_TRIED 4
 #define LIST_TRIES 4 /* the program may be changing it */
 #define STATUS_MAX 15u
-#define ADDRESS_MAX ((uint64_t)1 << 47)
+#define ID_MAX ((uint64_t)1 << 47)
 
 /* Data that the code may refer to, in the order of the code. */
 struct references {
@@ -98,12 +98,11 @@ static int check_goroutines(struct queries *queries, const struct go *go,
         count * sizeof *items)
         return -ENOENT;
     for (size_t i = 0; i < count; i++) {
-        if (!items[i] || items[i] > ADDRESS_MAX || items[i] % sizeof *items ||
+        if (!items[i] || items[i] >= MEMORY_END || items[i] % sizeof *items ||
             !goroutine_read(go->layout, items[i], tid, areas, &goroutine))
             return -ENOENT;
         enum goroutine_where where = goroutine_where(&goroutine);
-        if (where == GOROUTINE_SENSELESS || goroutine.status > STATUS_MAX ||
-            goroutine.id > ADDRESS_MAX)
+        if (where == GOROUTINE_SENSELESS || goroutine.status > STATUS_MAX || goroutine.id > ID_MAX)
             return -ENOENT;
         if (err == -ENOENT && where != GOROUTINE_NOWHERE)
             err = find_start(queries, go, goroutine.start);
@@ -115,8 +114,8 @@ static int check_goroutines(struct queries *queries, const struct go *go,
 static bool may_be_list(const struct referred *slice)
 {
     uint64_t first = slice->words[0], count = slice->words[1], room = slice->words[2];
-    return first && first <= ADDRESS_MAX && first % sizeof first == 0 && count > 1 &&
-           count <= room && room <= SLICE_ROOM_MAX;
+    return first && first < MEMORY_END && first % sizeof first == 0 && count > 1 && count <= room &&
+           room <= SLICE_ROOM_MAX;
 }
 
 /* Returns 0; -ENOENT if there is none; -EAGAIN or -ENOMEM. */

@@ -10,8 +10,7 @@
 #include <string.h>
 
 #define ADDRESS_MIN 4096u
-#define ADDRESS_MAX ((uint64_t)1 << 48) /* all of them are memory of programs on aarch64 */
-#define CHANNELS_MAX 64u                /* of a select */
+#define CHANNELS_MAX 64u /* of a select */
 /* The frames of gopark and of what called it, twice as large as they are. */
 #define FRAMES_BYTES 384u
 #define QUEUE_MAX 32 /* how far a condition's queue is followed */
@@ -32,7 +31,7 @@ struct sudog {
 static bool read_bytes(const struct parked_goroutine *parked, uint64_t address, void *buffer,
                        size_t bytes)
 {
-    return address >= ADDRESS_MIN && address < ADDRESS_MAX && address % sizeof(uint64_t) == 0 &&
+    return address >= ADDRESS_MIN && address < MEMORY_END && address % sizeof(uint64_t) == 0 &&
            memory_read(parked->tid, parked->areas, address, buffer, bytes) == bytes;
 }
 
@@ -82,7 +81,7 @@ static bool next_pointer(const struct parked_goroutine *parked, size_t *at, uint
     while (*at + sizeof *ret_pointer <= end) {
         uint64_t word = word_at(parked->stack, *at);
         *at += sizeof word;
-        if (word >= ADDRESS_MIN && word < ADDRESS_MAX && word % sizeof word == 0 &&
+        if (word >= ADDRESS_MIN && word < MEMORY_END && word % sizeof word == 0 &&
             (word < goroutine->stack_low || word >= goroutine->stack_high)) {
             *ret_pointer = word;
             return true;
