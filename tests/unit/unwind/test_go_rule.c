@@ -1,38 +1,20 @@
-/* Rules of Go's code, of functions made by hand. */
-#include "make_pclntab.h"
+/* Rules of Go's code, of functions made by hand. The first function is looked at; the second is
+ * what it calls. */
+#include "make_go_code.h"
 #include "unwind/go_rule.h"
-
-#ifdef __x86_64__
-
-enum { RBP = 6, RSP = 7 };
-
-/* Each function's code is nops, but for what is put there. */
-#define CODE_BYTES 0x40
 
 static struct made_go made;
 static struct pclntab table;
 
-static void make_function(const char *name, uint32_t frame_bytes, bool sets_stack_pointer)
+static void put_code(uint64_t at, const void *code, size_t bytes)
 {
-    const struct made_function functions[] = {
-        {name, CODE_BYTES, frame_bytes, {1, 2}, false, false, sets_stack_pointer, 0},
-        {"next", CODE_BYTES, 8, {1, 2}, false, false, false, 0},
-        {"foreign", CODE_BYTES, 0, {0, 0}, false, true, false, 0},
-    };
-    make_go(&made, PCLNTAB_1_18, functions, 3);
-    memset(made.bytes + 0x1000, 0x90, 3 * CODE_BYTES);
-    assert_true(pclntab_open(&table, &made.module));
-}
-
-static void put_code(uint64_t at, const char *code, size_t bytes)
-{
-    put_go(&made, MADE_GO_CODE + at, code, bytes);
+    put_go(&made, go_code_at(0, at), code, bytes);
 }
 
 static struct rule rule_at(uint64_t at)
 {
     struct rule rule;
-    assert_true(go_rule_make(&table, MADE_GO_CODE + at, &rule));
+    assert_true(go_rule_make(&table, go_code_at(0, at), &rule));
     return rule;
 }
 
@@ -42,6 +24,54 @@ static void assert_place(const struct rule_place *place, uint8_t number, bool is
     assert_int_equal(place->register_number, number);
     assert_int_equal(place->is_in_memory, is_in_memory);
     assert_int_equal(place->offset, offset);
+}
+
+/* ---- By architecture ---- */
+
+#ifdef __aarch64__
+
+enum { X29 = 29, X30 = 30, SP = 31 };
+
+#define FRAME_BYTES 48u
+#define CLONE_KIND RULE_CALLER /* it has not called the kernel yet */
+
+static void put_instruction(uint64_t at, uint32_t instruction)
+{
+    put_code(at, &instruction, sizeof instruction);
+}
+
+/* str x30, [sp, #-bytes]! */
+static void put_prologue(uint32_t frame_bytes)
+{
+    if (frame_bytes)
+        put_instruction(0, 0xf8000ffeu | ((0u - frame_bytes) & 0x1ffu) << 12);
+}
+
+static void assert_frame(const struct rule *rule, int32_t frame_bytes)
+{
+    assert_int_equal(rule->kind, RULE_CALLER);
+    assert_false(rule->may_leave_stack);
+    assert_place(&rule->cfa, SP, false, frame_bytes);
+    assert_true(rule->has_frame_pointer);
+    if (frame_bytes) {
+        assert_place(&rule->return_address, SP, true, 0);
+        assert_place(&rule->frame_pointer, SP, true, -8);
+    } else {
+        assert_place(&rule->return_address, X30, false, 0);
+        assert_place(&rule->frame_pointer, X29, false, 0);
+    }
+}
+
+#else
+
+enum { RBP = 6, RSP = 7 };
+
+#define FRAME_BYTES 24u
+#define CLONE_KIND RULE_NEW_STACK
+
+static void put_prologue(uint32_t frame_bytes)
+{
+    (void)frame_bytes; /* the function table says it all */
 }
 
 static void assert_frame(const struct rule *rule, int32_t frame_bytes)
@@ -58,19 +88,41 @@ static void assert_frame(const struct rule *rule, int32_t frame_bytes)
         assert_place(&rule->frame_pointer, RBP, false, 0);
 }
 
+#endif
+
+static void make(struct made_function function)
+{
+    const struct made_function functions[] = {
+        function,
+        {.name = "next", .frame_bytes = 8},
+        {.name = "foreign", .is_foreign = true},
+    };
+    make_go_code(&made, functions, 3);
+    put_prologue(function.frame_bytes);
+    assert_true(pclntab_open(&table, &made.module));
+}
+
+static void make_function(const char *name, uint32_t frame_bytes, bool sets_stack_pointer)
+{
+    make((struct made_function){
+        .name = name, .frame_bytes = frame_bytes, .sets_stack_pointer = sets_stack_pointer});
+}
+
+/* ---- On both ---- */
+
 static void test_frames(void **state)
 {
     (void)state;
-    make_function("main.main", 24, false);
-    put_code(0x10, "\xe8\1\2\3\4", 5);
+    make_function("main.main", FRAME_BYTES, false);
+    put_go_call(&made, 0, 0x14, 1);
     struct rule rule = rule_at(0);
     assert_frame(&rule, 0);
     rule = rule_at(0x20);
-    assert_frame(&rule, 24);
+    assert_frame(&rule, FRAME_BYTES);
     /* There the register may not have been set yet, or not any more; at a call it is. */
     assert_true(rule.may_not_be_saved);
-    rule = rule_at(0x14);
-    assert_frame(&rule, 24);
+    rule = rule_at(0x13);
+    assert_frame(&rule, FRAME_BYTES);
     assert_false(rule.may_not_be_saved);
     assert_false(rule.is_no_call);
     assert_false(rule.caller_is_exact);
@@ -81,10 +133,10 @@ static void test_what_is_not_known(void **state)
 {
     (void)state;
     struct rule rule;
-    make_function("main.main", 24, false);
+    make_function("main.main", FRAME_BYTES, false);
     assert_false(go_rule_make(&table, MADE_GO_CODE - 1, &rule));
-    assert_false(go_rule_make(&table, MADE_GO_CODE + 3 * CODE_BYTES, &rule));
-    assert_false(go_rule_make(&table, MADE_GO_CODE + 2 * CODE_BYTES, &rule));
+    assert_false(go_rule_make(&table, go_code_at(3, 0), &rule));
+    assert_false(go_rule_make(&table, go_code_at(2, 0), &rule));
     made_go_free(&made);
 }
 
@@ -92,15 +144,15 @@ static void test_what_is_not_known(void **state)
 static void test_what_lies_before_a_function(void **state)
 {
     (void)state;
-    make_function("main.main", 24, false);
-    assert_true(rule_at(CODE_BYTES - 1).is_no_call);
-    assert_false(rule_at(CODE_BYTES - 2).is_no_call);
-    assert_false(rule_at(CODE_BYTES).is_no_call);
+    make_function("main.main", FRAME_BYTES, false);
+    assert_true(rule_at(GO_CODE_BYTES - 1).is_no_call);
+    assert_false(rule_at(GO_CODE_BYTES - 2).is_no_call);
+    assert_false(rule_at(GO_CODE_BYTES).is_no_call);
     /* But one may end with a call that does not return. */
-    put_code(CODE_BYTES - 5, "\xe8\1\2\3\4", 5);
-    assert_false(rule_at(CODE_BYTES - 1).is_no_call);
+    put_go_call(&made, 0, GO_CODE_BYTES, 1);
+    assert_false(rule_at(GO_CODE_BYTES - 1).is_no_call);
     /* Of foreign code nothing else is known. */
-    struct rule rule = rule_at(3 * CODE_BYTES - 1);
+    struct rule rule = rule_at(3 * GO_CODE_BYTES - 1);
     assert_true(rule.is_no_call);
     assert_int_equal(rule.kind, RULE_NONE);
     made_go_free(&made);
@@ -119,7 +171,7 @@ static void test_functions_with_a_role(void **state)
         {"runtime.rt0_go", RULE_FIRST_FRAME, false},
         {"runtime.sigreturn", RULE_SIGNAL_FRAME, false},
         {"runtime.sigreturn__sigaction", RULE_SIGNAL_FRAME, false},
-        {"runtime.clone", RULE_NEW_STACK, false},
+        {"runtime.clone", CLONE_KIND, false},
         {"runtime.asyncPreempt", RULE_CALLER, true},
         {"runtime.sigpanic", RULE_CALLER, true},
         {"runtime.sigpanic0", RULE_CALLER, true},
@@ -134,12 +186,172 @@ static void test_functions_with_a_role(void **state)
     }
 }
 
+#ifdef __aarch64__
+
+/* Four bytes of two instructions that look like a call. */
+static void test_calls_are_aligned(void **state)
+{
+    (void)state;
+    make_function("main.main", FRAME_BYTES, false);
+    put_instruction(0x10, 0);
+    put_instruction(0x14, 0x97);
+    assert_true(rule_at(0x14).may_not_be_saved);
+    made_go_free(&made);
+}
+
+/* systemstack's frame is where the register points, from when that is set until it is restored. */
+static void test_another_stack(void **state)
+{
+    (void)state;
+    make_function("runtime.systemstack", 16, true);
+    put_instruction(0x30, 0xa97ffbfdu); /* ldp x29, x30, [sp, #-8] */
+    put_instruction(0x38, 0xf85f83fdu); /* ldur x29, [sp, #-8] */
+    for (uint64_t at = 12; at <= 0x30; at += 4) {
+        struct rule rule = rule_at(at);
+        assert_int_equal(rule.kind, RULE_CALLER);
+        assert_true(rule.may_leave_stack);
+        assert_true(rule.is_from_code);
+        assert_false(rule.may_not_be_saved);
+        assert_place(&rule.cfa, X29, false, 16 + 8);
+        assert_place(&rule.return_address, RULE_CFA, true, -16);
+        assert_place(&rule.frame_pointer, RULE_CFA, true, -16 - 8);
+    }
+    static const uint64_t edges[] = {4, 8, 0x34, 0x3c};
+    for (unsigned i = 0; i < 4; i++) {
+        struct rule rule = rule_at(edges[i]);
+        assert_frame(&rule, 16);
+        assert_true(rule.may_not_be_saved);
+    }
+    made_go_free(&made);
+}
+
+/* It was there already, and goes on as if it had not been called. */
+static void test_no_other_stack(void **state)
+{
+    (void)state;
+    make_function("runtime.systemstack", 16, true);
+    put_instruction(0x30, 0xf84107feu); /* ldr x30, [sp], #16 */
+    assert_int_equal(rule_at(0x34).kind, RULE_ON_THE_MOVE);
+    assert_int_equal(rule_at(0x38).kind, RULE_ON_THE_MOVE);
+    assert_int_equal(rule_at(0x3c).kind, RULE_CALLER);
+    /* One that is not made by the compiler does with the register what it likes. */
+    put_instruction(0, 0xd10043ffu); /* sub sp, sp, #16 */
+    assert_int_equal(rule_at(0x20).kind, RULE_ON_THE_MOVE);
+    made_go_free(&made);
+}
+
+/* Its code says where it saved the registers: stp x29, x30, [sp, #16] before, and at the end the
+ * same back. */
+static void test_a_frame_made_by_hand(void **state)
+{
+    (void)state;
+    make_function("crosscall2", 32, false);
+    put_instruction(0, 0xd10083ffu);    /* sub sp, sp, #32 */
+    put_instruction(4, 0xa9017bfdu);    /* stp x29, x30, [sp, #16] */
+    put_instruction(0x34, 0xa9417bfdu); /* ldp x29, x30, [sp, #16] */
+    put_instruction(0x38, 0x910083ffu); /* add sp, sp, #32 */
+    put_instruction(0x3c, 0xd65f03c0u); /* ret */
+    struct rule rule = rule_at(0x10);
+    assert_int_equal(rule.kind, RULE_CALLER);
+    assert_true(rule.is_from_code);
+    assert_place(&rule.cfa, SP, false, 32);
+    assert_place(&rule.return_address, SP, true, 24);
+    assert_place(&rule.frame_pointer, SP, true, 16);
+    made_go_free(&made);
+}
+
+/* Room for a call, below the frame. */
+static void test_room_below_a_frame(void **state)
+{
+    (void)state;
+    make((struct made_function){.name = "main.main", .frame_bytes = FRAME_BYTES, .more_bytes = 16});
+    struct rule rule = rule_at(0x20), before = rule_at(0x1c);
+    assert_frame(&before, FRAME_BYTES);
+    assert_place(&rule.cfa, SP, false, FRAME_BYTES + 16);
+    assert_place(&rule.return_address, SP, true, 16);
+    assert_place(&rule.frame_pointer, SP, true, 8);
+    made_go_free(&made);
+}
+
+/* A large frame is given back in two steps, of which the table knows one. */
+static void test_the_end_of_a_large_frame(void **state)
+{
+    (void)state;
+    make_function("main.main", FRAME_BYTES, false);
+    put_instruction(0x30, 0x914007ffu); /* add sp, sp, #1, lsl #12 */
+    put_instruction(0x34, 0x9100c3ffu); /* add sp, sp, #48 */
+    assert_int_equal(rule_at(0x30).kind, RULE_CALLER);
+    assert_int_equal(rule_at(0x34).kind, RULE_ON_THE_MOVE);
+    made_go_free(&made);
+}
+
+/* As gogo: once it has called, its register is no longer its caller's. */
+static void test_a_function_without_a_frame_calls(void **state)
+{
+    (void)state;
+    make_function("runtime.gogo", 0, false);
+    put_go_indirect_call(&made, 0, 0x14);
+    struct rule before = rule_at(0x10);
+    assert_frame(&before, 0);
+    assert_int_equal(rule_at(0x14).kind, RULE_ON_THE_MOVE);
+    assert_int_equal(rule_at(0x13).kind, RULE_ON_THE_MOVE);
+    made_go_free(&made);
+}
+
+/* The thread that calls clone, before it has; then it and the new one have the same registers. */
+static void test_a_new_thread(void **state)
+{
+    (void)state;
+    make_function("runtime.clone", 0, false);
+    put_instruction(0x20, 0xd4000001u); /* svc #0 */
+    struct rule before = rule_at(0x20);
+    assert_frame(&before, 0);
+    assert_int_equal(rule_at(0x24).kind, RULE_ON_THE_MOVE);
+    made_go_free(&made);
+}
+
+/* mcall calls a function of no account, sets the stack pointer, and makes a frame by hand. */
+static void test_no_way_back(void **state)
+{
+    (void)state;
+    make((struct made_function){
+        .name = "runtime.mcall", .more_bytes = 16, .sets_stack_pointer = true});
+    put_go_call(&made, 0, 0x14, 1);
+    put_instruction(0x18, 0x9100001fu); /* mov sp, x0 */
+    put_instruction(0x1c, 0xd10043ffu); /* sub sp, sp, #16 */
+    struct rule before = rule_at(0x10);
+    assert_frame(&before, 0);
+    assert_int_equal(rule_at(0x13).kind, RULE_ON_THE_MOVE);
+    assert_int_equal(rule_at(0x14).kind, RULE_ON_THE_MOVE);
+    assert_int_equal(rule_at(0x18).kind, RULE_ON_THE_MOVE);
+    assert_int_equal(rule_at(0x1c).kind, RULE_FIRST_FRAME);
+    assert_int_equal(rule_at(0x20).kind, RULE_FIRST_FRAME);
+    made_go_free(&made);
+}
+
+static void test_where_a_call_was_injected(void **state)
+{
+    (void)state;
+    make_function("runtime.asyncPreempt", 64, false);
+    put_instruction(0, 0xd10103ffu); /* sub sp, sp, #64 */
+    struct rule at_start = rule_at(0), inside = rule_at(0x20);
+    assert_true(at_start.caller_is_exact);
+    assert_place(&at_start.cfa, SP, false, 16);
+    assert_place(&at_start.return_address, X30, false, 0);
+    assert_true(inside.caller_is_exact);
+    assert_place(&inside.cfa, SP, false, 64 + 16);
+    assert_place(&inside.return_address, SP, true, 0);
+    made_go_free(&made);
+}
+
+#else
+
 /* As systemstack, which may be on either stack. */
 static void test_another_stack_without_a_frame(void **state)
 {
     (void)state;
     make_function("runtime.systemstack", 0, true);
-    put_code(0x10, "\xff\xd7", 2);
+    put_go_indirect_call(&made, 0, 0x12);
     struct rule rule = rule_at(0x11);
     assert_int_equal(rule.kind, RULE_LEFT_STACK);
     assert_place(&rule.cfa, RSP, false, 8);
@@ -193,6 +405,8 @@ static void test_no_way_back(void **state)
     made_go_free(&made);
 }
 
+#endif
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -200,18 +414,21 @@ int main(void)
         cmocka_unit_test(test_what_is_not_known),
         cmocka_unit_test(test_what_lies_before_a_function),
         cmocka_unit_test(test_functions_with_a_role),
+        cmocka_unit_test(test_no_way_back),
+#ifdef __aarch64__
+        cmocka_unit_test(test_calls_are_aligned),
+        cmocka_unit_test(test_another_stack),
+        cmocka_unit_test(test_no_other_stack),
+        cmocka_unit_test(test_a_frame_made_by_hand),
+        cmocka_unit_test(test_room_below_a_frame),
+        cmocka_unit_test(test_the_end_of_a_large_frame),
+        cmocka_unit_test(test_a_function_without_a_frame_calls),
+        cmocka_unit_test(test_a_new_thread),
+        cmocka_unit_test(test_where_a_call_was_injected),
+#else
         cmocka_unit_test(test_another_stack_without_a_frame),
         cmocka_unit_test(test_another_stack_with_a_frame),
-        cmocka_unit_test(test_no_way_back),
+#endif
     };
     return cmocka_run_group_tests_name("go_rule", tests, NULL, NULL);
 }
-
-#else
-
-int main(void)
-{
-    return 77; /* skipped: no tests for this architecture */
-}
-
-#endif
