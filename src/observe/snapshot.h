@@ -20,6 +20,12 @@ struct stack_copy {
     bool is_unreadable; /* what follows the copied bytes was asked for, and could not be read */
 };
 
+/* A word of the process's memory. */
+struct other_word {
+    uint64_t address; /* 0: none was read */
+    uint64_t value;
+};
+
 /* The kernel code that a running thread was in, leaf first. All but the leaf are return addresses.
  */
 struct kernel_chain {
@@ -37,6 +43,9 @@ struct snapshot {
     /* A thread may have gone from one stack to another: to handle a signal (sigaltstack(2)), or to
      * run code that needs more room than a coroutine has. This is the stack that it left. */
     struct stack_copy other_stack;
+    /* What says where that stack was left, if that is not on the stack: read afterwards, when
+     * unwinding has asked for it. It must be a word that seldom changes. */
+    struct other_word other_word;
     char *kernel_stack; /* of a sleeping thread, as made by kernel_stack_parse; NULL: never read */
     struct kernel_chain kernel_chain; /* of a running thread */
     struct thread_context *context;   /* NULL: never read */

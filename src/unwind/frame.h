@@ -49,8 +49,8 @@ static inline enum step frame_cut(struct walk *walk, enum stack_cut why)
 /* Applies RULE_CALLER. */
 enum step frame_step_to_caller(struct walk *walk, struct frame *frame, const struct rule *rule);
 
-/* Applies RULE_CALLER of a function that may have switched stacks, if the caller that it leads to
- * calls that function directly. Else the rule was wrong, and the stack is cut. */
+/* The same for a function that may have switched stacks, if the caller that it leads to calls that
+ * function directly. Else the rule was wrong, and the stack is cut. */
 enum step frame_step_to_caller_of(struct walk *walk, struct rule_tables *tables,
                                   struct frame *frame, const struct mapping *mapping,
                                   const struct rule *rule);
@@ -66,6 +66,10 @@ enum step frame_step_without_link(struct walk *walk, struct rule_tables *tables,
  * code are known, and go to *interrupted. */
 enum step frame_step_to_interrupted(struct walk *walk, struct frame *frame,
                                     struct registers *interrupted);
+
+/* Applies RULE_RUNS_C. */
+enum step frame_step_from_c(struct walk *walk, struct rule_tables *tables, struct frame *frame,
+                            const struct mapping *mapping, const struct rule *rule);
 
 /* Applies RULE_NEW_STACK or RULE_LEFT_STACK: the function is usually on another stack than its
  * caller, but it may still be on its way there, or be back already. */

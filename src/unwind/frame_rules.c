@@ -319,6 +319,34 @@ enum step frame_step_to_caller_of(struct walk *walk, struct rule_tables *tables,
     return STEP_TAKEN;
 }
 
+/* Finds the stack pointer of Go's asmcgocall on the stack that it left. On the thread's stack it
+ * has the struct g of the goroutine, which begins with the bounds of its stack, and how far below
+ * that stack's end the stack pointer was; or 0 and the stack pointer, if it did not switch
+ * (runtime/asm_arm64.s and runtime2.go, Go 1.17 to 1.26). */
+static enum step read_left_pointer(struct walk *walk, const struct frame *frame, uint64_t *ret_sp)
+{
+    uint64_t goroutine, below, end = 0;
+    if (frame->sp_is_least)
+        return frame_cut(walk, STACK_CUT_NO_UNWIND_INFO);
+    if (!walk_read_stack(walk, frame->sp, &goroutine) ||
+        !walk_read_stack(walk, frame->sp + sizeof goroutine, &below) ||
+        (goroutine && !walk_read_other(walk, goroutine + sizeof end, &end)))
+        return frame_cut(walk, STACK_CUT_UNREADABLE);
+    *ret_sp = goroutine ? end - below : below;
+    return STEP_TAKEN;
+}
+
+enum step frame_step_from_c(struct walk *walk, struct rule_tables *tables, struct frame *frame,
+                            const struct mapping *mapping, const struct rule *rule)
+{
+    enum step step = read_left_pointer(walk, frame, &frame->sp);
+    if (step != STEP_TAKEN)
+        return step;
+    if (frame->stacks_left++ == STACKS_LEFT_MAX)
+        return frame_cut(walk, STACK_CUT_NO_UNWIND_INFO);
+    return frame_step_to_caller_of(walk, tables, frame, mapping, rule);
+}
+
 #define CALLER_BYTES_MAX 4096u /* how much of a function's code to search for a call */
 #define CALLS_MAX 8            /* calls to try */
 

@@ -13,6 +13,7 @@ struct go_place {
     uint64_t address;
     bool is_at_call;      /* it is a call's last byte, as in a caller; else a thread is there */
     bool was_injected;    /* a signal handler made the function look called */
+    bool runs_c;          /* the function calls C on the thread's own stack */
     uint32_t frame_bytes; /* there, by the table */
 };
 

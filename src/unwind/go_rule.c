@@ -14,6 +14,7 @@ enum role {
     ROLE_NO_WAY_BACK, /* goes from a goroutine's stack to the thread's, and never returns: the
                          goroutine is then no longer this thread's */
     ROLE_INJECTED,    /* a signal handler made it look called where the signal came */
+    ROLE_RUNS_C,      /* calls C on the thread's own stack */
     ROLE_RETURNS_FROM_SIGNAL,
 };
 
@@ -33,6 +34,7 @@ static enum role role_of(const char *name)
         {"runtime.debugCallV2", ROLE_INJECTED},
         {"runtime.sigpanic", ROLE_INJECTED},
         {"runtime.sigpanic0", ROLE_INJECTED},
+        {"runtime.asmcgocall", ROLE_RUNS_C},
         {"runtime.sigreturn", ROLE_RETURNS_FROM_SIGNAL},
         {"runtime.sigreturn__sigaction", ROLE_RETURNS_FROM_SIGNAL},
     };
@@ -70,6 +72,7 @@ static bool make(struct go_place *place, struct rule *ret_rule)
         return role == ROLE_INJECTED;
     }
     place->was_injected = role == ROLE_INJECTED;
+    place->runs_c = role == ROLE_RUNS_C;
     *ret_rule = go_frame_rule(place);
     if (place->function->sets_stack_pointer && strcmp(name, "runtime.morestack") != 0)
         go_frame_allow_other_stack(place, ret_rule);

@@ -19,6 +19,8 @@ enum rule_kind {
                            here */
     RULE_LEFT_STACK,    /* the fields below lead to the caller, or else it is on a stack that the
                            function left, below where the frame pointer points */
+    RULE_RUNS_C,        /* the fields below lead to the caller, once the stack pointer is what it
+                           was on the goroutine's stack: Go's asmcgocall, on aarch64 */
     RULE_UNREAD,        /* the module could not be read: nothing is known, nor guessed */
     RULE_KINDS
 };

@@ -32,9 +32,10 @@ struct unwind_hints {
     bool needs_more_stack;   /* the copy ended too early; the stack's mapping goes on */
     bool used_other_stack;
     uint64_t
-        missing_address; /* the stack is cut because this address is in neither stack; else 0 */
-    uint64_t function;   /* cut because the frame pointer is unknown: start of the function
-                            that needs it; else 0 */
+        missing_address;   /* the stack is cut because this address is in neither stack; else 0 */
+    uint64_t missing_word; /* cut because this word, which is on no stack, is needed; else 0 */
+    uint64_t function;     /* cut because the frame pointer is unknown: start of the function
+                              that needs it; else 0 */
     uint64_t function_address; /* where the frame is in that function */
     uint64_t function_sp;      /* the stack pointer there; the frame lies above it */
     bool has_unknown_address;  /* a frame lies in no known mapping */

@@ -57,6 +57,18 @@ static inline bool walk_read_stack(const struct walk *walk, uint64_t address, ui
     return false;
 }
 
+/* Takes a word that is on no stack. If the snapshot does not have it, notes that in the hints. */
+static inline bool walk_read_other(const struct walk *walk, uint64_t address, uint64_t *ret_word)
+{
+    const struct other_word *word = &walk->snapshot->other_word;
+    bool is_there = address && word->address == address;
+    if (is_there)
+        *ret_word = word->value;
+    else
+        walk->hints->missing_word = address;
+    return is_there;
+}
+
 /* Adds a frame. Returns 0 or -ENOMEM. */
 int walk_push(struct walk *walk, uint64_t address);
 

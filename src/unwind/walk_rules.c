@@ -26,6 +26,8 @@ static enum step take_step(struct walk *walk, struct rule_tables *tables, struct
     case RULE_NEW_STACK:
     case RULE_LEFT_STACK:
         return frame_step_to_left_stack(walk, tables, frame, mapping, rule);
+    case RULE_RUNS_C:
+        return frame_step_from_c(walk, tables, frame, mapping, rule);
     case RULE_CALLER:
         if (rule->is_from_code && rule->may_leave_stack)
             return frame_step_to_caller_of(walk, tables, frame, mapping, rule);

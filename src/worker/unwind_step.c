@@ -1,6 +1,7 @@
 #include "worker/unwind_step.h"
 #include "base/clock.h"
 #include "mapping/space.h"
+#include "proc/memory.h"
 #include "unwind/frame_pointer.h"
 
 #include <errno.h>
@@ -34,6 +35,21 @@ static bool is_proof(const struct unwind_step *step)
     return step->stack->cut == STACK_WHOLE || step->stack->cut == STACK_CUT_AT_MAX_DEPTH;
 }
 
+/* Reads the word that the unwinder lacked. Only one is read: all calls of C that a thread is in are
+ * of one goroutine. */
+static bool read_other_word(const struct unwind_step *step)
+{
+    const struct observation *observation = step->observation;
+    struct other_word *word = &observation->snapshot->other_word;
+    struct stack_areas areas = step->program->maps.areas;
+    areas.mem_fd_plus_1 = observation->program->mem_fd + 1;
+    if (word->address || !memory_read_word(observation_live_tid(observation), &areas,
+                                           step->hints.missing_word, &word->value))
+        return false;
+    word->address = step->hints.missing_word;
+    return true;
+}
+
 /* Provides what the unwinder lacked, if possible. *ret_has_more: unwinding may get further now. */
 static int serve(struct unwind_step *step, bool *ret_has_more)
 {
@@ -48,16 +64,19 @@ static int serve(struct unwind_step *step, bool *ret_has_more)
     if (!err && !*ret_has_more && hints->unlearnt_address)
         err = generated_learn(&program->generated, means->unwinder, program->maps.space,
                               observation->program, hints->unlearnt_address, ret_has_more);
+    if (!err && !*ret_has_more && hints->missing_word)
+        *ret_has_more = read_other_word(step);
     return err;
 }
 
-/* The loop ends, as maps are reread a few times at most, and each address of generated code is
- * learnt once. */
+/* The loop ends, as maps are reread a few times at most, each address of generated code is learnt
+ * once, and one word is read. */
 int unwind_step_run(struct unwind_step *step)
 {
     const struct unwind_means *means = step->means;
     bool has_more;
     int err;
+    step->observation->snapshot->other_word.address = 0;
     do {
         err =
             unwind_snapshot(means->unwinder, step->program->maps.space, step->observation->snapshot,

@@ -5,7 +5,8 @@
  *
  * Most functions that switch stacks keep the frame pointer, which leads to their frame on the stack
  * they left. systemstack before Go 1.21 and asmcgocall load another value (asm_arm64.s), so that a
- * caller found by it must be checked: see frame_step_to_caller_of. */
+ * caller found by it must be checked: see frame_step_to_caller_of. asmcgocall notes on the thread's
+ * stack where it left the goroutine's: see frame_step_from_c. */
 #include "unwind/go_frame.h"
 #include "unwind/code/calls.h"
 #include "unwind/code/rule_code.h"
@@ -21,6 +22,7 @@ static const struct form add_to_sp = {0xff8003ffu, 0x910003ffu};    /* add sp, s
 static const struct form push_link = {0xffe00fffu, 0xf8000ffeu};    /* str x30, [sp, #-n]! */
 static const struct form pop_link = {0xffe00fffu, 0xf84007feu};     /* ldr x30, [sp], #n */
 static const struct form move_sp = {0xffffffffu, 0x9100029fu};      /* mov sp, x20 */
+static const struct form call_x = {0xfffffc1fu, 0xd63f0000u};       /* blr xN */
 static const struct form load_both = {0xffffffffu, 0xa97ffbfdu};    /* ldp x29, x30, [sp, #-8] */
 static const struct form load_pointer = {0xffffffffu, 0xf85f83fdu}; /* ldur x29, [sp, #-8] */
 
@@ -130,6 +132,11 @@ void go_frame_allow_other_stack(const struct go_place *place, struct rule *rule)
 {
     uint64_t begin;
     uint32_t first_bytes;
+    /* The calls before the stack is switched are direct. */
+    if (place->runs_c && rule->kind == RULE_CALLER && is_at(place, place->address - 3, call_x)) {
+        rule->kind = RULE_RUNS_C;
+        return;
+    }
     if (!place->frame_bytes || (!place->is_at_call && is_at_edge(place)) ||
         !find_frame(place, &begin, &first_bytes))
         return;

@@ -187,6 +187,7 @@ static const char *kind_of(const struct tally *tally, struct spot spot)
                                                   [RULE_ON_THE_MOVE] = "on the move",
                                                   [RULE_NEW_STACK] = "new stack",
                                                   [RULE_LEFT_STACK] = "left stack",
+                                                  [RULE_RUNS_C] = "runs C",
                                                   [RULE_UNREAD] = "not read"};
     if (!spot.module)
         return "no file";

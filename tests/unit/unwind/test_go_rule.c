@@ -225,6 +225,30 @@ static void test_another_stack(void **state)
     made_go_free(&made);
 }
 
+/* asmcgocall calls C from the thread's stack through a register, and others before it gets there.
+ */
+static void test_a_call_of_c(void **state)
+{
+    (void)state;
+    make_function("runtime.asmcgocall", 16, true);
+    put_go_call(&made, 0, 0x18, 1);
+    put_go_indirect_call(&made, 0, 0x28);
+    struct rule before = rule_at(0x17), at_call = rule_at(0x27), after = rule_at(0x28);
+    assert_int_equal(before.kind, RULE_CALLER);
+    assert_place(&before.cfa, X29, false, 16 + 8);
+    assert_int_equal(at_call.kind, RULE_RUNS_C);
+    at_call.kind = RULE_CALLER;
+    assert_frame(&at_call, 16);
+    assert_false(at_call.may_not_be_saved);
+    assert_place(&after.cfa, X29, false, 16 + 8);
+    made_go_free(&made);
+    /* Others call Go. */
+    make_function("runtime.systemstack", 16, true);
+    put_go_indirect_call(&made, 0, 0x28);
+    assert_int_equal(rule_at(0x27).kind, RULE_CALLER);
+    made_go_free(&made);
+}
+
 /* It was there already, and goes on as if it had not been called. */
 static void test_no_other_stack(void **state)
 {
@@ -418,6 +442,7 @@ int main(void)
 #ifdef __aarch64__
         cmocka_unit_test(test_calls_are_aligned),
         cmocka_unit_test(test_another_stack),
+        cmocka_unit_test(test_a_call_of_c),
         cmocka_unit_test(test_no_other_stack),
         cmocka_unit_test(test_a_frame_made_by_hand),
         cmocka_unit_test(test_room_below_a_frame),

@@ -49,7 +49,7 @@ enum { X29 = 29, X30 = 30 };
 #define WORK_BYTES 48u
 #define PREEMPT_BYTES 64u
 
-enum { SYSTEMSTACK, WORK, GOEXIT, COLLECT, CLONE, PREEMPT, LEAF, COUNT };
+enum { SYSTEMSTACK, WORK, GOEXIT, COLLECT, CLONE, PREEMPT, LEAF, ASMCGOCALL, COUNT };
 #define LEAVING SYSTEMSTACK
 
 static const struct made_function functions[COUNT] = {
@@ -60,6 +60,7 @@ static const struct made_function functions[COUNT] = {
     [CLONE] = {.name = "runtime.clone"},
     [PREEMPT] = {.name = "runtime.asyncPreempt", .frame_bytes = PREEMPT_BYTES},
     [LEAF] = {.name = "main.leaf"},
+    [ASMCGOCALL] = {.name = "runtime.asmcgocall", .frame_bytes = 16, .sets_stack_pointer = true},
 };
 
 /* str x30, [sp, #-bytes]! where there is a frame */
@@ -339,6 +340,96 @@ static void test_the_goroutines_stack_is_not_known(void **state)
     }
 }
 
+#define STRUCT_G (GOROUTINE + 0x100000u)
+#define STACK_END (GOROUTINE + sizeof goroutine)
+
+/* Something, as C would, runs on the thread's stack, called by asmcgocall for main.work, as
+ * cgocall. The frame pointer is what the thread's stack had, and leads nowhere. */
+static void put_c(void)
+{
+    put_goroutine(ASMCGOCALL);
+    set_register(&made, X29, word_at(3));
+    made.words[3] = 0;
+    made.words[4] = call_indirectly(ASMCGOCALL, 0x28);
+    made.words[8] = STRUCT_G;
+    made.words[9] = STACK_END - goroutine_at(RETURN_WORD);
+    made.snapshot.other_word = (struct other_word){STRUCT_G + 8, STACK_END};
+}
+
+#define ASSERT_C_FOR_WORK()                                                                        \
+    ASSERT_STACK(&made.stack, STACK_WHOLE, code_of(COLLECT, 0x10), code_of(ASMCGOCALL, 0x27),      \
+                 code_of(WORK, 0x1f), code_of(GOEXIT, IN_GOEXIT))
+#define ASSERT_C_CUT(how)                                                                          \
+    ASSERT_STACK(&made.stack, how, code_of(COLLECT, 0x10), code_of(ASMCGOCALL, 0x27))
+
+static void test_from_c_to_the_goroutine(void **state)
+{
+    (void)state;
+    put_c();
+    walk_collect();
+    ASSERT_C_FOR_WORK();
+    assert_true(made.hints.used_other_stack);
+    /* Called on the thread's stack. */
+    made.words[8] = 0;
+    made.words[9] = word_at(20);
+    made.words[20] = goroutine[RETURN_WORD];
+    made.words[22] = root();
+    walk_collect();
+    ASSERT_C_FOR_WORK();
+    assert_false(made.hints.used_other_stack);
+}
+
+/* Where the goroutine's stack ends is asked for, then that stack. */
+static void test_what_is_missing_from_c_to_the_goroutine(void **state)
+{
+    (void)state;
+    put_c();
+    made.snapshot.other_stack.bytes = 0;
+    made.snapshot.other_word.address = STRUCT_G;
+    walk_collect();
+    ASSERT_C_CUT(STACK_CUT_UNREADABLE);
+    assert_int_equal(made.hints.missing_word, STRUCT_G + 8);
+    assert_int_equal(made.hints.missing_address, 0);
+    made.snapshot.other_word.address = STRUCT_G + 8;
+    walk_collect();
+    ASSERT_C_CUT(STACK_CUT_UNREADABLE);
+    assert_int_equal(made.hints.missing_word, 0);
+    assert_int_equal(made.hints.missing_address, goroutine_at(RETURN_WORD));
+}
+
+/* By the time that it was read, the struct was of another goroutine; or the stack is damaged. */
+static void test_what_c_was_not_called_by(void **state)
+{
+    (void)state;
+    put_c();
+    made.snapshot.other_word.value -= 8;
+    walk_collect();
+    ASSERT_C_CUT(STACK_CUT_NO_UNWIND_INFO);
+    put_c();
+    goroutine[RETURN_WORD] = call(WORK, 0x30, COLLECT);
+    walk_collect();
+    ASSERT_C_CUT(STACK_CUT_NO_UNWIND_INFO);
+    put_c();
+    made.words[8] = UINT64_MAX - 7;
+    made.snapshot.other_word.address = 0;
+    walk_collect();
+    ASSERT_C_CUT(STACK_CUT_UNREADABLE);
+}
+
+/* What asmcgocall was called by, it has called. */
+static void test_calls_of_c_in_a_circle(void **state)
+{
+    (void)state;
+    put_c();
+    made.words[8] = made.words[28] = 0;
+    made.words[9] = made.words[29] = word_at(20);
+    made.words[20] = goroutine[RETURN_WORD];
+    made.words[22] = made.words[4];
+    walk_collect();
+    assert_int_equal(made.stack.cut, STACK_CUT_NO_UNWIND_INFO);
+    assert_in_range(made.stack.depth, 6, 20);
+}
+
 /* systemstack has not left its caller's stack yet: of its frame pointer there is no copy. */
 static void test_before_the_stack_is_left(void **state)
 {
@@ -519,6 +610,10 @@ int main(void)
         TEST(test_a_leaf_that_sleeps),
         TEST(test_a_leaf_whose_caller_is_not_known),
         TEST(test_the_goroutines_stack_is_not_known),
+        TEST(test_from_c_to_the_goroutine),
+        TEST(test_what_is_missing_from_c_to_the_goroutine),
+        TEST(test_what_c_was_not_called_by),
+        TEST(test_calls_of_c_in_a_circle),
 #else
         TEST(test_what_an_earlier_call_left_behind),
         TEST(test_a_frame_that_does_not_end_at_the_frame_pointer),

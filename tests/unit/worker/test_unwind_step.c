@@ -669,10 +669,12 @@ int main(void)
 
 #elif defined __aarch64__
 
+#include "make_go_code.h"
 #include "make_walk.h"
 #include "worker/unwind_step.h"
 
 #include <sys/syscall.h>
+#include <unistd.h>
 
 /* The code lies higher than any of a process in an emulator. */
 uint64_t __wrap_registers_code_mask(void);
@@ -693,6 +695,26 @@ static struct program program = {.number = 5, .maps_fd = -1, .proc_fd = -1, .mem
 static struct program_tables tables;
 static struct thread_unwinding thread = {.stack_limit = 16u << 10};
 
+static void begin_step(void)
+{
+    assert_int_equal(results_init(&results), 0);
+    assert_int_equal(channel_new(&channel), 0);
+    means = (struct unwind_means){
+        .channel = channel, .results = &results, .max_depth = 100, .may_stop_sleepers = true};
+    assert_int_equal(unwinder_new(NULL, &means.unwinder), 0);
+    tables.maps.space = &made.space;
+    tables.maps.reading.done_ns = UINT64_MAX; /* its maps are new */
+}
+
+static void end_step(void)
+{
+    sites_free(&tables.sites);
+    unwinder_free(means.unwinder);
+    channel_free(channel);
+    results_free(&results);
+    made_walk_free(&made);
+}
+
 static void begin(void)
 {
     static const struct made_form form = {1, false, "zR", 0x1b, 4, -8, X30};
@@ -705,23 +727,18 @@ static void begin(void)
     uint64_t cie = put_cie(&made.eh, &form, BYTES(DW_CFA_def_cfa, 31, 0));
     put_fde(&made.eh, &form, cie, MADE_ADDRESS + FIRST, 0x20, BYTES(DW_CFA_undefined, X30));
     end_module(&made);
-    assert_int_equal(results_init(&results), 0);
-    assert_int_equal(channel_new(&channel), 0);
-    means = (struct unwind_means){
-        .channel = channel, .results = &results, .max_depth = 100, .may_stop_sleepers = true};
-    assert_int_equal(unwinder_new(NULL, &means.unwinder), 0);
-    tables.maps.space = &made.space;
-    tables.maps.reading.done_ns = UINT64_MAX; /* its maps are new */
+    begin_step();
 }
 
-/* Observes the thread behind the wrapper's system call. */
-static enum unwind_result observe(enum evidence evidence, const struct sleep_place *asked)
+/* Observes the thread where it sleeps. */
+static enum unwind_result observe_at(uint64_t pc, enum evidence evidence,
+                                     const struct sleep_place *asked)
 {
     enum unwind_result result;
-    set_register(&made, architecture.pc, code_at(WRAPPER + 4));
+    set_register(&made, architecture.pc, pc);
     set_register(&made, architecture.sp, word_at(0));
     struct observation observation = {
-        .tid = 100,
+        .tid = getpid(),
         .program = &program,
         .tick = 10,
         .round_ns = 1000,
@@ -735,6 +752,12 @@ static enum unwind_result observe(enum evidence evidence, const struct sleep_pla
     assert_int_equal(
         unwind_observation(&means, &observation, &tables, &thread, &made.stack, &result), 0);
     return result;
+}
+
+/* Behind the wrapper's system call. */
+static enum unwind_result observe(enum evidence evidence, const struct sleep_place *asked)
+{
+    return observe_at(code_at(WRAPPER + 4), evidence, asked);
 }
 
 /* A stop shows the link register once, and the kernel's record of its switches each time. */
@@ -763,17 +786,75 @@ static void test_the_link_register_of_a_sleeper(void **state)
     assert_int_equal(observe(EVIDENCE_ASLEEP, NULL), UNWIND_DONE);
     ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(WRAPPER + 4), code_at(FIRST + 3));
     assert_false(channel_next_request(channel, &request));
-    sites_free(&tables.sites);
-    unwinder_free(means.unwinder);
-    channel_free(channel);
-    results_free(&results);
-    made_walk_free(&made);
+    end_step();
+}
+
+enum { ASMCGOCALL, CGOCALL, IN_C, GOEXIT, COUNT };
+
+static const struct made_function functions[COUNT] = {
+    [ASMCGOCALL] = {.name = "runtime.asmcgocall", .frame_bytes = 16, .sets_stack_pointer = true},
+    [CGOCALL] = {.name = "runtime.cgocall", .frame_bytes = 32},
+    [IN_C] = {.name = "sleep", .frame_bytes = 32},
+    [GOEXIT] = {.name = "runtime.goexit"},
+};
+
+/* A thread of Go that sleeps in C, with nothing on its stack but what its goroutine is, which is in
+ * this process's memory. */
+static void begin_c(struct made_go *go, const uint64_t *goroutine)
+{
+    static const uint32_t push_link[] = {[ASMCGOCALL] = 0xf81f0ffeu, /* str x30, [sp, #-16]! */
+                                         [CGOCALL] = 0xf81e0ffeu,    /* str x30, [sp, #-32]! */
+                                         [IN_C] = 0xf81e0ffeu};
+    begin_module(&made);
+    end_module(&made);
+    make_go_code(go, functions, COUNT);
+    for (unsigned i = 0; i < sizeof push_link / sizeof *push_link; i++)
+        put_go32(go, go_code_at(i, 0), push_link[i]);
+    put_go_indirect_call(go, ASMCGOCALL, 0x28);
+    put_go_call(go, CGOCALL, 0x20, ASMCGOCALL);
+    made.mappings[0] = (struct mapping){.start = MADE_BIAS + MADE_GO_CODE,
+                                        .end = MADE_BIAS + go_code_at(COUNT, 0),
+                                        .module = &go->module,
+                                        .bias = MADE_BIAS,
+                                        .has_bias = true};
+    made.words[0] = MADE_BIAS + go_code_at(ASMCGOCALL, 0x28);
+    made.words[4] = (uintptr_t)goroutine;
+    made.words[5] = 64;
+    begin_step();
+}
+
+/* The goroutine's stack is the rest of the thread's. */
+static void test_the_end_of_a_goroutines_stack_is_read(void **state)
+{
+    (void)state;
+    uint64_t goroutine[2] = {word_at(0), word_at(40)};
+    uint64_t in_c = MADE_BIAS + go_code_at(IN_C, 0x20);
+    struct made_go go;
+    begin_c(&go, goroutine);
+    made.words[32] = MADE_BIAS + go_code_at(CGOCALL, 0x20);
+    made.words[34] = MADE_BIAS + go_code_at(GOEXIT, 4);
+    made.snapshot.other_word = (struct other_word){(uintptr_t)&goroutine[1], 0}; /* of another */
+    assert_int_equal(observe_at(in_c, EVIDENCE_ASLEEP, NULL), UNWIND_DONE);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, in_c, MADE_BIAS + go_code_at(ASMCGOCALL, 0x27),
+                 MADE_BIAS + go_code_at(CGOCALL, 0x1f), MADE_BIAS + go_code_at(GOEXIT, 3));
+    /* What can't be read is asked for once; and a thread has one goroutine. */
+    made.words[4] = 8;
+    assert_int_equal(observe_at(in_c, EVIDENCE_ASLEEP, NULL), UNWIND_DONE);
+    assert_int_equal(made.stack.cut, STACK_CUT_UNREADABLE);
+    made.words[4] = (uintptr_t)goroutine;
+    made.words[34] = MADE_BIAS + go_code_at(ASMCGOCALL, 0x28);
+    made.words[38] = (uintptr_t)&goroutine[1];
+    assert_int_equal(observe_at(in_c, EVIDENCE_ASLEEP, NULL), UNWIND_DONE);
+    assert_int_equal(made.stack.cut, STACK_CUT_UNREADABLE);
+    end_step();
+    made_go_free(&go);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_link_register_of_a_sleeper),
+        cmocka_unit_test(test_the_end_of_a_goroutines_stack_is_read),
     };
     return cmocka_run_group_tests_name("unwind_step", tests, NULL, NULL);
 }
