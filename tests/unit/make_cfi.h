@@ -13,6 +13,31 @@
 #define MADE_EH_FRAME (MADE_ADDRESS + MADE_CODE_BYTES)
 #define MADE_SECTION_BYTES 0x18000u /* an entry of CFI_ENTRY_BYTES_MAX fits */
 
+/* Registers that have a role, by their DWARF numbers. RA is the one whose row says where the caller
+ * goes on; BASE is one that functions preserve. Those that are named by their number have no role.
+ */
+#ifdef __aarch64__
+enum { BASE = 19, FP = 29, LR = 30, RA = LR, SP = 31, PC = 32 };
+#else
+enum { BASE = 3, FP = 6, SP = 7, RA = 16, PC = 16 };
+#endif
+enum { R5 = 5, R9 = 9, R10 = 10 };
+
+#define BREG(number) (DW_OP_breg0 + (number))
+
+/* What a signal handler returns to: the call of rt_sigreturn, which begins at byte
+ * MADE_SIGNAL_CALL. On x86-64 its entry begins a byte early, as glibc's; on AArch64 it does not, as
+ * that of the kernel's vDSO up to 5.7. */
+#ifdef __aarch64__
+enum { MADE_SIGNAL_CALL = 4, MADE_SIGNAL_ENTRY_EARLY = 0 };
+static const uint8_t made_signal_return[] = {0x68, 0x11, 0x80, 0xd2,  /* mov x8, #139 */
+                                             0x01, 0x00, 0x00, 0xd4}; /* svc #0 */
+#else
+enum { MADE_SIGNAL_CALL = 7, MADE_SIGNAL_ENTRY_EARLY = 1 };
+static const uint8_t made_signal_return[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, /* mov $15,%rax */
+                                             0x0f, 0x05};                     /* syscall */
+#endif
+
 /* A list of bytes, and how many they are, as two arguments. */
 #define BYTES(...)                                                                                 \
     (const uint8_t[]){__VA_ARGS__}, sizeof(const uint8_t[])                                        \
@@ -71,9 +96,11 @@ struct made_form {
     uint64_t return_register;
 };
 
-/* As compilers of x86-64 write them in each section. */
-static const struct made_form made_eh_form = {1, false, "zR", 0x1b, 1, -8, 16};
-static const struct made_form made_debug_form = {4, false, "", 0, 1, -8, 16};
+/* As compilers write them in each section. (On AArch64 the code factor is 4: here, rows may begin
+ * at any byte.) */
+static const struct made_form made_eh_form = {1, false, "zR", 0x1b, 1, -8, RA};
+static const struct made_form made_signal_form = {1, false, "zRS", 0x1b, 1, -8, RA};
+static const struct made_form made_debug_form = {4, false, "", 0, 1, -8, RA};
 
 /* Leaves room for the length, which end_entry fills in; returns what that needs. */
 static inline size_t begin_entry(struct made_section *section, bool has_64_bits)
@@ -170,8 +197,21 @@ static inline uint64_t put_fde(struct made_section *section, const struct made_f
     return position;
 }
 
-/* CFA = rsp + 8, return address at CFA - 8: a frame at its function's first instruction. */
-#define MADE_ENTRY_ROW DW_CFA_def_cfa, 7, 8, DW_CFA_offset | 16, 1
+/* CFA = sp + 8, return address at CFA - 8: nothing else is on the stack. So it is at the first
+ * instruction of a function on x86-64. */
+#define MADE_ENTRY_ROW DW_CFA_def_cfa, SP, 8, DW_CFA_offset | RA, 1
+
+/* Fills code with instructions that do nothing. */
+static inline void put_nops(uint8_t *code, size_t bytes)
+{
+#ifdef __aarch64__
+    static const uint8_t nop[] = {0x1f, 0x20, 0x03, 0xd5};
+#else
+    static const uint8_t nop[] = {0x90};
+#endif
+    for (size_t i = 0; i < bytes; i++)
+        code[i] = nop[i % sizeof nop];
+}
 
 /* Makes the module of MADE_CODE_BYTES bytes of code, of nops where that is NULL, and sections,
  * which may be NULL. */
@@ -187,7 +227,7 @@ static inline void make_module(struct module *module, const uint8_t *code,
     *module = (struct module){.is_readable = true};
     module->segments = calloc(1, sizeof *module->segments);
     assert_true(memory && module->segments);
-    memset(memory, 0x90, MADE_CODE_BYTES);
+    put_nops(memory, MADE_CODE_BYTES);
     if (code)
         memcpy(memory, code, MADE_CODE_BYTES);
     if (eh_bytes)
@@ -224,7 +264,7 @@ static inline struct cfi_entry *made_entry(uint64_t start, uint64_t end, const u
     entry.end = end;
     entry.code_factor = 1;
     entry.data_factor = -8;
-    entry.return_register = 16;
+    entry.return_register = RA;
     entry.pointer_encoding = 0;
     entry.has_augmentation = entry.is_signal_frame = false;
     entry.common_program = (struct bytes){common, common + common_bytes, false};

@@ -1,12 +1,14 @@
 /* An address space, a stack and registers made by hand, around a module that is (see make_cfi.h).
- * In the registers of x86-64. */
+ */
 #ifndef FGPROF_TESTS_MAKE_WALK_H
 #define FGPROF_TESTS_MAKE_WALK_H
 
 #include "make_cfi.h"
 #include "unwind/walk.h"
 
-enum { RBX = 3, RDI = 5, RBP = 6, RSP = 7, R9 = 9, R10 = 10, RIP = 16 };
+#ifdef __x86_64__
+enum { RBX = BASE, RDI = R5, RBP = FP, RSP = SP, RIP = PC };
+#endif
 
 #define MADE_BIAS 0x555500000000u /* added to the module's own addresses */
 #define MADE_JIT 0x7f0000000000u  /* code of no file */
@@ -43,7 +45,7 @@ static inline uint64_t word_at(uint64_t number)
 static inline void begin_module(struct made_walk *made)
 {
     memset(made, 0, sizeof *made);
-    memset(made->code, 0x90, sizeof made->code);
+    put_nops(made->code, sizeof made->code);
 }
 
 /* Says how the `bytes` of code from `start` on are unwound. */
@@ -57,9 +59,8 @@ static inline void put_function(struct made_walk *made, uint64_t start, uint64_t
 static inline void put_signal_function(struct made_walk *made, uint64_t start, uint64_t bytes,
                                        const uint8_t *program, size_t program_bytes)
 {
-    static const struct made_form form = {1, false, "zRS", 0x1b, 1, -8, 16};
-    uint64_t cie = put_cie(&made->eh, &form, NULL, 0);
-    put_fde(&made->eh, &form, cie, MADE_ADDRESS + start, bytes, program, program_bytes);
+    uint64_t cie = put_cie(&made->eh, &made_signal_form, NULL, 0);
+    put_fde(&made->eh, &made_signal_form, cie, MADE_ADDRESS + start, bytes, program, program_bytes);
 }
 
 /* A direct call that returns to `offset`. */
@@ -80,6 +81,15 @@ static inline void put_code(struct made_walk *made, uint64_t offset, const uint8
 {
     memcpy(made->code + offset, code, bytes);
 }
+
+/* exit(2), a thread's last call. */
+static const uint8_t made_thread_end[] = {
+#ifdef __aarch64__
+    0xa8, 0x0b, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4 /* mov x8, #93; svc #0 */
+#else
+    0xb8, 60, 0, 0, 0, 0x0f, 0x05 /* mov $60,%eax; syscall */
+#endif
+};
 
 /* The module is as it is to be: it is mapped, and code of no file elsewhere. */
 static inline void end_module(struct made_walk *made)
@@ -113,6 +123,13 @@ static inline void set_register(struct made_walk *made, unsigned number, uint64_
 {
     made->snapshot.registers.values[number] = value;
     made->snapshot.registers.known |= 1ull << number;
+}
+
+/* What the last call left in the link register, if the architecture has one. */
+static inline void set_link(struct made_walk *made, uint64_t value)
+{
+    if (architecture.link != REGISTERS_MAX)
+        set_register(made, architecture.link, value);
 }
 
 static inline void forget_register(struct made_walk *made, unsigned number)

@@ -4,13 +4,9 @@
 
 #include <errno.h>
 
-#ifdef __x86_64__
-
-enum { RBP = 6, RSP = 7 };
-
 static struct made_section eh;
 
-/* A module in which each byte of code is a function with a CFA of its own: rsp + 8 + 8 * its
+/* A module in which each byte of code is a function with a CFA of its own: sp + 8 + 8 * its
  * address, all of that behind `first`. */
 static void make_functions(struct module *module, uint32_t number, uint64_t first, size_t count)
 {
@@ -40,7 +36,7 @@ static void test_the_same_after_growth(void **state)
             const struct rule *rule = rule_tables_find(&tables, &module, MADE_ADDRESS + at);
             assert_non_null(rule);
             assert_int_equal(rule->kind, RULE_CALLER);
-            assert_int_equal(rule->cfa.register_number, RSP);
+            assert_int_equal(rule->cfa.register_number, SP);
             assert_int_equal(rule->cfa.offset, 8 + 8 * at);
             /* The next call has the very same. */
             assert_ptr_equal(rule_tables_find(&tables, &module, MADE_ADDRESS + at), rule);
@@ -132,37 +128,51 @@ static void test_the_start_of_a_function(void **state)
     made_module_free(&module);
 }
 
-/* mov $15,%rax; syscall: what signal handlers return to. */
-static const uint8_t signal_return[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
-
 static void test_signal_trampolines(void **state)
 {
     (void)state;
+    enum {
+        EARLY = MADE_SIGNAL_ENTRY_EARLY,
+        CALL = MADE_SIGNAL_CALL,
+        LENGTH = sizeof made_signal_return
+    };
+    /* With an entry, as glibc's on x86-64; without one, as musl's; with one of another kind. */
+    enum { WITH_ENTRY = 0x104, WITHOUT_ENTRY = 0x200, OF_OTHER_KIND = 0x304, OTHER_CODE = 0x400 };
+    static const uint64_t trampolines[] = {WITH_ENTRY, WITHOUT_ENTRY, OF_OTHER_KIND};
     static uint8_t code[MADE_CODE_BYTES];
-    static const struct made_form form = {1, false, "zRS", 0x1b, 1, -8, 16};
     struct module module;
     struct rule_tables tables = {0};
-    memset(code, 0x90, sizeof code);
-    memcpy(code + 0x101, signal_return, sizeof signal_return); /* with an entry, as glibc's */
-    memcpy(code + 0x200, signal_return, sizeof signal_return); /* without one, as musl's */
-    memcpy(code + 0x301, signal_return, sizeof signal_return); /* with one of another kind */
+    put_nops(code, sizeof code);
+    for (size_t i = 0; i < sizeof trampolines / sizeof *trampolines; i++)
+        memcpy(code + trampolines[i], made_signal_return, LENGTH);
     eh.length = 0;
-    uint64_t cie = put_cie(&eh, &form, BYTES(MADE_ENTRY_ROW));
-    put_fde(&eh, &form, cie, MADE_ADDRESS + 0x100, 10, BYTES(DW_CFA_nop));
-    put_fde(&eh, &form, cie, MADE_ADDRESS + 0x400, 10, BYTES(DW_CFA_nop)); /* of other code */
+    uint64_t cie = put_cie(&eh, &made_signal_form, BYTES(MADE_ENTRY_ROW));
+    put_fde(&eh, &made_signal_form, cie, MADE_ADDRESS + WITH_ENTRY - EARLY, EARLY + LENGTH,
+            BYTES(DW_CFA_nop));
+    put_fde(&eh, &made_signal_form, cie, MADE_ADDRESS + OTHER_CODE, 10, BYTES(DW_CFA_nop));
     cie = put_cie(&eh, &made_eh_form, BYTES(MADE_ENTRY_ROW));
-    put_fde(&eh, &made_eh_form, cie, MADE_ADDRESS + 0x300, 10, BYTES(DW_CFA_nop));
+    put_fde(&eh, &made_eh_form, cie, MADE_ADDRESS + OF_OTHER_KIND - EARLY, EARLY + LENGTH,
+            BYTES(DW_CFA_nop));
     make_module(&module, code, &eh, NULL);
     static const struct {
         uint64_t at;
         enum rule_kind kind;
     } rows[] = {
-        /* By "the call", and at its instructions; within them nobody ever is. */
-        {0x100, RULE_SIGNAL_FRAME}, {0x101, RULE_SIGNAL_FRAME}, {0x102, RULE_CALLER},
-        {0x108, RULE_SIGNAL_FRAME}, {0x109, RULE_CALLER},       {0x10a, RULE_NONE},
-        {0x200, RULE_SIGNAL_FRAME}, {0x207, RULE_SIGNAL_FRAME}, {0x1ff, RULE_NONE},
-        {0x201, RULE_NONE},         {0x208, RULE_NONE},         {0x301, RULE_CALLER},
-        {0x400, RULE_CALLER},
+        /* By "the call", if the entry has it, and at its instructions; within them nobody ever is.
+         */
+        {WITH_ENTRY - 1, EARLY ? RULE_SIGNAL_FRAME : RULE_NONE},
+        {WITH_ENTRY, RULE_SIGNAL_FRAME},
+        {WITH_ENTRY + 1, RULE_CALLER},
+        {WITH_ENTRY + CALL, RULE_SIGNAL_FRAME},
+        {WITH_ENTRY + CALL + 1, RULE_CALLER},
+        {WITH_ENTRY + LENGTH, RULE_NONE},
+        {WITHOUT_ENTRY - 1, RULE_NONE},
+        {WITHOUT_ENTRY, RULE_SIGNAL_FRAME},
+        {WITHOUT_ENTRY + 1, RULE_NONE},
+        {WITHOUT_ENTRY + CALL, RULE_SIGNAL_FRAME},
+        {WITHOUT_ENTRY + CALL + 1, RULE_NONE},
+        {OF_OTHER_KIND, RULE_CALLER},
+        {OTHER_CODE, RULE_CALLER},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         assert_int_equal(rule_tables_find(&tables, &module, MADE_ADDRESS + rows[i].at)->kind,
@@ -292,12 +302,3 @@ int main(void)
     };
     return cmocka_run_group_tests_name("rule_tables", tests, NULL, NULL);
 }
-
-#else
-
-int main(void)
-{
-    return 77; /* skipped: no tests for this architecture */
-}
-
-#endif

@@ -213,8 +213,6 @@ int main(void)
 
 #else
 
-enum { FP = 29, LR = 30, SP = 31 };
-
 /* What is found from an instruction of the code. No way goes on from what is around it. */
 static bool find(const uint32_t *code, size_t bytes, uint64_t instruction, bool is_after_call,
                  struct code_return *ret_return)

@@ -6,15 +6,6 @@
 /* Where calls return to, of functions of the linkage table but for the last. */
 enum { OF_EXIT = 0x110, OF_READ = 0x120, OF_OTHER = 0x130, EXIT = 0x500, READ = 0x510 };
 
-/* exit(2) as a thread's last call. */
-static const uint8_t thread_end[] = {
-#ifdef __aarch64__
-    0xa8, 0x0b, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4 /* mov x8, #93; svc #0 */
-#else
-    0xb8, 60, 0, 0, 0, 0x0f, 0x05 /* mov $60,%eax; syscall */
-#endif
-};
-
 static struct made_walk made;
 static char exit_name[] = "exit", read_name[] = "read";
 static struct stub stubs[] = {{MADE_ADDRESS + EXIT, MADE_ADDRESS + EXIT + 16, exit_name, 0},
@@ -29,7 +20,7 @@ static int set_up(void **state)
     put_call(&made, OF_READ, READ);
     put_call(&made, OF_OTHER, 0x200);
     put_call(&made, 0x200, READ);
-    put_code(&made, 0x180, thread_end, sizeof thread_end);
+    put_code(&made, 0x180, made_thread_end, sizeof made_thread_end);
     end_module(&made);
     made.module.entry_address = MADE_ADDRESS + 0x3000;
     made.module.stubs = (struct stubs){.items = stubs, .count = 2, .were_read = true};
