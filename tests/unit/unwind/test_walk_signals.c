@@ -1,36 +1,52 @@
 /* Signal handlers: the kernel's trampoline, and what the signal interrupted. */
 #include "unit.h"
 
-#ifdef __x86_64__
-
 #include "make_walk.h"
+#include "unwind/signal_frame.h"
 
+#include <signal.h>
 #include <ucontext.h>
 
 enum {
-    FIRST = 0x100,       /* nobody called it */
-    PLAIN = 0x200,       /* CFA = rsp + 8 */
-    BY_R10 = 0x300,      /* has its CFA in r10 */
-    FRAMED = 0x400,      /* has a frame pointer */
-    WITH_CFI = 0x1001,   /* a trampoline as glibc's: its entry begins one byte before */
-    WITHOUT_CFI = 0x1100 /* one as musl's */
+    FIRST = 0x100,        /* nobody called it */
+    PLAIN = 0x200,        /* CFA = sp + 8 */
+    BY_R10 = 0x300,       /* has its CFA in r10 */
+    FRAMED = 0x400,       /* has a frame pointer */
+    LEAF = 0x500,         /* has its return address in the link register */
+    WITH_CFI = 0x1004,    /* a trampoline with an entry */
+    WITHOUT_CFI = 0x1100, /* one without, as musl's */
+    RETURNING = 0x1200    /* has no entry, but its instructions say where it returns to */
 };
 
 static struct made_walk made;
 
+/* Takes a frame record off the stack, and returns. */
+static const uint8_t returns[] = {
+#ifdef __aarch64__
+    0xfd, 0x7b, 0xc1, 0xa8, /* ldp x29, x30, [sp], #16 */
+    0xc0, 0x03, 0x5f, 0xd6, /* ret */
+#else
+    0x5d, 0xc3, /* pop %rbp; ret */
+#endif
+};
+
 static int set_up(void **state)
 {
     (void)state;
-    static const uint8_t signal_return[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
     begin_module(&made);
-    put_function(&made, FIRST, 0x100, BYTES(DW_CFA_undefined, RIP));
+    put_function(&made, FIRST, 0x100, BYTES(DW_CFA_undefined, RA));
     put_function(&made, PLAIN, 0x100, NULL, 0);
     put_function(&made, BY_R10, 0x100, BYTES(DW_CFA_def_cfa, R10, 0));
-    put_function(&made, FRAMED, 0x100, BYTES(DW_CFA_def_cfa, RBP, 16, DW_CFA_offset | RBP, 2));
-    put_signal_function(&made, WITH_CFI - 1, 10, NULL, 0);
+    put_function(&made, FRAMED, 0x100, BYTES(DW_CFA_def_cfa, FP, 16, DW_CFA_offset | FP, 2));
+#ifdef __aarch64__
+    put_function(&made, LEAF, 0x100, BYTES(DW_CFA_def_cfa_offset, 0, DW_CFA_same_value, LR));
+#endif
+    put_signal_function(&made, WITH_CFI - MADE_SIGNAL_ENTRY_EARLY,
+                        MADE_SIGNAL_ENTRY_EARLY + sizeof made_signal_return, NULL, 0);
     put_call(&made, PLAIN + 0x28, FRAMED);
-    put_code(&made, WITH_CFI, signal_return, sizeof signal_return);
-    put_code(&made, WITHOUT_CFI, signal_return, sizeof signal_return);
+    put_code(&made, WITH_CFI, made_signal_return, sizeof made_signal_return);
+    put_code(&made, WITHOUT_CFI, made_signal_return, sizeof made_signal_return);
+    put_code(&made, RETURNING, returns, sizeof returns);
     end_module(&made);
     return 0;
 }
@@ -42,31 +58,66 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* Puts what the kernel leaves for a handler on the stack: the address that the handler returns to
- * at `word`, and behind it a ucontext. */
+/* What a handler returns to has the stack pointer at this, of which each register has its place:
+ * struct rt_sigframe of arch/x86/include/asm/sigframe.h, behind the return address, and of
+ * arch/arm64/kernel/signal.c. */
+#ifdef __aarch64__
+struct signal_frame {
+    siginfo_t info;
+    ucontext_t context;
+};
+
+static size_t place_of(unsigned number)
+{
+    return number == PC   ? offsetof(struct signal_frame, context.uc_mcontext.pc)
+           : number == SP ? offsetof(struct signal_frame, context.uc_mcontext.sp)
+                          : offsetof(struct signal_frame, context.uc_mcontext.regs) + 8 * number;
+}
+#else
+static size_t place_of(unsigned number)
+{
+    static const int names[] = {REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI,
+                                REG_RBP, REG_RSP, REG_R8,  REG_R9,  REG_R10, REG_R11,
+                                REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP};
+    return offsetof(ucontext_t, uc_mcontext.gregs) + 8 * (size_t)names[number];
+}
+#endif
+
+/* Sets a register of what was interrupted. */
+static void set_interrupted(uint64_t word, unsigned number, uint64_t value)
+{
+    made.words[word + 1 + place_of(number) / 8] = value;
+}
+
+/* Puts what the kernel leaves for a handler on the stack, behind the address that the handler
+ * returns to, at `word`. */
 static void put_signal_frame(uint64_t word, uint64_t trampoline, uint64_t pc, uint64_t sp)
 {
-    ucontext_t context = {0};
-    greg_t *registers = context.uc_mcontext.gregs;
-    for (unsigned i = 0; i < NGREG; i++)
-        registers[i] = 0x1111;
-    registers[REG_RIP] = (greg_t)pc;
-    registers[REG_RSP] = (greg_t)sp;
-    registers[REG_RBP] = (greg_t)word_at(500);
-    registers[REG_R10] = (greg_t)word_at(601);
+    for (unsigned i = 0; i < architecture.register_count; i++)
+        set_interrupted(word, i, 0x1111);
+    set_interrupted(word, PC, pc);
+    set_interrupted(word, SP, sp);
+    set_interrupted(word, FP, word_at(500));
+    set_interrupted(word, R10, word_at(601));
     made.words[word] = trampoline;
-    memcpy(&made.words[word + 1], &context, offsetof(ucontext_t, uc_sigmask));
+}
+
+static void test_where_the_registers_are(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < architecture.register_count; i++)
+        assert_int_equal(signal_frame_offsets[i], place_of(i));
 }
 
 static void check_trampoline(uint64_t trampoline)
 {
     put_signal_frame(10, trampoline, code_at(PLAIN), word_at(200));
-    made.words[200] = code_at(FIRST + 5);
+    made.words[200] = code_at(FIRST + 8);
     assert_int_equal(walk_from(&made, code_at(PLAIN + 7), 10), 0);
     /* The trampoline was not called, nor did what the signal interrupted call: both are exactly
      * where they are. */
     ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(PLAIN + 7), trampoline, code_at(PLAIN),
-                 code_at(FIRST + 4));
+                 code_at(FIRST + 7));
 }
 
 static void test_a_trampoline_with_cfi(void **state)
@@ -81,19 +132,29 @@ static void test_a_trampoline_without_cfi(void **state)
     check_trampoline(code_at(WITHOUT_CFI));
 }
 
-/* A handler in code of which nothing is known but that it has a frame pointer. */
+/* A handler in code of which nothing is known but its instructions, or but that it has a frame
+ * pointer. Then it is not known on AArch64 where its frame ends, and so where the kernel's is. */
 static void test_a_handler_without_cfi(void **state)
 {
     (void)state;
     static const uint64_t trampolines[] = {WITH_CFI, WITHOUT_CFI};
     for (size_t i = 0; i < 2; i++) {
+        const uint64_t trampoline = code_at(trampolines[i]);
         made.words[10] = word_at(300);
-        put_signal_frame(11, code_at(trampolines[i]), code_at(PLAIN + 1), word_at(200));
-        made.words[200] = code_at(FIRST + 5);
-        set_register(&made, RBP, word_at(10));
+        put_signal_frame(11, trampoline, code_at(PLAIN + 1), word_at(200));
+        made.words[200] = code_at(FIRST + 8);
+        assert_int_equal(walk_from(&made, code_at(RETURNING), 10), 0);
+        ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(RETURNING), trampoline, code_at(PLAIN + 1),
+                     code_at(FIRST + 7));
+        set_register(&made, FP, word_at(10));
+        set_link(&made, trampoline);
         assert_int_equal(walk_from(&made, code_at(0x3000), 5), 0);
-        ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(0x3000), code_at(trampolines[i]),
-                     code_at(PLAIN + 1), code_at(FIRST + 4));
+#ifdef __aarch64__
+        ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, code_at(0x3000), trampoline);
+#else
+        ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(0x3000), trampoline, code_at(PLAIN + 1),
+                     code_at(FIRST + 7));
+#endif
     }
 }
 
@@ -101,13 +162,14 @@ static void test_a_handler_without_cfi(void **state)
 static void test_at_the_trampoline(void **state)
 {
     (void)state;
-    static const uint64_t trampolines[] = {WITH_CFI, WITHOUT_CFI, WITH_CFI + 7, WITHOUT_CFI + 7};
+    static const uint64_t trampolines[] = {WITH_CFI, WITHOUT_CFI, WITH_CFI + MADE_SIGNAL_CALL,
+                                           WITHOUT_CFI + MADE_SIGNAL_CALL};
     for (size_t i = 0; i < 4; i++) {
         put_signal_frame(10, 0, code_at(PLAIN + 1), word_at(200));
-        made.words[200] = code_at(FIRST + 5);
+        made.words[200] = code_at(FIRST + 8);
         assert_int_equal(walk_from(&made, code_at(trampolines[i]), 11), 0);
         ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(trampolines[i]), code_at(PLAIN + 1),
-                     code_at(FIRST + 4));
+                     code_at(FIRST + 7));
     }
 }
 
@@ -115,23 +177,22 @@ static void test_at_the_trampoline(void **state)
 static void test_registers_of_what_was_interrupted(void **state)
 {
     (void)state;
-    forget_register(&made, RBP);
+    forget_register(&made, FP);
     forget_register(&made, R10);
     put_signal_frame(10, code_at(WITH_CFI), code_at(BY_R10 + 3), word_at(200));
     made.words[600] = code_at(FRAMED + 9); /* at the CFA - 8 */
     made.words[500] = 0;
-    made.words[501] = code_at(FIRST + 5);
+    made.words[501] = code_at(FIRST + 8);
     /* The CFA lies above where the frame pointer points: no frame of the caller's. */
     assert_int_equal(walk_from(&made, code_at(PLAIN), 10), 0);
     ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, code_at(PLAIN), code_at(WITH_CFI),
                  code_at(BY_R10 + 3), code_at(FRAMED + 8));
     /* And with one that lies above it. */
-    uint64_t rbp = word_at(700);
-    memcpy((char *)&made.words[11] + offsetof(ucontext_t, uc_mcontext.gregs[REG_RBP]), &rbp, 8);
-    made.words[701] = code_at(FIRST + 5);
+    set_interrupted(10, FP, word_at(700));
+    made.words[701] = code_at(FIRST + 8);
     assert_int_equal(walk_from(&made, code_at(PLAIN), 10), 0);
     ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(PLAIN), code_at(WITH_CFI), code_at(BY_R10 + 3),
-                 code_at(FRAMED + 8), code_at(FIRST + 4));
+                 code_at(FRAMED + 8), code_at(FIRST + 7));
 }
 
 static void test_a_handler_that_was_interrupted(void **state)
@@ -139,10 +200,10 @@ static void test_a_handler_that_was_interrupted(void **state)
     (void)state;
     put_signal_frame(10, code_at(WITH_CFI), code_at(PLAIN + 9), word_at(200));
     put_signal_frame(200, code_at(WITHOUT_CFI), code_at(PLAIN + 20), word_at(300));
-    made.words[300] = code_at(FIRST + 5);
+    made.words[300] = code_at(FIRST + 8);
     assert_int_equal(walk_from(&made, code_at(PLAIN), 10), 0);
     ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(PLAIN), code_at(WITH_CFI), code_at(PLAIN + 9),
-                 code_at(WITHOUT_CFI), code_at(PLAIN + 20), code_at(FIRST + 4));
+                 code_at(WITHOUT_CFI), code_at(PLAIN + 20), code_at(FIRST + 7));
 }
 
 /* A null pointer was called: the frame is at 0, and is one. */
@@ -154,18 +215,26 @@ static void test_what_was_interrupted_in_no_code(void **state)
     ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, code_at(PLAIN), code_at(WITH_CFI), 0);
     assert_true(made.hints.has_unknown_address);
     /* It was called indeed. */
+#ifdef __aarch64__
+    set_interrupted(10, LR, code_at(PLAIN + 0x28));
+    made.words[200] = code_at(FIRST + 8);
+#else
     made.words[200] = code_at(PLAIN + 0x28);
-    made.words[201] = code_at(FIRST + 5);
+    made.words[201] = code_at(FIRST + 8);
+#endif
     assert_int_equal(walk_from(&made, code_at(PLAIN), 10), 0);
     ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(PLAIN), code_at(WITH_CFI), 0,
-                 code_at(PLAIN + 0x27), code_at(FIRST + 4));
+                 code_at(PLAIN + 0x27), code_at(FIRST + 7));
 }
 
 static void test_a_signal_frame_that_was_not_copied(void **state)
 {
     (void)state;
+    size_t bytes = 0;
+    for (unsigned i = 0; i < architecture.register_count; i++)
+        bytes = place_of(i) + 8 > bytes ? place_of(i) + 8 : bytes;
     put_signal_frame(10, code_at(WITH_CFI), code_at(PLAIN), word_at(200));
-    for (size_t words = 11; words < 11 + 22; words++) {
+    for (size_t words = 11; words < 11 + bytes / 8; words++) {
         made.snapshot.stack.bytes = words * 8;
         assert_int_equal(walk_from(&made, code_at(PLAIN), 10), 0);
         ASSERT_STACK(&made.stack, STACK_CUT_UNREADABLE, code_at(PLAIN), code_at(WITH_CFI));
@@ -184,13 +253,13 @@ static void test_a_signal_frame_that_was_not_copied(void **state)
 static void test_a_handler_on_a_stack_of_its_own(void **state)
 {
     (void)state;
-    uint64_t left[] = {code_at(PLAIN + 30), code_at(FIRST + 5)};
+    uint64_t left[] = {code_at(PLAIN + 30), code_at(FIRST + 8)};
     made.snapshot.other_stack = (struct stack_copy){
         .address = 0x7ff000000000, .memory = (unsigned char *)left, .bytes = sizeof left};
     put_signal_frame(10, code_at(WITH_CFI), code_at(PLAIN + 20), 0x7ff000000000);
     assert_int_equal(walk_from(&made, code_at(PLAIN), 10), 0);
     ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(PLAIN), code_at(WITH_CFI), code_at(PLAIN + 20),
-                 code_at(PLAIN + 29), code_at(FIRST + 4));
+                 code_at(PLAIN + 29), code_at(FIRST + 7));
     assert_true(made.hints.used_other_stack);
     /* Too little of it. */
     made.snapshot.other_stack.bytes = 8;
@@ -200,6 +269,24 @@ static void test_a_handler_on_a_stack_of_its_own(void **state)
     assert_int_equal(made.hints.missing_address, 0x7ff000000008);
     made.snapshot.other_stack = (struct stack_copy){0};
 }
+
+#ifdef __aarch64__
+
+/* A leaf returns by the register, in which the address may be signed. */
+static void test_the_link_register_of_what_was_interrupted(void **state)
+{
+    (void)state;
+    static const uint64_t signature = 0x3aull << 56 | 0x15ull << 48;
+    made.signature_mask = 0xffffull << 48;
+    put_signal_frame(10, code_at(WITH_CFI), code_at(LEAF + 4), word_at(200));
+    set_interrupted(10, LR, code_at(PLAIN + 0x28) | signature);
+    made.words[200] = code_at(FIRST + 8);
+    assert_int_equal(walk_from(&made, code_at(PLAIN), 10), 0);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(PLAIN), code_at(WITH_CFI), code_at(LEAF + 4),
+                 code_at(PLAIN + 0x27), code_at(FIRST + 7));
+}
+
+#endif
 
 /* A damaged one that leads to itself: only the depth ends it. */
 static void test_a_signal_frame_that_leads_to_itself(void **state)
@@ -216,6 +303,7 @@ static void test_a_signal_frame_that_leads_to_itself(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(test_where_the_registers_are),
         TEST(test_a_trampoline_with_cfi),
         TEST(test_a_trampoline_without_cfi),
         TEST(test_a_handler_without_cfi),
@@ -225,16 +313,10 @@ int main(void)
         TEST(test_what_was_interrupted_in_no_code),
         TEST(test_a_signal_frame_that_was_not_copied),
         TEST(test_a_handler_on_a_stack_of_its_own),
+#ifdef __aarch64__
+        TEST(test_the_link_register_of_what_was_interrupted),
+#endif
         TEST(test_a_signal_frame_that_leads_to_itself),
     };
     return cmocka_run_group_tests_name("walk_signals", tests, NULL, NULL);
 }
-
-#else
-
-int main(void)
-{
-    return 77; /* skipped: no tests for this architecture */
-}
-
-#endif
