@@ -1,33 +1,53 @@
 /* Code without call frame information, where the frame pointer leads on if it is believable. */
 #include "unit.h"
 
-#ifdef __x86_64__
-
 #include "make_walk.h"
 
-/* Code without information, but for FIRST, which nobody called. Calls return to byte 5 of it, and
+/* Code without information, but for FIRST, which nobody called. Calls return to byte 8 of it, and
  * to byte 0x10 of each of the others. */
 enum { FIRST = 0x100, LEAF = 0x1000, MIDDLE = 0x1100, OUTER = 0x1200, KNOWN = 0x1300 };
 
-/* KNOWN is described up to a system call, as glibc's clone is. */
-enum { CLONE_CALL = KNOWN + 0x80 };
+/* KNOWN is described up to a system call, as glibc's clone is, and leaves the frame pointer alone;
+ * RECORDED has saved it below its return address. */
+enum { CLONE_CALL = KNOWN + 0x80, RECORDED = 0x1400 };
+
+/* What glibc has a context's function return to. */
+static const uint8_t context_end[] = {
+#ifdef __aarch64__
+    0xe0, 0x03, 0x13, 0xaa /* mov x0, x19 */
+#else
+    0x48, 0x89, 0xdc /* mov %rbx,%rsp */
+#endif
+};
+
+/* Calls clone3. */
+#ifdef __aarch64__
+enum { SYSTEM_CALL_BYTES = 4 };
+static const uint8_t clone_call[] = {0x68, 0x36, 0x80, 0xd2,  /* mov x8, #435 */
+                                     0x01, 0x00, 0x00, 0xd4}; /* svc #0 */
+#else
+enum { SYSTEM_CALL_BYTES = 2 };
+static const uint8_t clone_call[] = {0xb8, 0xb3, 1, 0, 0, /* mov $435,%eax */
+                                     0x0f, 0x05};         /* syscall */
+#endif
 
 static struct made_walk made;
 
 static int set_up(void **state)
 {
     (void)state;
-    static const uint64_t bare[] = {LEAF, MIDDLE, OUTER, KNOWN};
+    static const uint64_t callers[] = {LEAF, MIDDLE, OUTER, KNOWN, RECORDED};
     begin_module(&made);
-    put_function(&made, FIRST, 0x80, BYTES(DW_CFA_undefined, RIP));
+    put_function(&made, FIRST, 0x80, BYTES(DW_CFA_undefined, RA));
     put_function(&made, KNOWN, 0x80, BYTES(DW_CFA_def_cfa_offset, 32));
-    put_call(&made, FIRST + 5, OUTER);
-    for (size_t i = 0; i < sizeof bare / sizeof *bare; i++)
-        put_call(&made, bare[i] + 0x10, LEAF);
-    put_code(&made, KNOWN, (const uint8_t[]){0x48, 0x89, 0xdc}, 3); /* mov %rbx,%rsp */
-    put_code(&made, OUTER + 0x10, (const uint8_t[]){0xf4}, 1);      /* hlt */
-    /* mov $435,%eax; syscall */
-    put_code(&made, CLONE_CALL - 5, (const uint8_t[]){0xb8, 0xb3, 1, 0, 0, 0x0f, 0x05}, 7);
+    put_function(&made, RECORDED, 0x80, BYTES(DW_CFA_def_cfa_offset, 32, DW_CFA_offset | FP, 2));
+    put_call(&made, FIRST + 8, OUTER);
+    for (size_t i = 0; i < sizeof callers / sizeof *callers; i++)
+        put_call(&made, callers[i] + 0x10, LEAF);
+    put_code(&made, KNOWN, context_end, sizeof context_end);
+    put_code(&made, OUTER + 0x10, made_thread_end, sizeof made_thread_end);
+    put_code(&made, CLONE_CALL + SYSTEM_CALL_BYTES - sizeof clone_call, clone_call,
+             sizeof clone_call);
     end_module(&made);
     return 0;
 }
@@ -35,15 +55,27 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     (void)state;
+    made.module.functions = (struct functions){0};
     made_walk_free(&made);
     return 0;
 }
 
-/* A frame: what rbp points to. */
+/* A frame: what the frame pointer points to. */
 static void put_frame(uint64_t word, uint64_t saved, uint64_t return_address)
 {
     made.words[word] = saved;
     made.words[word + 1] = return_address;
+}
+
+/* Sets the frame pointer of a leaf. On AArch64 the leaf has saved its link register, as it has set
+ * up its frame, and has not called since: the return address is in both. */
+static void lead_to(uint64_t frame)
+{
+    uint64_t return_address = 7, at = frame + 8 - MADE_STACK;
+    if (at < sizeof made.words - 8)
+        memcpy(&return_address, (char *)made.words + at, sizeof return_address);
+    set_register(&made, FP, frame);
+    set_link(&made, return_address);
 }
 
 static void test_a_chain(void **state)
@@ -51,11 +83,11 @@ static void test_a_chain(void **state)
     (void)state;
     put_frame(10, word_at(20), code_at(MIDDLE + 0x10));
     put_frame(20, word_at(30), code_at(OUTER + 0x10));
-    put_frame(30, 0, code_at(FIRST + 5));
-    set_register(&made, RBP, word_at(10));
-    assert_int_equal(walk_from(&made, code_at(LEAF + 3), 5), 0);
-    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(LEAF + 3), code_at(MIDDLE + 0xf),
-                 code_at(OUTER + 0xf), code_at(FIRST + 4));
+    put_frame(30, 0, code_at(FIRST + 8));
+    lead_to(word_at(10));
+    assert_int_equal(walk_from(&made, code_at(LEAF + 4), 5), 0);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(LEAF + 4), code_at(MIDDLE + 0xf),
+                 code_at(OUTER + 0xf), code_at(FIRST + 7));
     assert_int_equal(made.hints.stack_bytes_used, 32 * 8);
 }
 
@@ -64,20 +96,35 @@ static void test_the_ends_of_a_chain(void **state)
 {
     (void)state;
     put_frame(10, 0, code_at(OUTER + 0x10));
-    set_register(&made, RBP, word_at(10));
-    assert_int_equal(walk_from(&made, code_at(LEAF + 3), 5), 0);
-    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(LEAF + 3), code_at(OUTER + 0xf));
+    lead_to(word_at(10));
+    assert_int_equal(walk_from(&made, code_at(LEAF + 4), 5), 0);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(LEAF + 4), code_at(OUTER + 0xf));
     /* Code that goes on when it is returned to was called itself: the register is 0 by chance. */
     put_frame(10, 0, code_at(MIDDLE + 0x10));
-    assert_int_equal(walk_from(&made, code_at(LEAF + 3), 5), 0);
-    ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, code_at(LEAF + 3), code_at(MIDDLE + 0xf));
+    lead_to(word_at(10));
+    assert_int_equal(walk_from(&made, code_at(LEAF + 4), 5), 0);
+    ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, code_at(LEAF + 4), code_at(MIDDLE + 0xf));
     /* So is what lies where a return address would be. */
     put_frame(10, word_at(20), 0);
-    assert_int_equal(walk_from(&made, code_at(LEAF + 3), 5), 0);
-    ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, code_at(LEAF + 3));
-    set_register(&made, RBP, 0);
-    assert_int_equal(walk_from(&made, code_at(LEAF + 3), 5), 0);
-    ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, code_at(LEAF + 3));
+    lead_to(word_at(10));
+    assert_int_equal(walk_from(&made, code_at(LEAF + 4), 5), 0);
+    ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, code_at(LEAF + 4));
+    lead_to(0);
+    assert_int_equal(walk_from(&made, code_at(LEAF + 4), 5), 0);
+    ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, code_at(LEAF + 4));
+}
+
+/* That the leaf has called is seen by the link register on AArch64, if it is known where its
+ * function begins. */
+static void test_a_leaf_without_a_caller(void **state)
+{
+    (void)state;
+#ifdef __aarch64__
+    static struct function_range outer = {MADE_ADDRESS + OUTER, MADE_ADDRESS + OUTER + 0x80};
+    made.module.functions = (struct functions){.items = &outer, .count = 1, .were_read = true};
+#endif
+    lead_to(0);
+    set_link(&made, code_at(OUTER + 0x10));
     assert_int_equal(walk_from(&made, code_at(OUTER + 0x10), 5), 0);
     ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(OUTER + 0x10));
 }
@@ -86,9 +133,9 @@ static bool lacks_mapping(uint64_t saved, uint64_t return_address)
 {
     made.hints = (struct unwind_hints){0};
     put_frame(10, saved, return_address);
-    set_register(&made, RBP, word_at(10));
-    assert_int_equal(walk_from(&made, code_at(LEAF + 3), 5), 0);
-    ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, code_at(LEAF + 3));
+    lead_to(word_at(10));
+    assert_int_equal(walk_from(&made, code_at(LEAF + 4), 5), 0);
+    ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, code_at(LEAF + 4));
     return made.hints.has_unknown_address;
 }
 
@@ -111,12 +158,11 @@ static void test_a_caller_in_no_known_mapping(void **state)
 static void test_a_first_frame_that_did_not_call(void **state)
 {
     (void)state;
-    forget_register(&made, RBP);
     put_frame(10, 0, code_at(KNOWN));
     made.words[5] = code_at(KNOWN);
-    set_register(&made, RBP, word_at(10));
-    assert_int_equal(walk_from(&made, code_at(LEAF + 3), 5), 0);
-    ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, code_at(LEAF + 3));
+    lead_to(word_at(10));
+    assert_int_equal(walk_from(&made, code_at(LEAF + 4), 5), 0);
+    ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, code_at(LEAF + 4));
     assert_int_equal(walk_from(&made, code_at(KNOWN + 3), 2), 0);
     ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(KNOWN + 3), code_at(KNOWN));
     /* Another function's first instruction is none to return to. */
@@ -128,16 +174,16 @@ static void test_a_first_frame_that_did_not_call(void **state)
 static void test_behind_the_call_that_makes_threads(void **state)
 {
     (void)state;
-    uint64_t behind = code_at(CLONE_CALL + 2);
+    uint64_t behind = code_at(CLONE_CALL + SYSTEM_CALL_BYTES);
     made.words[8] = code_at(MIDDLE + 0x10); /* KNOWN's return address */
-    put_frame(10, 0, code_at(FIRST + 5));
-    set_register(&made, RBP, word_at(10));
+    put_frame(10, 0, code_at(FIRST + 8));
+    lead_to(word_at(10));
     assert_int_equal(walk_from(&made, behind, 5), 0);
-    ASSERT_STACK(&made.stack, STACK_WHOLE, behind, code_at(MIDDLE + 0xf), code_at(FIRST + 4));
+    ASSERT_STACK(&made.stack, STACK_WHOLE, behind, code_at(MIDDLE + 0xf), code_at(FIRST + 7));
     /* Another instruction there is not behind the call. */
-    set_register(&made, RBP, 0);
-    assert_int_equal(walk_from(&made, behind + 1, 5), 0);
-    ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, behind + 1);
+    lead_to(0);
+    assert_int_equal(walk_from(&made, behind + 4, 5), 0);
+    ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, behind + 4);
     made.snapshot.registers.is_new_thread = true;
     assert_int_equal(walk_from(&made, behind, 5), 0);
     ASSERT_STACK(&made.stack, STACK_WHOLE, behind);
@@ -146,34 +192,44 @@ static void test_behind_the_call_that_makes_threads(void **state)
     made.snapshot.registers.may_be_new_thread = true;
     assert_int_equal(walk_from(&made, behind, 5), 0);
     ASSERT_STACK(&made.stack, STACK_WHOLE, behind);
-    assert_int_equal(walk_from(&made, behind + 1, 5), 0);
-    ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, behind + 1);
+    assert_int_equal(walk_from(&made, behind + 4, 5), 0);
+    ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, behind + 4);
     /* A new process has a copy of the stack, and so of all its maker's frames. */
-    set_register(&made, RBP, word_at(10));
+    lead_to(word_at(10));
     assert_int_equal(walk_from(&made, code_at(KNOWN + 2), 5), 0);
     ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(KNOWN + 2), code_at(MIDDLE + 0xf),
-                 code_at(FIRST + 4));
+                 code_at(FIRST + 7));
 }
 
 /* Between code with information and code without: each says the next what it needs. */
 static void test_code_of_both_kinds(void **state)
 {
     (void)state;
-    made.words[3] = code_at(MIDDLE + 0x10); /* KNOWN leaves the frame pointer as it is */
-    put_frame(10, word_at(40), code_at(KNOWN + 0x10));
-    made.words[15] = code_at(OUTER + 0x10);
-    put_frame(40, 0, code_at(FIRST + 5));
-    set_register(&made, RBP, word_at(10));
+    made.words[3] = code_at(MIDDLE + 0x10);
+    put_frame(10, word_at(14), code_at(RECORDED + 0x10));
+    put_frame(14, word_at(40), code_at(OUTER + 0x10));
+    put_frame(40, 0, code_at(FIRST + 8));
+    lead_to(word_at(10));
     assert_int_equal(walk_from(&made, code_at(KNOWN + 2), 0), 0);
     ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(KNOWN + 2), code_at(MIDDLE + 0xf),
-                 code_at(KNOWN + 0xf), code_at(OUTER + 0xf), code_at(FIRST + 4));
+                 code_at(RECORDED + 0xf), code_at(OUTER + 0xf), code_at(FIRST + 7));
+    /* Below a frame without a record, on AArch64 nothing tells where that frame begins. */
+    put_frame(10, word_at(40), code_at(KNOWN + 0x10));
+    assert_int_equal(walk_from(&made, code_at(KNOWN + 2), 0), 0);
+#ifdef __aarch64__
+    ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, code_at(KNOWN + 2), code_at(MIDDLE + 0xf),
+                 code_at(KNOWN + 0xf));
+#else
+    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(KNOWN + 2), code_at(MIDDLE + 0xf),
+                 code_at(KNOWN + 0xf), code_at(OUTER + 0xf), code_at(FIRST + 7));
+#endif
 }
 
-static void assert_not_believed(uint64_t rbp)
+static void assert_not_believed(uint64_t frame)
 {
-    set_register(&made, RBP, rbp);
-    assert_int_equal(walk_from(&made, code_at(LEAF + 3), 5), 0);
-    ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, code_at(LEAF + 3));
+    lead_to(frame);
+    assert_int_equal(walk_from(&made, code_at(LEAF + 4), 5), 0);
+    ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, code_at(LEAF + 4));
     assert_false(made.hints.needs_more_stack);
 }
 
@@ -187,14 +243,14 @@ static void test_places_that_are_not_believed(void **state)
     assert_not_believed(word_at(10) + 1);
     assert_not_believed(0x1000); /* a number, not a place */
     assert_not_believed(5);
-    const uint64_t whole[2] = {0, code_at(FIRST + 5)};
+    const uint64_t whole[2] = {0, code_at(FIRST + 8)};
     memcpy((char *)&made.words[40] + 4, whole, sizeof whole); /* as right as can be but for that */
     assert_not_believed(word_at(40) + 4);
     /* At the stack pointer it may be: nothing else is on the stack. */
-    put_frame(5, 0, code_at(FIRST + 5));
-    set_register(&made, RBP, word_at(5));
-    assert_int_equal(walk_from(&made, code_at(LEAF + 3), 5), 0);
-    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(LEAF + 3), code_at(FIRST + 4));
+    put_frame(5, 0, code_at(FIRST + 8));
+    lead_to(word_at(5));
+    assert_int_equal(walk_from(&made, code_at(LEAF + 4), 5), 0);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(LEAF + 4), code_at(FIRST + 7));
 }
 
 static void test_return_addresses_that_are_not_believed(void **state)
@@ -222,9 +278,9 @@ static void test_chains_that_do_not_grow(void **state)
         put_frame(10, word_at(back[i]), code_at(MIDDLE + 0x10));
         if (back[i] == 0)
             put_frame(0, word_at(10), code_at(MIDDLE + 0x10));
-        set_register(&made, RBP, word_at(10));
-        assert_int_equal(walk_from(&made, code_at(LEAF + 3), 5), 0);
-        ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, code_at(LEAF + 3),
+        lead_to(word_at(10));
+        assert_int_equal(walk_from(&made, code_at(LEAF + 4), 5), 0);
+        ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, code_at(LEAF + 4),
                      code_at(MIDDLE + 0xf));
     }
 }
@@ -234,27 +290,27 @@ static void test_a_chain_that_leaves_the_copy(void **state)
     (void)state;
     put_frame(10, word_at(50), code_at(MIDDLE + 0x10));
     made.snapshot.stack.bytes = 50 * 8;
-    set_register(&made, RBP, word_at(10));
-    assert_int_equal(walk_from(&made, code_at(LEAF + 3), 5), 0);
-    ASSERT_STACK(&made.stack, STACK_CUT_UNREADABLE, code_at(LEAF + 3), code_at(MIDDLE + 0xf));
+    lead_to(word_at(10));
+    assert_int_equal(walk_from(&made, code_at(LEAF + 4), 5), 0);
+    ASSERT_STACK(&made.stack, STACK_CUT_UNREADABLE, code_at(LEAF + 4), code_at(MIDDLE + 0xf));
     assert_true(made.hints.needs_more_stack);
     made.snapshot.stack.bytes = 51 * 8; /* the half of a frame */
-    assert_int_equal(walk_from(&made, code_at(LEAF + 3), 5), 0);
-    ASSERT_STACK(&made.stack, STACK_CUT_UNREADABLE, code_at(LEAF + 3), code_at(MIDDLE + 0xf));
+    assert_int_equal(walk_from(&made, code_at(LEAF + 4), 5), 0);
+    ASSERT_STACK(&made.stack, STACK_CUT_UNREADABLE, code_at(LEAF + 4), code_at(MIDDLE + 0xf));
     assert_true(made.hints.needs_more_stack);
     /* Off the stack altogether: no longer copy has it. */
     put_frame(10, made.snapshot.stack.end + 64, code_at(MIDDLE + 0x10));
-    assert_int_equal(walk_from(&made, code_at(LEAF + 3), 5), 0);
-    ASSERT_STACK(&made.stack, STACK_CUT_UNREADABLE, code_at(LEAF + 3), code_at(MIDDLE + 0xf));
+    assert_int_equal(walk_from(&made, code_at(LEAF + 4), 5), 0);
+    ASSERT_STACK(&made.stack, STACK_CUT_UNREADABLE, code_at(LEAF + 4), code_at(MIDDLE + 0xf));
     assert_false(made.hints.needs_more_stack);
 }
 
 static void test_a_frame_pointer_that_is_not_known(void **state)
 {
     (void)state;
-    forget_register(&made, RBP);
-    assert_int_equal(walk_from(&made, code_at(LEAF + 3), 5), 0);
-    ASSERT_STACK(&made.stack, STACK_CUT_NO_REGISTER, code_at(LEAF + 3));
+    forget_register(&made, FP);
+    assert_int_equal(walk_from(&made, code_at(LEAF + 4), 5), 0);
+    ASSERT_STACK(&made.stack, STACK_CUT_NO_REGISTER, code_at(LEAF + 4));
     /* Where that function begins nobody says. */
     assert_int_equal(made.hints.function, 0);
     assert_int_equal(walk_from(&made, MADE_JIT + 5, 5), 0);
@@ -268,68 +324,92 @@ static void test_code_of_no_file(void **state)
     (void)state;
     put_frame(10, word_at(20), MADE_JIT + 0x123);
     put_frame(20, word_at(30), code_at(OUTER + 0x10));
-    put_frame(30, 0, code_at(FIRST + 5));
-    set_register(&made, RBP, word_at(10));
+    put_frame(30, 0, code_at(FIRST + 8));
+    lead_to(word_at(10));
     assert_int_equal(walk_from(&made, MADE_JIT + 0x55, 5), 0);
     ASSERT_STACK(&made.stack, STACK_WHOLE, MADE_JIT + 0x55, MADE_JIT + 0x122, code_at(OUTER + 0xf),
-                 code_at(FIRST + 4));
+                 code_at(FIRST + 7));
     /* What is in a file is still looked at. */
     put_frame(20, word_at(30), code_at(OUTER + 0x11));
     assert_int_equal(walk_from(&made, MADE_JIT + 0x55, 5), 0);
     ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, MADE_JIT + 0x55, MADE_JIT + 0x122);
 }
 
-/* Where its instructions are known, they tell where it has its return address: here a frame pointer
- * is set up from byte 4 on, and a call is at byte 0x20.
- *  0 push %rbp; 1 mov %rsp,%rbp; 4 nop ... */
-static void test_code_of_no_file_that_was_learnt(void **state)
+/* Learns the rule of an address in a function of code that no file holds. */
+static void learn(uint32_t space, uint64_t address, uint64_t function, const uint8_t *code,
+                  size_t bytes)
+{
+    assert_int_equal(
+        rule_tables_learn_generated(&made.tables, space, address, function, code, bytes), 0);
+}
+
+/* Sets up a frame record and the frame pointer. */
+static const uint8_t prologue[] = {
+#ifdef __aarch64__
+    0xfd, 0x7b, 0xbf, 0xa9, /* stp x29, x30, [sp, #-16]! */
+    0xfd, 0x03, 0x00, 0x91  /* mov x29, sp */
+#else
+    0x55, 0x48, 0x89, 0xe5 /* push %rbp; mov %rsp,%rbp */
+#endif
+};
+
+/* Its rule is asked for until it is learnt, if only that nothing could be read. The frame pointer
+ * leads on all the same. */
+static void test_code_of_no_file_that_is_to_be_learnt(void **state)
 {
     (void)state;
-    uint8_t code[0x40];
-    const uint64_t function = MADE_JIT + 0x100;
-    memset(code, 0x90, sizeof code);
-    memcpy(code, (const uint8_t[]){0x55, 0x48, 0x89, 0xe5}, 4);
+    uint8_t code[0x30];
+    const uint64_t function = MADE_JIT + 0x100, inside = function + 0x20;
+    const uint64_t places[] = {inside, function + 0x38};
+    put_nops(code, sizeof code);
+    memcpy(code, prologue, sizeof prologue);
     made.space.id = 3;
-    made.words[5] = code_at(MIDDLE + 0x10);
     put_frame(10, word_at(20), code_at(OUTER + 0x10));
-    put_frame(20, 0, code_at(FIRST + 5));
-    set_register(&made, RBP, word_at(10));
-    /* Not yet: the frame pointer is still the caller's. */
-    assert_int_equal(walk_from(&made, function, 5), 0);
-    ASSERT_STACK(&made.stack, STACK_WHOLE, function, code_at(OUTER + 0xf), code_at(FIRST + 4));
-    assert_int_equal(made.hints.unlearnt_address, function);
-    /* In another space it is not the same. */
-    assert_int_equal(
-        rule_tables_learn_generated(&made.tables, 4, function, function, code, sizeof code), 0);
-    assert_int_equal(walk_from(&made, function, 5), 0);
-    assert_int_equal(made.hints.unlearnt_address, function);
-    assert_int_equal(
-        rule_tables_learn_generated(&made.tables, 3, function, function, code, sizeof code), 0);
-    assert_int_equal(walk_from(&made, function, 5), 0);
-    ASSERT_STACK(&made.stack, STACK_WHOLE, function, code_at(MIDDLE + 0xf), code_at(OUTER + 0xf),
-                 code_at(FIRST + 4));
-    assert_int_equal(made.hints.unlearnt_address, 0);
-    /* Behind the prologue it leads on; and so it does where nothing could be read. */
-    const uint64_t inside = function + 0x20, unread = function + 0x38;
-    assert_int_equal(
-        rule_tables_learn_generated(&made.tables, 3, inside, function, code, sizeof code), 0);
-    assert_int_equal(rule_tables_learn_generated(&made.tables, 3, unread, function, code, 0x30), 0);
-    for (unsigned i = 0; i < 2; i++) {
-        uint64_t at = i ? unread : inside;
+    put_frame(20, 0, code_at(FIRST + 8));
+    lead_to(word_at(10));
+    for (unsigned i = 0; i < 3 * 2; i++) {
+        const uint64_t at = places[i / 3];
+        bool is_learnt = i % 3 == 2;
+        if (i % 3)
+            learn(is_learnt ? 3 : 4, at, function, code, sizeof code);
         assert_int_equal(walk_from(&made, at, 5), 0);
-        ASSERT_STACK(&made.stack, STACK_WHOLE, at, code_at(OUTER + 0xf), code_at(FIRST + 4));
-        assert_int_equal(made.hints.unlearnt_address, 0);
+        ASSERT_STACK(&made.stack, STACK_WHOLE, at, code_at(OUTER + 0xf), code_at(FIRST + 7));
+        assert_int_equal(made.hints.unlearnt_address, is_learnt ? 0 : at);
     }
     /* A caller's is asked for too, at its call. */
-    made.words[5] = inside + 7;
-    assert_int_equal(walk_from(&made, function, 5), 0);
-    assert_int_equal(made.hints.unlearnt_address, inside + 6);
+    put_frame(10, word_at(20), inside + 8);
+    lead_to(word_at(10));
+    assert_int_equal(walk_from(&made, inside, 5), 0);
+    assert_int_equal(made.hints.unlearnt_address, inside + 7);
     /* Once more is known of where functions begin, all are asked for again. */
     rule_tables_forget_generated(&made.tables, 3);
     rule_tables_forget_generated(&made.tables, 99);
-    assert_int_equal(walk_from(&made, function, 5), 0);
-    assert_int_equal(made.hints.unlearnt_address, function);
+    assert_int_equal(walk_from(&made, inside, 5), 0);
+    assert_int_equal(made.hints.unlearnt_address, inside);
 }
+
+#ifdef __x86_64__
+
+/* Its instructions tell where it has its return address: at the first one, the frame pointer is
+ * still its caller's. (Those of AArch64 are not read.) */
+static void test_code_of_no_file_that_was_learnt(void **state)
+{
+    (void)state;
+    const uint64_t function = MADE_JIT + 0x100;
+    made.words[5] = code_at(MIDDLE + 0x10);
+    put_frame(10, word_at(20), code_at(OUTER + 0x10));
+    put_frame(20, 0, code_at(FIRST + 8));
+    lead_to(word_at(10));
+    assert_int_equal(walk_from(&made, function, 5), 0);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, function, code_at(OUTER + 0xf), code_at(FIRST + 7));
+    learn(0, function, function, prologue, sizeof prologue);
+    assert_int_equal(walk_from(&made, function, 5), 0);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, function, code_at(MIDDLE + 0xf), code_at(OUTER + 0xf),
+                 code_at(FIRST + 7));
+    assert_int_equal(made.hints.unlearnt_address, 0);
+}
+
+#endif
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
@@ -338,6 +418,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_a_chain),
         TEST(test_the_ends_of_a_chain),
+        TEST(test_a_leaf_without_a_caller),
         TEST(test_a_caller_in_no_known_mapping),
         TEST(test_a_first_frame_that_did_not_call),
         TEST(test_behind_the_call_that_makes_threads),
@@ -348,16 +429,10 @@ int main(void)
         TEST(test_a_chain_that_leaves_the_copy),
         TEST(test_a_frame_pointer_that_is_not_known),
         TEST(test_code_of_no_file),
+        TEST(test_code_of_no_file_that_is_to_be_learnt),
+#ifdef __x86_64__
         TEST(test_code_of_no_file_that_was_learnt),
+#endif
     };
     return cmocka_run_group_tests_name("walk_frame_pointers", tests, NULL, NULL);
 }
-
-#else
-
-int main(void)
-{
-    return 77; /* skipped: no tests for this architecture */
-}
-
-#endif

@@ -1,39 +1,70 @@
 /* Code of which nothing is known but its instructions: they say where it returns to. */
 #include "unit.h"
 
-#ifdef __x86_64__
-
 #include "make_walk.h"
 
-/* BY_FRAME_POINTER is described, and needs %rbp. Calls return to byte 0x10 of the others. */
+/* BY_FRAME_POINTER is described, and needs the frame pointer. Calls return to byte 0x10 of the
+ * others. */
 enum { FIRST = 0x100, BY_FRAME_POINTER = 0x200, BARE = 0x1000, ALIGNED = 0x1100, LAST = 0x1200 };
+
+/* BARE has saved its caller's frame pointer at word BARE_SAVED, and has its return address at word
+ * 5. ALIGNED has both elsewhere, where word ALIGNED_KEPT says: one of its own frame, which begins
+ * with word 6, or on AArch64 its frame pointer, which BARE has saved. */
+#ifdef __aarch64__
+
+enum { BARE_SAVED = 4, ALIGNED_KEPT = BARE_SAVED };
+
+static const uint32_t bare[] = {
+    0xa9427bfd, /* ldp x29, x30, [sp, #32] */
+    0x9100c3ff, /* add sp, sp, #48 */
+    0xd65f03c0, /* ret */
+};
+static const uint32_t aligned[] = {
+    0x910003bf, /* mov sp, x29 */
+    0xa8c17bfd, /* ldp x29, x30, [sp], #16 */
+    0xd65f03c0, /* ret */
+};
+static const uint32_t behind_end[] = {
+    0xa8c17bfd, /* ldp x29, x30, [sp], #16 */
+    0xd65f03c0, /* ret */
+};
+
+#else
+
+enum { BARE_SAVED = 3, ALIGNED_KEPT = 6 + 8 };
+
+/* add $24,%rsp; pop %rbp; pop %rbx; ret */
+static const uint8_t bare[] = {0x48, 0x83, 0xc4, 0x18, 0x5d, 0x5b, 0xc3};
+/* mov 64(%rsp),%rsp; pop %rbp; ret */
+static const uint8_t aligned[] = {0x48, 0x8b, 0x64, 0x24, 0x40, 0x5d, 0xc3};
+/* pop %rbx; ret */
+static const uint8_t behind_end[] = {0x5b, 0xc3};
+
+#endif
 
 static struct made_walk made;
 
 static int set_up(void **state)
 {
     (void)state;
-    /* add $24,%rsp; pop %rbp; pop %rbx; ret */
-    static const uint8_t bare[] = {0x48, 0x83, 0xc4, 0x18, 0x5d, 0x5b, 0xc3};
-    /* mov 64(%rsp),%rsp; pop %rbp; ret */
-    static const uint8_t aligned[] = {0x48, 0x8b, 0x64, 0x24, 0x40, 0x5d, 0xc3};
-    /* mov $60,%eax; syscall; pop %rbx; ret */
-    static const uint8_t last[] = {0xb8, 0x3c, 0, 0, 0, 0x0f, 0x05, 0x5b, 0xc3};
     begin_module(&made);
-    put_function(&made, FIRST, 0x80, BYTES(DW_CFA_undefined, RIP));
+    put_function(&made, FIRST, 0x80, BYTES(DW_CFA_undefined, RA));
     put_function(&made, BY_FRAME_POINTER, 0x80,
-                 BYTES(DW_CFA_def_cfa, RBP, 16, DW_CFA_offset | RBP, 2));
-    put_call(&made, FIRST + 5, BARE);
+                 BYTES(DW_CFA_def_cfa, FP, 16, DW_CFA_offset | FP, 2));
+    put_call(&made, FIRST + 8, BARE);
     put_call(&made, BY_FRAME_POINTER + 0x10, BARE);
     put_call(&made, BARE + 0x10, ALIGNED);
     put_call(&made, ALIGNED + 0x10, BARE);
     put_call(&made, LAST + 0x10, BARE);
-    put_code(&made, BARE + 0x10, bare, sizeof bare);
-    put_code(&made, ALIGNED + 0x10, aligned, sizeof aligned);
-    put_code(&made, LAST + 0x10, last, sizeof last);
+    put_code(&made, BARE + 0x10, (const uint8_t *)bare, sizeof bare);
+    put_code(&made, ALIGNED + 0x10, (const uint8_t *)aligned, sizeof aligned);
+    put_code(&made, LAST + 0x10, made_thread_end, sizeof made_thread_end);
+    put_code(&made, LAST + 0x10 + sizeof made_thread_end, (const uint8_t *)behind_end,
+             sizeof behind_end);
     end_module(&made);
     made.module.entry_address = MADE_ADDRESS + 0x3000;
-    set_register(&made, RBP, 7); /* none of a frame */
+    set_register(&made, FP, 7); /* none of a frame */
+    set_link(&made, 7);
     return 0;
 }
 
@@ -47,26 +78,26 @@ static int tear_down(void **state)
 static void test_the_leaf_and_its_callers(void **state)
 {
     (void)state;
-    made.words[5] = code_at(ALIGNED + 0x10); /* of BARE: 3 words of its own, and 2 registers */
-    made.words[14] = word_at(30);            /* of ALIGNED, whose first word is 6 */
-    made.words[30] = word_at(50);            /* its caller's frame pointer */
+    made.words[5] = code_at(ALIGNED + 0x10);
+    made.words[ALIGNED_KEPT] = word_at(30);
+    made.words[30] = word_at(50); /* its caller's frame pointer */
     made.words[31] = code_at(BY_FRAME_POINTER + 0x10);
     made.words[50] = 0;
-    made.words[51] = code_at(FIRST + 5);
+    made.words[51] = code_at(FIRST + 8);
     assert_int_equal(walk_from(&made, code_at(BARE + 0x10), 0), 0);
     ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(BARE + 0x10), code_at(ALIGNED + 0xf),
-                 code_at(BY_FRAME_POINTER + 0xf), code_at(FIRST + 4));
+                 code_at(BY_FRAME_POINTER + 0xf), code_at(FIRST + 7));
     /* As a caller. */
-    made.words[5] = code_at(FIRST + 5);
+    made.words[5] = code_at(FIRST + 8);
     assert_int_equal(walk_from(&made, code_at(BARE + 0x10), 0), 0);
-    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(BARE + 0x10), code_at(FIRST + 4));
+    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(BARE + 0x10), code_at(FIRST + 7));
 }
 
 static void test_no_address_after_a_call(void **state)
 {
     (void)state;
-    made.words[5] = code_at(FIRST + 6);
-    made.words[4] = code_at(FIRST + 5); /* left over */
+    made.words[5] = code_at(FIRST + 12);
+    made.words[4] = code_at(FIRST + 8); /* left over */
     assert_int_equal(walk_from(&made, code_at(BARE + 0x10), 0), 0);
     ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, code_at(BARE + 0x10));
 }
@@ -85,18 +116,16 @@ static void test_a_first_frame(void **state)
 {
     (void)state;
     made.words[5] = code_at(LAST + 0x10);
-    made.words[7] = code_at(FIRST + 5);
-    made.words[4] = 0; /* pop %rbx */
-    made.words[3] = 0; /* pop %rbp */
+    made.words[7] = code_at(FIRST + 8);
+    made.words[BARE_SAVED] = 0;
     assert_int_equal(walk_from(&made, code_at(BARE + 0x10), 0), 0);
     ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(BARE + 0x10), code_at(LAST + 0xf));
     /* So is what follows the call near a program's entry. */
-    made.words[5] = code_at(ALIGNED + 0x10);
-    made.words[14] = word_at(30);
-    made.words[31] = code_at(FIRST + 5);
-    made.module.entry_address = MADE_ADDRESS + ALIGNED;
+    made.words[5] = code_at(BARE + 0x10);
+    made.words[11] = code_at(FIRST + 8);
+    made.module.entry_address = MADE_ADDRESS + BARE;
     assert_int_equal(walk_from(&made, code_at(BARE + 0x10), 0), 0);
-    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(BARE + 0x10), code_at(ALIGNED + 0xf));
+    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(BARE + 0x10), code_at(BARE + 0xf));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -111,12 +140,3 @@ int main(void)
     };
     return cmocka_run_group_tests_name("walk_returns", tests, NULL, NULL);
 }
-
-#else
-
-int main(void)
-{
-    return 77; /* skipped: no tests for this architecture */
-}
-
-#endif
