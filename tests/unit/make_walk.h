@@ -7,7 +7,7 @@
 #include "unwind/walk.h"
 
 #ifdef __x86_64__
-enum { RBX = BASE, RDI = R5, RBP = FP, RSP = SP, RIP = PC };
+enum { RBX = BASE, RBP = FP, RSP = SP, RIP = PC };
 #endif
 
 #define MADE_BIAS 0x555500000000u /* added to the module's own addresses */
