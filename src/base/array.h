@@ -24,9 +24,9 @@ void *array_grow(void *items, size_t *capacity, size_t needed, size_t item_bytes
     (*(items) = array_grow(*(items), (capacity), (needed), sizeof **(items)),                      \
      *(capacity) >= (needed) ? 0 : -ENOMEM)
 
-/* Appends a value, which may be a compound literal, to *items, of which there are *count. Evaluates
- * to 0, or to -ENOMEM and then nothing has changed. All but the value is evaluated more than once.
- */
+/* Appends a value, which may be a compound literal, to *items, an array of *count items. Evaluates
+ * to 0, or to -ENOMEM, and then nothing has changed. Every argument but the value is evaluated more
+ * than once. */
 #define array_append(items, count, capacity, ...)                                                  \
     (array_reserve(items, capacity, *(count) + 1) ? -ENOMEM                                        \
                                                   : ((*(items))[(*(count))++] = (__VA_ARGS__), 0))
@@ -38,8 +38,8 @@ void *array_grow(void *items, size_t *capacity, size_t needed, size_t item_bytes
          : (array_zero(*(items), (count), (wanted), sizeof **(items)), 0))
 void array_zero(void *items, size_t *count, size_t wanted, size_t item_bytes);
 
-/* Makes room for an item before number `at`. If there are `max` items already, the last one goes;
- * if `at` is `max`, nothing is done, and false returned. The memory must have the room. */
+/* Makes room for an item at index `at`. If there are already `max` items, the last one is dropped;
+ * if `at` is `max`, nothing is done and the result is false. The array must have the capacity. */
 bool array_shift(void *items, size_t *count, size_t max, size_t at, size_t item_bytes);
 
 /* Keeps a value among at most `max`: see array_shift. */
@@ -57,13 +57,13 @@ bool array_shift(void *items, size_t *count, size_t max, size_t at, size_t item_
 #define array_remove(items, count, item)                                                           \
     ((void)memmove((item), (item) + 1, (size_t)((items) + --*(count) - (item)) * sizeof *(item)))
 
-/* Sorts by `compare` (qsort(3)). There may be no items, and then no array. `count` is evaluated
- * twice. */
+/* Sorts by `compare` (qsort(3)). If `count` is 0, `items` may be NULL. `count` is evaluated twice.
+ */
 #define array_sort(items, count, compare)                                                          \
     ((count) ? qsort((items), (count), sizeof *(items), (compare)) : (void)0)
 
-/* For `compare`: less than, equal to or larger than 0 as `left` is to `right`. Both are evaluated
- * twice. */
+/* A result for `compare`: negative, 0 or positive if `left` is less than, equal to or greater than
+ * `right`. Both are evaluated twice. */
 #define ORDER(left, right) (((left) > (right)) - ((left) < (right)))
 
 /* Gives back memory if less than a quarter is used, and keeps twice what is used. */

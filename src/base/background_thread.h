@@ -4,8 +4,8 @@
 
 #include <pthread.h>
 
-/* Starts a thread in which all signals are blocked: they are for the caller's threads. Returns 0 or
- * a negative errno. */
+/* Starts a thread with all signals blocked, so that only the caller's threads receive them. Returns
+ * 0 or a negative errno. */
 int background_thread_start(void *(*run)(void *), void *argument, pthread_t *ret_thread);
 
 #endif

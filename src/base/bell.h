@@ -1,5 +1,5 @@
-/* Wakes a thread that waits, or will: it counts rings, and a futex waits for more of them
- * (futex(2)). That costs less than waiting for files. Starts zeroed. */
+/* Wakes a thread that waits or is about to wait: it counts rings, and a futex waits for the count
+ * to grow (futex(2)). That is cheaper than waiting on file descriptors. Starts zeroed. */
 #ifndef FGPROF_BASE_BELL_H
 #define FGPROF_BASE_BELL_H
 
@@ -21,13 +21,13 @@ static inline uint32_t bell_heard(struct bell *bell)
     return atomic_load(&bell->rings);
 }
 
-/* Waits until there were more rings than `heard`, or until `until_ns` on CLOCK_MONOTONIC. May also
+/* Waits until the count of rings exceeds `heard`, or until `until_ns` on CLOCK_MONOTONIC. May also
  * return early. */
 void bell_wait(struct bell *bell, uint32_t heard, uint64_t until_ns);
 
-/* A bell for a thread that takes messages. Waking it costs more than handling a message, and if all
- * CPUs are busy it takes one from another thread. So it is rung for many messages, for an old one,
- * or for one that can't wait. All but the bell starts zeroed. */
+/* A bell for a thread that takes messages. Waking that thread costs more than handling a message,
+ * and if all CPUs are busy, it preempts another thread. So the bell is rung only once there are
+ * many messages, an old one, or an urgent one. Everything but the bell starts zeroed. */
 struct lazy_bell {
     struct bell *bell;
     size_t unrung;    /* messages since it was last rung */

@@ -16,8 +16,8 @@
 #define PIECE_BYTES 65536
 #define ENDS_AFTER_S 60 /* if it waits for something that a signal ends */
 
-/* What the other process keeps open: a pipe ends only when every process that has it has closed
- * it. */
+/* The only descriptors that the other process keeps. It closes all others, because a pipe reaches
+ * its end only when every process has closed it. */
 enum { DIR_FD, COPY_FD, DONE_FD, KEPT };
 
 /* Gives the descriptors the numbers from 0 on, and closes all others. */

@@ -48,8 +48,8 @@ static inline int64_t bytes_signed(struct bytes *bytes, unsigned size)
 
 #define LEB_BITS_MAX 70 /* ten bytes of seven */
 
-/* LEB128 numbers (DWARF 5, 7.6), of at most 64 bits: ones of more bytes than these need fail. Other
- * readers differ in what they make of such a number. */
+/* LEB128 numbers (DWARF 5, 7.6) of at most 64 bits. Encodings of more bytes than that needs fail,
+ * because readers disagree about their value. */
 static inline uint64_t bytes_leb(struct bytes *bytes, unsigned *ret_bits, bool *ret_is_negative)
 {
     uint64_t value = 0;

@@ -19,8 +19,8 @@ void histogram_add(struct histogram *histogram, uint64_t value_ns);
  * bucket. 0 if nothing was added. */
 uint64_t histogram_quantile_ns(const struct histogram *histogram, unsigned per_mille);
 
-/* Takes back what `before` has, which this histogram was at some time. Then max_ns is the start of
- * the highest bucket with a value left, unless that has the maximum. */
+/* Subtracts `before`, an earlier state of this histogram. max_ns then becomes the start of the
+ * highest bucket that still has a value, unless that bucket has the maximum. */
 void histogram_subtract(struct histogram *histogram, const struct histogram *before);
 
 #endif

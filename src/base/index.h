@@ -1,8 +1,7 @@
 /* A hash index: finds the number of an item in a table that the owner keeps.
  *
  * Two columns, hash and item number; open addressing with linear probing. The owner keeps the items
- * themselves in an array, numbered from 0, and tells whether item number n equals the one sought.
- */
+ * in an array, numbered from 0, and says whether item n equals the one sought. */
 #ifndef FGPROF_BASE_INDEX_H
 #define FGPROF_BASE_INDEX_H
 
@@ -42,9 +41,9 @@ int index_add(struct index *index, uint64_t hash, uint32_t item);
          ? -ENOMEM                                                                                 \
          : ((*(items))[(*(count))++] = (__VA_ARGS__), 0))
 
-/* Finds the item that begins with the same `key_bytes` bytes as `item`, without padding, or appends
- * `item` to *items, an array of *count with room for *capacity (base/array.h). Sets *ret_number.
- * Evaluates to 0 or -ENOMEM. The arguments are evaluated more than once. */
+/* Finds the item whose first `key_bytes` bytes, which have no padding, equal those of `item`, or
+ * appends `item` to *items, an array of *count items with room for *capacity (base/array.h). Sets
+ * *ret_number. Evaluates to 0 or -ENOMEM. The arguments are evaluated more than once. */
 #define INDEX_INTERN(index, key_bytes, item, items, count, capacity, ret_number)                   \
     (array_reserve(items, capacity, *(count) + 1)                                                  \
          ? -ENOMEM                                                                                 \
@@ -64,8 +63,8 @@ uint32_t index_find_key(const struct index *index, size_t key_bytes, const void 
 void index_again(struct index *index, size_t key_bytes, const void *items, size_t item_bytes,
                  size_t count);
 
-/* Removes all items, to add `count` others, no more than before: these need no new memory. Gives
- * back memory if they use little of it. */
+/* Removes all items, so that `count` others, at most as many as before, can be added without
+ * allocating memory. Frees memory if they would use little of it. */
 void index_clear(struct index *index, size_t count);
 
 void index_free(struct index *index);

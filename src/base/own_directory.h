@@ -1,5 +1,5 @@
-/* Where the library or program is that this code is linked into. Others of this project are beside
- * it. */
+/* The directory of the library or program that this code is linked into. The project's other files
+ * are installed next to it. */
 #ifndef FGPROF_BASE_OWN_DIRECTORY_H
 #define FGPROF_BASE_OWN_DIRECTORY_H
 

@@ -1,8 +1,8 @@
-/* The messages between us and a helper process (base/starter.h): what kind of thing it is, its
- * bytes, and at most one open file, over a stream socket.
+/* The messages between us and a helper process (base/starter.h) over a stream socket: a kind,
+ * bytes, and at most one open file.
  *
- * Both are the same program, so numbers are as in memory. But the helper reads what anybody may
- * have made, so what it says is checked as that is. */
+ * Both ends are the same program, so numbers are sent as they are in memory. But the helper reads
+ * files that anybody may have made, so its messages are checked like those files. */
 #ifndef FGPROF_BASE_PACKET_H
 #define FGPROF_BASE_PACKET_H
 
@@ -28,14 +28,14 @@ uint64_t packet_number(struct bytes *body);
 const char *packet_text(struct bytes *body);
 struct bytes packet_bytes(const struct packet *packet);
 
-/* Sends the bytes and the file, which stays the caller's; -1: none. Returns 0 or a negative
- * errno. */
+/* Sends the bytes and the file, which still belongs to the caller; -1: none. Returns 0 or a
+ * negative errno. */
 int packet_send(int socket, unsigned kind, const struct buffer *body, int fd);
 
-/* Receives the next packet into `packet`, whose buffer is used again; a file in it is the caller's
- * to close. Returns 0; -EPIPE if the other end has gone; -ETIMEDOUT if it has not arrived
- * by `until_ns` (CLOCK_MONOTONIC; 0: it may take any time); -EPROTO if it is not a packet; or
- * -ENOMEM: then it is lost, and the next one can be received. */
+/* Receives the next packet into `packet`, whose buffer is reused; the caller closes the file in it.
+ * Returns 0; -EPIPE if the other end has closed; -ETIMEDOUT if no packet arrived by `until_ns`
+ * (CLOCK_MONOTONIC; 0: no limit); -EPROTO if it is not a packet; or -ENOMEM: then this packet is
+ * lost, and the next one can be received. */
 int packet_receive(int socket, uint64_t until_ns, struct packet *packet);
 
 #endif

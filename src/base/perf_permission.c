@@ -50,8 +50,8 @@ static bool has_only_admin(const struct process_rights *rights)
     return kernel_version_is_before(rights->kernel, 5, 8);
 }
 
-/* Debian and Ubuntu know a value of 3 or more of perf_event_paranoid, with which many of their
- * kernels want CAP_SYS_ADMIN. Elsewhere that is the same as 2. */
+/* Debian and Ubuntu patch many of their kernels: a perf_event_paranoid of 3 or more requires
+ * CAP_SYS_ADMIN. Elsewhere 3 is the same as 2. */
 const char *perf_permission_needed_with(const struct process_rights *rights, int error)
 {
     bool is_closed = error == EACCES && rights->paranoid > 2;

@@ -1,5 +1,5 @@
-/* What lets a process have perf events of the kernel and of other users' processes, and BPF
- * programs that see these. */
+/* The rights that a process needs for perf events of the kernel and of other users' processes, and
+ * for BPF programs that observe these. */
 #ifndef FGPROF_BASE_PERF_PERMISSION_H
 #define FGPROF_BASE_PERF_PERMISSION_H
 
@@ -14,9 +14,9 @@ struct process_rights {
     bool is_in_namespace;  /* its user namespace is not the initial one: they do not count */
 };
 
-/* The least capability that would help after perf_event_open(2) has failed with this errno, in
- * words; NULL if this process has it. EACCES is the kernel's own refusal; EPERM a filter's or a
- * container's. */
+/* The least capability that would help after perf_event_open(2) has failed with this errno, as text
+ * for the user; NULL if this process has it. EACCES comes from the kernel itself; EPERM from a
+ * seccomp filter or a container. */
 const char *perf_permission_needed(int error);
 /* The same after bpf(2) has failed with EPERM. */
 const char *bpf_permission_needed(void);

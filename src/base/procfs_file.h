@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-/* Reads `name`, below `dir_fd` or AT_FDCWD, into `buffer`, ends it with NUL and returns its length,
- * or a negative errno. Text that does not fit is cut off. */
+/* Reads `name`, below `dir_fd` or AT_FDCWD, into `buffer`, terminates it with NUL and returns its
+ * length, or a negative errno. Text that does not fit is cut off. */
 ssize_t procfs_read(int dir_fd, const char *name, char *buffer, size_t buffer_bytes);
 
 /* Reads the number that a setting of the kernel is; `none` if the kernel lacks it. */

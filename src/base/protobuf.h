@@ -23,8 +23,8 @@ void protobuf_fixed64(struct buffer *message, unsigned field, uint64_t value);
 void protobuf_bytes(struct buffer *message, unsigned field, const void *bytes, size_t length);
 void protobuf_string(struct buffer *message, unsigned field, const char *text);
 
-/* Repeated numbers are packed, as in proto3: protobuf_varint appends the values between these two
- * calls. A nested message goes between them in the same way. */
+/* Begins a field of packed repeated numbers, as in proto3, or a nested message; its contents are
+ * appended to `message` until protobuf_end. */
 size_t protobuf_begin(struct buffer *message, unsigned field);
 void protobuf_end(struct buffer *message, size_t begin);
 
@@ -35,8 +35,8 @@ struct protobuf_field {
     struct bytes content; /* of the other types */
 };
 
-/* Takes the next field of a message, which may be anything. Returns false at the end, or if the
- * message is damaged, which sets message->failed. */
+/* Reads the next field of a message, which may be arbitrary bytes. Returns false at the end, or if
+ * the message is damaged, which sets message->failed. */
 bool protobuf_next(struct bytes *message, struct protobuf_field *ret_field);
 
 #endif

@@ -61,8 +61,8 @@ int queue_put(struct queue *queue, const void *item)
 {
     struct block *last = queue->last;
     size_t filled = atomic_load_explicit(&last->filled, memory_order_relaxed);
-    /* The next block exists before this one is full, so the taking thread can move on to it and
-     * free this one as soon as it has taken the last item. */
+    /* The next block is allocated before this one is full, so that the taking thread can move on to
+     * it and free this one right after taking its last item. */
     if (filled == BLOCK_ITEMS - 1) {
         struct block *next = new_block(queue);
         if (!next)

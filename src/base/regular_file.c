@@ -40,8 +40,8 @@ int reopen_regular_file(int path_fd)
     return fd;
 }
 
-/* A path on its way through the folders of another root: those above the present one are open, so
- * that ".." needs no name. */
+/* The state of a path walk below another root. The directories from the root to the current one are
+ * open, so ".." needs no lookup by name. */
 struct way {
     int folders[DEPTH_MAX]; /* the first is the root, which is the caller's */
     unsigned depth;
@@ -76,8 +76,8 @@ static int follow_link(struct way *way, int link_fd, const char *rest)
     return 0;
 }
 
-/* Goes on by one name. Returns the file's descriptor if it is the last one, -EAGAIN if it is not,
- * or another negative errno. */
+/* Takes one component of the path. Returns the file's descriptor if it is the last one, -EAGAIN if
+ * it is not, or another negative errno. */
 static int step(struct way *way, bool follows_last)
 {
     char name[NAME_MAX + 1], rest[PATH_MAX];
@@ -111,8 +111,8 @@ static int step(struct way *way, bool follows_last)
     return err ? err : -EAGAIN;
 }
 
-/* As openat2 does it, one name after the other. What is replaced by a link meanwhile is not
- * followed. */
+/* Does what openat2 does, one component at a time. A component that is replaced by a link meanwhile
+ * is not followed. */
 static int walk_in_root(int root_fd, const char *path, bool follows_last)
 {
     struct way way = {.folders = {root_fd}};

@@ -36,14 +36,14 @@ void sandbox_leave_root(enum sandbox_use use)
 {
     if (use != SANDBOX_CONNECTS || geteuid())
         return;
-    /* If that is not permitted, or there is no such user in this namespace, it stays root, without
-     * capabilities. */
+    /* If that is not permitted, or this namespace has no such user, the process stays root, but
+     * without capabilities. */
     if (setgroups(0, NULL) == 0 && setresgid(NOBODY, NOBODY, NOBODY) == 0)
         (void)!setresuid(NOBODY, NOBODY, NOBODY);
 }
 
-/* A limit that is lower stays. The hard limits need no change: the sandbox does not permit
- * setrlimit(2). */
+/* A limit that is already lower stays. The hard limits need no change, because the sandbox does not
+ * permit setrlimit(2). */
 static int lower_limit(int resource, rlim_t most)
 {
     struct rlimit limit;
@@ -158,8 +158,8 @@ static void allow(struct filter *filter, const unsigned *calls, size_t count)
     }
 }
 
-/* Threads are made and get names, but no processes. clone3(2) has its flags in memory, which can't
- * be looked at: glibc does without it. */
+/* Permits creating and naming threads, but not processes. The flags of clone3(2) are in memory,
+ * which a filter can't read; glibc falls back to clone(2). */
 static void allow_threads(struct filter *filter)
 {
     if_equal(filter, SYS_clone, 3);
@@ -212,8 +212,8 @@ static int limit_calls(enum sandbox_use use)
     }
     if (use == SANDBOX_CONNECTS)
         allow_connections(&filter);
-    /* fstat(3) is this call with an empty path. With another path it says only that a file is
-     * there. */
+    /* fstat(3) is this call with an empty path. With any other path it only reveals whether a file
+     * exists. */
     if_equal(&filter, SYS_newfstatat, 3);
     load(&filter, ARGUMENT(3));
     if_equal(&filter, AT_EMPTY_PATH, 1);

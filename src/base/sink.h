@@ -1,5 +1,5 @@
-/* Where writers put bytes: a file descriptor, buffered, and gzipped on request. The first error
- * stays, and later writes do nothing. */
+/* Where writers put bytes: a file descriptor, buffered, and gzipped on request. The first error is
+ * kept, and later writes do nothing. */
 #ifndef FGPROF_BASE_SINK_H
 #define FGPROF_BASE_SINK_H
 
@@ -31,8 +31,8 @@ void sink_vprint(struct sink *sink, const char *format, va_list arguments)
 /* Writes what is left. Returns 0 or the first error. */
 int sink_close(struct sink *sink);
 
-/* Writes all of it, without a sink. Waits for a descriptor that does not block. Returns 0 or a
- * negative errno. */
+/* Writes all of the data to a descriptor without a sink; waits if the descriptor is nonblocking.
+ * Returns 0 or a negative errno. */
 int write_all(int fd, const void *data, size_t bytes);
 
 #endif

@@ -29,8 +29,8 @@ bool is_helper_name(const char *name)
 
 #ifdef __SANITIZE_ADDRESS__
 
-/* A thread does what the process does: fork(2) may leave the sanitizer's allocator locked in the
- * child if there are other threads, and LeakSanitizer sees what a thread leaks. */
+/* Runs the role in a thread instead of a process: fork(2) may leave the sanitizer's allocator
+ * locked in the child if there are other threads, and LeakSanitizer sees what a thread leaks. */
 static void *run_thread(void *argument)
 {
     struct starter *starter = argument;
@@ -118,10 +118,11 @@ static int start_helper(const struct helper_role *role, int control, pid_t *pid)
     return sent;
 }
 
-/* Keeps nothing of what it was forked from: signals of the terminal go to another process group,
- * and it has no file, as a pipe ends only when every process that has it has closed it. It is in
- * the same session, which shares CPU time with others as one (sched(7), autogroup): beside busy
- * CPUs a session of its own may wait for seconds while the profiler waits for its answer. */
+/* Drops what it inherited from its parent: it joins another process group, so that it gets no
+ * signals from the terminal, and closes all files, since a pipe reaches its end only when every
+ * process has closed it. It stays in the session, because the threads of a session are scheduled as
+ * one group (sched(7), autogroup): on busy CPUs a session of its own may wait for seconds while the
+ * profiler waits for its answer. */
 static int let_go(const char *name, int control)
 {
     setpgid(0, 0);

@@ -1,6 +1,6 @@
-/* A process that starts helpers: processes without privileges that read what others made. It is
- * forked before any file of a target is opened, and reads none itself, so that each helper begins
- * with nothing of a target in its memory. */
+/* A process that starts helpers: processes without privileges that read untrusted files. It is
+ * forked before any file of a target is opened, and reads none itself, so a new helper has nothing
+ * of a target in its memory. */
 #ifndef FGPROF_BASE_STARTER_H
 #define FGPROF_BASE_STARTER_H
 
@@ -30,7 +30,7 @@ struct helper_role {
 struct starter {
     const struct helper_role *role;
     pid_t pid;
-    int control; /* a socket: when it is closed, or this process ends in whatever way, the starter
+    int control; /* a socket: when it is closed, or this process ends for any reason, the starter
                     and its helper end */
     pthread_t thread; /* under AddressSanitizer: a thread takes the place of the processes */
     bool has_thread;
@@ -42,8 +42,8 @@ int starter_fork(struct starter *ret_starter, const struct helper_role *role);
 /* Ends it, and returns when it has exited. */
 void starter_end(struct starter *starter);
 
-/* Ends the helper before, if there is one, and starts another. Returns the socket through which it
- * is asked, or a negative errno. */
+/* Ends the current helper, if any, and starts another. Returns the socket for its requests, or a
+ * negative errno. */
 int starter_start(struct starter *starter);
 
 #endif

@@ -1,5 +1,5 @@
-/* Limits how often something costly is done: not again before some time has passed, and for no more
- * than a share of all time. */
+/* Limits how often something costly is done: a minimum interval, and a maximum share of all time.
+ */
 #ifndef FGPROF_BASE_THROTTLE_H
 #define FGPROF_BASE_THROTTLE_H
 
@@ -12,8 +12,8 @@ struct throttle {
     uint64_t cost_ns; /* how long that took */
 };
 
-/* Whether it may be done at `now_ns`: `age_ns` must have passed since the last time, and so must
- * `part_of_time` times what that cost. */
+/* Whether it may be done at `now_ns`: at least `age_ns`, and at least `part_of_time` times its
+ * cost, must have passed since the last time. */
 static inline bool throttle_allows(const struct throttle *throttle, uint64_t now_ns,
                                    uint64_t age_ns, uint64_t part_of_time)
 {

@@ -1,8 +1,8 @@
-/* The moments of ticks. Time is divided into periods: period n begins at start_ns + n * period_ns.
- * Each has one tick, at a random moment: ticks at equal distances would keep step with a program
- * that does something at equal distances too, and always find the same part of it.
+/* When ticks are due. Time is divided into periods: period n begins at start_ns + n * period_ns.
+ * Each period has one tick, at a random time: ticks at equal intervals would stay in step with a
+ * program that does something at equal intervals too, and always sample the same part of it.
  *
- * BPF programs include this as well, so that they know of each tick whenever it is looked for. */
+ * BPF programs include this file too, so that they can compute the time of any tick. */
 #ifndef FGPROF_BASE_TICKS_H
 #define FGPROF_BASE_TICKS_H
 

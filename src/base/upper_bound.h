@@ -10,10 +10,10 @@ static inline uint64_t sorted_key(const void *at, size_t key_bytes)
     return key_bytes == 8 ? *(const uint64_t *)at : *(const uint32_t *)at;
 }
 
-/* The index of the first of `count` items whose key is larger than `value`, or `count`. The item
- * before it, if there is one, is the last whose key is at most `value`. The keys ascend; each is
- * `key_offset` bytes into its item of `item_bytes`, and has 4 or 8 bytes. Inlined because callers
- * know these numbers. */
+/* The index of the first of `count` items whose key is greater than `value`, or `count`. The item
+ * before it, if any, is the last whose key is at most `value`. The keys ascend; each has 4 or 8
+ * bytes and is `key_offset` bytes into its item of `item_bytes`. Inlined because callers pass
+ * constants. */
 static inline size_t upper_bound(const void *items, size_t count, size_t item_bytes,
                                  size_t key_offset, size_t key_bytes, uint64_t value)
 {

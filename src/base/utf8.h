@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* How many bytes the character at `text` has, of `left` that there are; 0: it is none. What ends in
- * NUL may be taken to have 4. */
+/* The length in bytes of the character at `text`, which has `left` bytes left; 0 if it is not
+ * valid. For text that ends in NUL, `left` may be 4. */
 size_t utf8_bytes(const unsigned char *text, size_t left);
 
 /* The same for text that ends in NUL, and 0 for a control character, NUL included. */

@@ -28,8 +28,8 @@ bool activity_parse(const char *line, struct activity *ret_activity);
  * The times are 0. Returns false if either line is missing. */
 bool activity_parse_status(const char *status, struct activity *ret_activity);
 
-/* When a thread was last accounted for on a CPU, by the clock of that CPU, which is like no other:
- * where it sleeps or waits, when it left its CPU. */
+/* When a thread was last accounted for on a CPU, by that CPU's own clock, which can't be compared
+ * with any other. If the thread sleeps or waits, this is when it left its CPU. */
 struct last_run {
     uint64_t at_ns;
     uint64_t running_ns; /* as in struct activity, up to then */
@@ -44,17 +44,17 @@ struct last_run {
  * in ms. Returns false if a line is missing. */
 bool activity_parse_last_run(const char *sched, struct last_run *ret_last_run);
 
-/* How long a thread was neither on a CPU nor waited for one between two such readings, if it waited
- * for `waited_ns`; 0 if that can't be told, because it was on two CPUs. */
+/* How long a thread was neither on a CPU nor waiting for one between two such readings, if it
+ * waited for `waited_ns`; 0 if that is unknown, because it was on two CPUs. */
 uint64_t last_run_slept_ns(const struct last_run *before, const struct last_run *after,
                            uint64_t waited_ns);
 
 /* Whether the thread had left the CPU before another one got it at `came_ns`, by that CPU's clock.
- * A switch from one to the other takes less than a microsecond of it. */
+ * Switching from one to the other takes less than a microsecond of that clock. */
 bool last_run_is_before(const struct last_run *last_run, uint64_t came_ns);
 
-/* The second of these lines: how often the thread had to leave its CPU to another, which is no
- * wait. Returns false if it is missing. */
+/* The second of these lines: how often the thread was preempted, which is not a wait. Returns false
+ * if it is missing. */
 bool activity_parse_preemptions(const char *status, uint64_t *ret_preemptions);
 
 #endif

@@ -46,8 +46,8 @@ int cpus_parse(struct cpus *cpus, const char *list)
     return 0;
 }
 
-/* Its first lines are "cpu  ..." for all CPUs together and "cpu0 ..." and so on for those online.
- */
+/* The file begins with "cpu  ..." for all CPUs together, then "cpu0 ..." and so on for each one
+ * online. */
 int cpus_read_stat(struct cpus *cpus, const char *path)
 {
     char *line = NULL;

@@ -10,8 +10,8 @@ struct cpus {
     size_t count, capacity;
 };
 
-/* Reads /sys/devices/system/cpu/online or, if /sys is not mounted, /proc/stat. Returns 0 or a
- * negative errno, and then `cpus` may hold a part of them. */
+/* Reads /sys/devices/system/cpu/online or, if /sys is not mounted, /proc/stat. Returns 0, or a
+ * negative errno, and then `cpus` may be incomplete. */
 int cpus_read_online(struct cpus *cpus);
 
 /* Parses a list like "0-3,5\n" (cpuset(7), "List format"). Returns 0, -EINVAL or -ENOMEM. */

@@ -181,8 +181,8 @@ static void drop_gone(struct descendants *descendants)
     INDEX_AGAIN(&descendants->by_pid, sizeof(pid_t), members->items, kept);
 }
 
-/* Children of one parent are next to each other, and a process that was asked for by its id is
- * before the same one from the listing. */
+/* Children of one parent are adjacent, and a process that was looked up by its id precedes its
+ * duplicate from the listing. */
 static int compare_parents(const void *a, const void *b)
 {
     const struct relative *left = a, *right = b;
@@ -247,8 +247,8 @@ static bool must_list(const struct descendants *descendants, pid_t last_pid, uin
                                  LISTING_PART_OF_TIME);
 }
 
-/* Whether a new process shows that the reported last id is wrong: it was listed, but its id had
- * been reported as handed out before and has not been given up, or has not been reported yet.
+/* Whether a new process shows that the reported last id is wrong: the process was listed, but its
+ * id had been reported as handed out before and was not yet given up, or has not been reported yet.
  * `last_pid` was read before the listing. */
 static bool is_out_of_turn(const struct descendants *descendants, pid_t last_pid)
 {

@@ -1,10 +1,10 @@
 /* Finds the descendants of processes as they are born.
  *
  * The kernel hands out ids in ascending order and reports the last one, so processes born since the
- * last look have ids between the two. Each of these ids is asked for its parent, which costs the
+ * last look have ids between the two. The parent of each of these ids is looked up, which costs the
  * same however many threads a parent has. An id is handed out before its process becomes visible
  * (copy_process in the kernel's fork.c), on a busy machine long before, so an id without a process
- * is asked for again for some time. /proc/PID/task/TID/children would need a file per thread, and
+ * is looked up again for some time. /proc/PID/task/TID/children would need a file per thread, and
  * omits children while others exit (proc_tid_children(5)). All processes are listed from time to
  * time in case the last id is unreliable: lxcfs shows a container an old one.
  *
@@ -60,12 +60,12 @@ struct descendants {
 /* Adds a process whose descendants are wanted. Returns 0 or -ENOMEM. */
 int descendants_add(struct descendants *descendants, pid_t pid);
 
-/* Looks for new descendants, which become members; never the calling process. Returns 0 or
+/* Looks for new descendants, which become members; never adds the calling process. Returns 0 or
  * -ENOMEM. */
 int descendants_look(struct descendants *descendants, uint64_t now_ns);
 
-/* A step of descendants_look: drops members that were not seen, if `is_complete`, and takes in what
- * was seen and descends from a member. Returns 0 or -ENOMEM. */
+/* A step of descendants_look: drops members that were not seen, if `is_complete`, and adds the seen
+ * processes that descend from a member. Returns 0 or -ENOMEM. */
 int descendants_relate(struct descendants *descendants, bool is_complete);
 
 void descendants_free(struct descendants *descendants);

@@ -10,8 +10,8 @@
 
 #define BLOCK_BYTES (64u << 10)
 #define ADDRESS_DIGITS_MAX 16
-/* The last function before the symbols of another module has no end. It is taken to end with the
- * page behind the one that it begins in. */
+/* The last function before the symbols of another module has no known end. It is assumed to reach
+ * to the end of the page after the one in which it begins. */
 #define PAGE_BYTES 4096u
 
 /* What one line says. The texts point into it, and end where it says. */
@@ -50,8 +50,8 @@ static bool parse_line(const char *text, struct line *ret_line)
     return line.name_bytes > 0;
 }
 
-/* Takes the whole lines in `text`, which ends with NUL. Returns where the first one begins that is
- * not whole, and sets *ret_result to what `take` returned last. */
+/* Passes each complete line in `text`, which ends with NUL, to `take`. Returns where the first
+ * incomplete line begins, and sets *ret_result to what `take` returned last. */
 static char *take_lines(char *text, line_fn *take, void *context, int *ret_result)
 {
     struct line line;
@@ -65,8 +65,8 @@ static char *take_lines(char *text, line_fn *take, void *context, int *ret_resul
     return text;
 }
 
-/* A line that is longer than a block is none of ours, and dropped. Returns what `take` returned
- * last, 0 at the end, or a negative errno. */
+/* A line longer than a block can't be a symbol, and is skipped. Returns what `take` returned last,
+ * 0 at the end, or a negative errno. */
 static int read_lines(int fd, line_fn *take, void *context)
 {
     char block[BLOCK_BYTES + 1];
@@ -181,7 +181,7 @@ static int compare(const void *a, const void *b)
 }
 
 /* If an address has several names, the kernel takes the first in the file (get_symbol_pos in its
- * kernel/kallsyms.c). Of data it is enough to know where it begins. */
+ * kernel/kallsyms.c). For data, only the start is needed. */
 static void sort(struct kallsyms *kallsyms)
 {
     struct kernel_symbol *symbols = kallsyms->symbols;

@@ -32,12 +32,12 @@ struct kallsyms {
  * if the kernel was built without symbols. */
 int kallsyms_check(void);
 
-/* Replaces what `kallsyms` holds by what /proc/kallsyms has now. Returns 0, -ENOMEM or what
+/* Replaces the contents of `kallsyms` by what /proc/kallsyms has now. Returns 0, -ENOMEM or what
  * kallsyms_check returns; on error `kallsyms` is unchanged. */
 int kallsyms_read(struct kallsyms *kallsyms);
 
-/* Both, of an open file. Lines of any other form are left out, and so is what follows
- * KALLSYMS_BYTES_MAX. */
+/* The same two functions for an open file. Lines of any other form are skipped, and everything
+ * after KALLSYMS_BYTES_MAX is ignored. */
 #define KALLSYMS_BYTES_MAX (64u << 20)
 int kallsyms_check_file(int fd);
 int kallsyms_read_file(int fd, struct kallsyms *kallsyms);

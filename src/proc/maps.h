@@ -25,7 +25,7 @@ struct maps_entry {
  * is not such a line. */
 bool maps_parse_line(char *line, struct maps_entry *ret_entry);
 
-/* Whether a /proc link to the entry's file may read `path`: like maps, such a link marks a deleted
+/* Whether a /proc link to the entry's file may read `path`: such a link, like maps, marks a deleted
  * or replaced file after the path. */
 bool maps_entry_is_at(const struct maps_entry *entry, const char *path);
 

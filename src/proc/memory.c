@@ -6,12 +6,12 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* /proc/PID/mem rather than process_vm_readv: the kernel gives up a page that userfaultfd(2) would
- * have to provide (access_remote_vm takes it without FAULT_FLAG_ALLOW_RETRY, and handle_userfault
- * then refuses), whereas process_vm_readv waits for it, and only a fatal signal ends that. Both
- * would wait for a page that is to be read from a file, and if the file system is a process that
- * does not answer (FUSE), even a fatal signal may not end that. So where such a file may be mapped,
- * only pages that are there already are read. */
+/* We read /proc/PID/mem rather than call process_vm_readv: for a page that userfaultfd(2) would
+ * have to provide, the kernel gives up (access_remote_vm takes it without FAULT_FLAG_ALLOW_RETRY,
+ * and handle_userfault then refuses), whereas process_vm_readv waits for it, and only a fatal
+ * signal ends that. Both would wait for a page that has to be read from a file, and if the file
+ * system is a process that does not answer (FUSE), even a fatal signal may not end that. So if such
+ * a file may be mapped, only pages that are already resident are read. */
 
 #define PAGES_AT_ONCE 64u
 #define PAGEMAP_IS_THERE (1ull << 63) /* Documentation/admin-guide/mm/pagemap.rst in the kernel */
@@ -64,8 +64,8 @@ static uint64_t untag(uint64_t address)
 #endif
 }
 
-/* How many of the bytes are on pages that are in memory, or swapped out, up to the first that is
- * not. All of them if the kernel does not show it (CONFIG_PROC_PAGE_MONITOR). */
+/* How many of the bytes, up to the first that is not, are on pages in memory or in swap. All of
+ * them if the kernel does not show it (CONFIG_PROC_PAGE_MONITOR). */
 static size_t bytes_there(struct reading *reading, uint64_t address, size_t bytes)
 {
     uint64_t pages[PAGES_AT_ONCE], page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);

@@ -19,15 +19,15 @@
 #endif
 
 /* Copies up to `bytes` bytes at `address` from the process that thread `tid` belongs to. `areas` is
- * what is known of its mappings; NULL costs three times as much. Returns how many were read: fewer
- * if it reaches unmapped pages, or those that only userfaultfd(2) or a file could provide; 0 if
- * none could be read. Pages that the process itself may not read are read: stacks end where their
- * mapping ends, so guard pages are not reached. */
+ * what is known of its mappings; reading without them (NULL) costs three times as much. Returns how
+ * many bytes were read: fewer at unmapped pages and at pages that only userfaultfd(2) or a file
+ * could provide; 0 if none could be read. Pages that the process itself may not read are read as
+ * well: stacks end where their mapping ends, so guard pages are not reached. */
 size_t memory_read(pid_t tid, const struct stack_areas *areas, uint64_t address, void *buffer,
                    size_t bytes);
 
-/* The same for what is mapped of a file that was itself read at that place just before: waits for
- * pages to be read from it. */
+/* The same for a mapping of a file whose bytes there were themselves just read: waits for pages to
+ * be read from the file. */
 size_t memory_read_of_file(pid_t tid, uint64_t address, void *buffer, size_t bytes);
 
 /* Reads a word. Returns whether it could be read. */
@@ -46,7 +46,7 @@ struct memory_range {
 };
 
 /* Reads all ranges from the process that thread `tid` belongs to, as memory_read does. Returns 0,
- * or a negative errno if that is no reason of a range: -ESRCH, -EACCES ... */
+ * or a negative errno if the reason is not a range: -ESRCH, -EACCES ... */
 int memory_read_many(pid_t tid, const struct stack_areas *areas, struct memory_range *ranges,
                      size_t count);
 

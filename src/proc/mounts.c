@@ -6,9 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is needed of a line of mountinfo (proc(5)), such as
- *   36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue
- */
+/* The fields used of a line of mountinfo (proc(5)), such as
+ *   36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue */
 struct mount {
     unsigned dev_major, dev_minor; /* 98:0 */
     const char *directory;         /* "/mnt2": points into the line */
@@ -27,7 +26,7 @@ static bool parse(char *line, struct mount *ret_mount)
     type += strlen(" - ");
     line[directory_end] = '\0';
     ret_mount->directory = line + at;
-    /* Those of a block device, fuseblk, only root may mount (fuse_get_tree in the kernel's
+    /* Only root may mount fuseblk, FUSE on a block device (fuse_get_tree in the kernel's
      * fs/fuse/inode.c). */
     ret_mount->is_of_process = strncmp(type, "fuse ", 5) == 0 || strncmp(type, "fuse.", 5) == 0;
     return true;

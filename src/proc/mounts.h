@@ -4,13 +4,13 @@
 
 #include <stdbool.h>
 
-/* Whether the file system on that device may be provided by a process, and so never answer. A file
- * of it is open in the process whose /proc directory is `proc_fd`. Asks no file system. True if it
- * is mounted neither here nor there. */
+/* Whether the file system on that device may be provided by a process, and so never answer. The
+ * process whose /proc directory is `proc_fd` has a file of it open. Asks no file system. True if it
+ * is mounted in neither mount namespace. */
 bool mounts_may_hang(int proc_fd, unsigned dev_major, unsigned dev_minor);
 
-/* Whether the process sees a file system that a process provides at the directory, an absolute
- * path, or at one above it. */
+/* Whether, as the process sees it, the directory, an absolute path, or one above it is on a file
+ * system that another process provides. */
 bool mounts_may_hang_at(int proc_fd, const char *directory);
 
 #endif

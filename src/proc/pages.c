@@ -34,8 +34,8 @@ struct scan_argument {
 
 #define PAGEMAP_SCAN_REQUEST _IOWR('f', 16, struct scan_argument)
 
-/* Entries that are read at once, and those between two that are wanted which are read too: that is
- * cheaper than another call. */
+/* How many entries are read at once, and how many unwanted entries between two wanted ones are read
+ * along with them, which is cheaper than another call. */
 #define ENTRIES_AT_ONCE 2048
 #define ENTRIES_BETWEEN 128
 
@@ -176,8 +176,8 @@ int pages_count(const struct pages *pages, uint64_t start, size_t count, size_t 
     return 0;
 }
 
-/* How many of the addresses, at least one, are read at once. *ret_entries: with how many entries.
- */
+/* How many of the addresses, at least one, to read at once. Sets *ret_entries to the number of
+ * entries to read for them. */
 static size_t plan_run(const uint64_t *addresses, size_t count, size_t *ret_entries)
 {
     uint64_t first = addresses[0] / page_bytes(), last = first;

@@ -9,8 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Pages of a file that are in memory are mapped several at a time, as far as they are in the same
- * window: fault_around_bytes in the kernel's mm/memory.c, where it can be set otherwise. */
+/* File pages that are already in memory are mapped several at a time, if they are in the same
+ * window: fault_around_bytes in the kernel's mm/memory.c, which can be changed there. */
 #define PAGES_PER_WINDOW 16
 
 enum page_kind {

@@ -26,7 +26,7 @@ void process_close(struct process *process)
     process->proc_fd = -1;
 }
 
-/* Tells it by AT_PHENT, the size of a program header, in the auxiliary vector, whose words have the
+/* Decides by AT_PHENT, the size of a program header, in the auxiliary vector, whose words have the
  * program's own size. Reading the executable could block on a file system that does not answer. */
 static bool is_32_bit(int proc_fd)
 {
@@ -149,7 +149,7 @@ int process_list_threads(struct process *process, struct thread_list *list, size
 {
     size_t count;
     int err, attempts = 0;
-    /* The kernel ends the list early if a thread exits just when it is listed (next_tid in its
+    /* The kernel ends the list early if a thread exits while it is being listed (next_tid in its
      * fs/proc/base.c). */
     do {
         count = process_count_threads(process);

@@ -37,12 +37,12 @@ struct thread_list {
 };
 
 /* Lists at most `max_count` threads, starting with the first or, if the list is partial, where it
- * ends. Returns 0, -ENOMEM, or another negative errno if the directory can't be read, and the list
- * is not to be used. If the process is gone, the list is empty. */
+ * ended. Returns 0, -ENOMEM, or another negative errno if the directory can't be read; the list
+ * must not be used then. If the process is gone, the list is empty. */
 int process_list_threads(struct process *process, struct thread_list *list, size_t max_count);
 
-/* The same for the process whose /proc directory is `proc_fd`, all at once, into an empty list.
- * Returns 0, -ENOMEM, or -ESRCH if its threads can't be listed. */
+/* The same for the process whose /proc directory is `proc_fd`, for all threads at once, into an
+ * empty list. Returns 0, -ENOMEM, or -ESRCH if its threads can't be listed. */
 int process_list_threads_of(int proc_fd, struct thread_list *list, size_t max_count);
 
 void thread_list_free(struct thread_list *list);
@@ -52,19 +52,19 @@ void thread_list_free(struct thread_list *list);
  * is gone. */
 size_t process_count_threads(const struct process *process);
 
-/* The parent, if the process runs in its parent's memory, as a child of vfork(2) does until it
+/* The parent, if the process shares its parent's memory, as a child of vfork(2) does until it
  * executes a program. 0 if it has its own memory, or if that is unknown (no CONFIG_KCMP). */
 pid_t process_shares_memory(const struct process *process);
 
-/* The CPU time of all its threads since it began, those that have exited included. What a thread
- * uses is added when it leaves its CPU, or at the scheduler's next tick (thread_group_cputime in
- * the kernel's kernel/sched/cputime.c). Returns 0 or a negative errno. */
+/* The CPU time of all its threads since it began, including exited ones. Time is added when a
+ * thread leaves its CPU, or at the scheduler's next tick (thread_group_cputime in the kernel's
+ * kernel/sched/cputime.c). Returns 0 or a negative errno. */
 int process_cpu_ns(const struct process *process, uint64_t *ret_cpu_ns);
 
 bool process_has_thread(const struct process *process, pid_t tid);
 
-/* The id of one of its threads that is not a zombie, through which its memory and maps can be read:
- * a leader that has exited while others run shows neither. 0 if there is none. */
+/* The id of one of its threads that is not a zombie, for reading its memory and maps: a leader that
+ * has exited while others run shows neither. 0 if there is none. */
 pid_t process_live_thread(struct process *process);
 
 #endif

@@ -49,11 +49,11 @@ bool procfs_thread_name(int proc_fd, pid_t tid, char ret_name[THREAD_NAME_BYTES]
 /* The same for a process, by its id. */
 bool procfs_process_name(pid_t pid, char ret_name[THREAD_NAME_BYTES]);
 
-/* The id of a thread in the innermost PID namespace that it has one in (pid_namespaces(7)), below
- * the open directory /proc/PID. 0: not known. */
+/* The thread's id in its innermost PID namespace (pid_namespaces(7)), below the open directory
+ * /proc/PID. 0: not known. */
 pid_t procfs_inner_tid(int proc_fd, pid_t tid);
 
-/* Whether its program has more rights than the user that started it, because it is setuid or has
+/* Whether its program has more rights than the user who started it, because it is setuid or has
  * capabilities: AT_SECURE of /proc/PID/auxv (getauxval(3)). */
 bool procfs_is_secure(int proc_fd);
 
@@ -62,13 +62,13 @@ long procfs_status_number(const char *status, const char *key);
 
 #define PID_NAMESPACES_MAX 33 /* MAX_PID_NS_LEVEL of the kernel's pid_namespace.h, and ours */
 
-/* A thread's ids in all PID namespaces that see it, from ours to its own, out of the line
+/* A thread's ids in all PID namespaces that see it, from ours to its own, from the line
  *   NSpid:	1234	12	5
  * of its /proc/PID/status. Returns how many; 0 if there is no such line (a kernel without PID
  * namespaces). */
 unsigned procfs_parse_namespace_ids(const char *status, pid_t ret_ids[PID_NAMESPACES_MAX]);
 
-/* The same of the file `name` (such as "task/TID/status") below `dir_fd`. -ESRCH if it can't be
+/* The same from the file `name` (such as "task/TID/status") below `dir_fd`. -ESRCH if it can't be
  * read. */
 int procfs_namespace_ids(int dir_fd, const char *name, pid_t ret_ids[PID_NAMESPACES_MAX]);
 

@@ -19,8 +19,8 @@ static int open_task_file(const struct program *program, const char *name)
 #define MAPS_KEPT_BYTES (256u << 10)
 #define KEPT_MAPS_MAX 2
 
-/* A copy of the maps as they are now, in case the program ends before they are read. -1 if there is
- * none. */
+/* Copies the maps as they are now, in case the program ends before they are read. -1 if that fails.
+ */
 static int keep_maps(int maps_fd)
 {
     char *text = malloc(MAPS_KEPT_BYTES);
@@ -95,7 +95,7 @@ int program_open(struct process *process, uint32_t number, uint32_t process_numb
 }
 
 /* An open /proc/PID/mem keeps the memory that the process had then. Once that is gone, by exec or
- * exit, a read gives end of file; until then, address 0 gives EIO (mem_rw in the kernel's
+ * exit, a read returns 0 bytes; until then, reading address 0 gives EIO (mem_rw in the kernel's
  * fs/proc/base.c). A parent's memory is not gone when the child executes a program. */
 bool program_is_current(const struct program *program)
 {

@@ -33,9 +33,9 @@ int program_open(struct process *process, uint32_t number, uint32_t process_numb
 /* Whether the process still runs it. */
 bool program_is_current(const struct program *program);
 
-/* Keeps what its maps say now, for when it has ended before anyone else could read them: when it
- * was opened, its libraries may not have been there yet. That is done a few times; then what is
- * kept stays. */
+/* Keeps a copy of its current maps, for when it ends before another thread could read them: when it
+ * was opened, its libraries may not have been mapped yet. This is done a few times; then the last
+ * copy stays. */
 void program_keep_maps(const struct program *program);
 
 /* The latest maps that were kept; -1: none. */

@@ -21,7 +21,7 @@ struct stack_areas {
                           owner closes it. 0: none, memory is opened for each read */
 };
 
-/* Reads them again from the maps file `maps_fd`. Returns 0 or a negative errno; on error the table
+/* Rereads the table from the maps file `maps_fd`. Returns 0 or a negative errno; on error the table
  * is empty. */
 int stack_areas_read(struct stack_areas *areas, int maps_fd);
 

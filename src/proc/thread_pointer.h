@@ -1,4 +1,4 @@
-/* Where a thread's C library keeps what belongs to the thread: the thread pointer, from which its
+/* The thread pointer: where a thread's C library keeps the thread's own data, and from which its
  * TLS variables are found. It stays the same for the thread's life. The build compiles one of
  * x86_64/thread_pointer.c and aarch64/thread_pointer.c. */
 #ifndef FGPROF_PROC_THREAD_POINTER_H
@@ -13,8 +13,8 @@
  * if the thread's C library does not show it, as musl's does not; or another negative errno. */
 int thread_pointer_find(pid_t tid, const struct stack_areas *areas, uint64_t *ret_pointer);
 
-/* The id, in the process's PID namespace, of the thread that pthread_self(3) returns this for, as
- * glibc's struct pthread has it; 0 if there is no such struct, or the thread has ended. `tid` is a
+/* The id, in the process's PID namespace, of the thread whose pthread_self(3) is `pthread`, read
+ * from glibc's struct pthread; 0 if there is no such struct, or the thread has ended. `tid` is a
  * live thread of the process. */
 pid_t pthread_tid(uint64_t pthread, pid_t tid, const struct stack_areas *areas);
 

@@ -1,9 +1,9 @@
-/* glibc's struct pthread has the list of robust mutexes, whose address the kernel has
+/* glibc's struct pthread contains the list of robust mutexes, whose address the kernel has
  * (get_robust_list(2)), and further on the member start_routine (nptl/descr.h): 0x360 bytes further
  * in glibc 2.36 on x86-64. In between are 32 rows of thread-specific data, which may hold anything,
- * and pointers to more of them; then flags, locks, the thread's result, which it does not have yet,
- * and how it is scheduled. Other versions have other members, but these in this order, so the first
- * address of code behind the rows is the function's. */
+ * and pointers to more of them; then flags, locks, the thread's result, which is not set yet, and
+ * its scheduling parameters. Other versions have other members, but these in this order, so the
+ * first address of code after the rows is the function's. */
 #include "proc/thread_start.h"
 #include "base/array.h"
 #include "base/upper_bound.h"

@@ -18,13 +18,14 @@ struct code_ranges {
 int code_ranges_read(struct code_ranges *ranges, int maps_fd);
 void code_ranges_free(struct code_ranges *ranges);
 
-/* Where the thread has its list of robust mutexes, by which it is known while its C library has
- * one: glibc's does from soon after its birth (get_robust_list(2)). 0: not known. */
+/* The address of the thread's list of robust mutexes, which identifies the thread while its C
+ * library has one registered: glibc does so soon after the thread's birth (get_robust_list(2)). 0:
+ * not known. */
 uint64_t thread_robust_list(pid_t tid);
 
 /* Finds the function without stopping the thread. Returns 0; -ENOTSUP if the thread's C library
- * does not show it, as musl's does not, or the thread is no other's child, or not yet ready; or
- * another negative errno. */
+ * does not show it, as musl's does not, if no other thread created this one, or if it is not ready
+ * yet; or another negative errno. */
 int thread_start_find(pid_t tid, const struct code_ranges *ranges, uint64_t *ret_start);
 
 #endif

@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-/* A thread loses its CPU to us slightly before our clock can tell: at our timer's interrupt. On a
- * virtual machine the difference may be tens of microseconds. */
+/* When our timer's interrupt takes a thread's CPU, the thread loses it slightly before our clock
+ * can be read. On a virtual machine the difference may be tens of microseconds. */
 #define WAKING_NS 50000u
 
 enum thread_state thread_state_of_stat(const char *line)

@@ -15,8 +15,7 @@ enum thread_state {
     THREAD_STATE_COUNT
 };
 
-/* Whether the thread waits for something in the kernel: the system call it waits in says for
- * what. */
+/* Whether the thread waits for something in the kernel: its system call shows for what. */
 static inline bool thread_state_waits(enum thread_state state)
 {
     return state == THREAD_SLEEPING || state == THREAD_UNINTERRUPTIBLE;
@@ -29,7 +28,7 @@ static inline bool thread_state_waits(enum thread_state state)
 enum thread_state thread_state_of_stat(const char *line);
 
 /* The state of a thread that was neither asleep nor stopped when we woke up to sample. `waited_ns`
- * is how long it has waited for a CPU, in all, since it was first looked at; `awake_ns` is the time
+ * is how long it has waited for a CPU in total since it was first observed; `awake_ns` is the time
  * from our waking to the end of those waits. If `waited_ns` is longer, the waits began before we
  * woke and the thread is runnable; otherwise it is running. A thread that waits because we took its
  * CPU was running. */

@@ -1,7 +1,7 @@
 /* glibc on x86-64: the thread pointer is the address of struct pthread, which begins with
  * tcbhead_t: its own address at +0 and +16, the dtv at +8 (sysdeps/x86_64/nptl/tls.h). The kernel
- * has an address in it, that of the list of robust mutexes (get_robust_list(2)), which each thread
- * registers when it begins. */
+ * knows one address inside the struct: that of the list of robust mutexes (get_robust_list(2)),
+ * which each thread registers when it begins. */
 #include "proc/thread_pointer.h"
 #include "proc/memory.h"
 
@@ -10,9 +10,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The list is 0x2e0 bytes into the struct in glibc 2.36. Other versions differ, and the two
- * addresses prove which of the places before the list is right. The struct is as aligned as it has
- * members (TCB_ALIGNMENT). */
+/* The list is 0x2e0 bytes into the struct in glibc 2.36. Other versions differ, and the two self
+ * addresses show which of the places before the list is right. The struct and its members are
+ * aligned to TCB_ALIGNMENT. */
 #define LIST_AT 0x2e0u
 #define LIST_AT_MAX 0x600u
 #define ALIGNMENT 64u
