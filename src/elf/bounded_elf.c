@@ -5,9 +5,8 @@
 
 #define SECTIONS_MAX 65536u /* libelf keeps a record in memory for each */
 #define NAMES_BYTES_MAX ((uint64_t)16 << 20)
-/* For all notes that are read. In a file without sections, libelf goes through all notes that it
- * has read each time it reads another, so many small ones take long: each counts as at least a
- * page. */
+/* The limit for all notes together. In a file without sections, libelf scans all earlier notes each
+ * time it reads another, so many small ones take long: each counts as at least a page. */
 #define NOTES_BYTES_MAX ((uint64_t)1 << 20)
 #define NOTE_BYTES_MIN 4096u
 
@@ -22,8 +21,8 @@ static bool read_at(int fd, const unsigned char *memory, size_t bytes, uint64_t 
     return true;
 }
 
-/* Counts that do not fit into the header are in the first section's (elf(5)). No linker makes that
- * many segments. */
+/* Counts that do not fit into the header are in the first section's header (elf(5)). No linker
+ * makes that many segments. */
 static bool has_sane_header(int fd, const unsigned char *memory, size_t bytes)
 {
     Elf64_Ehdr header;
@@ -50,8 +49,8 @@ Elf *bounded_elf_open(int fd, const unsigned char *memory, size_t bytes)
     return NULL;
 }
 
-/* libelf would read the whole section, and decompress it to as much as a thousand times its
- * size. */
+/* Used instead of libelf, which would read the whole section, and decompress it to as much as a
+ * thousand times its size. */
 static const char *string_at(Elf *elf, size_t strings, size_t offset, uint64_t bytes_max)
 {
     GElf_Shdr header;

@@ -41,7 +41,7 @@ static bool read_head(const struct slice *slice, struct head *ret_head)
     return true;
 }
 
-/* Both return whether `from`, which may have several streams or frames, is whole and has exactly
+/* Both return whether `from`, which may have several streams or frames, is complete and has exactly
  * `to_bytes` bytes. */
 static bool decompress_zlib(const unsigned char *from, size_t from_bytes, unsigned char *to,
                             size_t to_bytes)
@@ -71,8 +71,8 @@ static bool decompress_zstd(const unsigned char *from, size_t from_bytes, unsign
 
 static const struct {
     uint32_t method;
-    /* How many times its size compressed data can stand for: no memory is taken for a size that
-     * can't be true. */
+    /* The most that compressed data can expand: no memory is allocated for a size that can't be
+     * true. */
     size_t ratio_max;
     bool (*decompress)(const unsigned char *from, size_t from_bytes, unsigned char *to,
                        size_t to_bytes);

@@ -1,5 +1,5 @@
-/* The numbers of DWARF that are read here, with their sections of the standard (DWARF 5,
- * dwarfstd.org). Those of GNU are extensions of gcc and dwz. */
+/* The DWARF constants that are read here, with their sections of the standard (DWARF 5,
+ * dwarfstd.org). The GNU ones are extensions of gcc and dwz. */
 #ifndef FGPROF_ELF_DWARF_H
 #define FGPROF_ELF_DWARF_H
 

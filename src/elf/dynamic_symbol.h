@@ -4,8 +4,8 @@
 
 #include "elf/module.h"
 
-/* Finds the symbol of that name and type (STT_TLS ...) in .dynsym or else, as a static
- * executable need not have that, in .symtab. Returns false if there is none. */
+/* Finds the symbol with that name and type (STT_TLS ...) in .dynsym, or else in .symtab, because a
+ * static executable may have no .dynsym. Returns false if there is none. */
 bool dynamic_symbol_find(struct module *module, const char *name, unsigned char type,
                          struct module_part *ret_symbol);
 

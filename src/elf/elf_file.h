@@ -1,4 +1,4 @@
-/* The parts of an ELF file that finding and unwinding its code needs: segments, build id, unwind
+/* The parts of an ELF file that are needed to find and unwind its code: segments, build id, unwind
  * table. */
 #ifndef FGPROF_ELF_ELF_FILE_H
 #define FGPROF_ELF_ELF_FILE_H
@@ -13,8 +13,8 @@
  * a usable ELF file, or -ENOMEM. */
 int elf_file_read(struct module *module);
 
-/* Decompresses .debug_frame whole, because it will be searched. To be called before it is read. If
- * that fails, the section is empty. */
+/* Decompresses .debug_frame as a whole, because it will be searched. Call this before it is read.
+ * If that fails, the section is empty. */
 void elf_file_decompress(struct module *module);
 
 /* How much memory it takes, roughly. */
@@ -23,8 +23,8 @@ size_t module_bytes(const struct module *module);
 /* Frees what was read from the file at first use, and would be read again. */
 void module_reset(struct module *module);
 
-/* Closes the file, as if there had been too many open files: what refers to the module keeps its
- * path, and another process that maps the file gets another module. */
+/* Closes the file, as if there had been too many open files: whatever refers to the module keeps
+ * its path, and another process that maps the file gets another module. */
 void module_close_file(struct module *module);
 
 /* Frees everything that a module holds. */

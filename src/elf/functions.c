@@ -15,8 +15,8 @@ static uint64_t end_of_code(const struct module *module, uint64_t address)
     return 0;
 }
 
-/* Functions written in assembly often have no type, and local labels look like them. Labels are
- * left out. */
+/* Functions written in assembly often have no type. Local labels look the same, and are left out.
+ */
 static bool is_function(const struct module *module, const GElf_Sym *symbol)
 {
     unsigned char type = GELF_ST_TYPE(symbol->st_info);

@@ -1,7 +1,7 @@
 /* The bytes of a mapped file, read from the file on demand and kept.
  *
- * With pread, not mmap: the file is not ours, and if it is truncated while mapped, its reader is
- * killed by SIGBUS. */
+ * They are read with pread instead of mmap: the file is not ours, and if it is truncated while
+ * mapped, SIGBUS kills its reader. */
 #ifndef FGPROF_ELF_IMAGE_H
 #define FGPROF_ELF_IMAGE_H
 

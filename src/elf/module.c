@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 /* The loader maps whole pages, but a segment begins wherever the linker put it. lld packs segments,
- * so a mapping of code can begin with the end of another segment. */
+ * so a mapping of code can begin with the end of the previous segment. */
 static uint64_t page_of(uint64_t offset)
 {
     return offset & ~((uint64_t)sysconf(_SC_PAGESIZE) - 1);

@@ -1,5 +1,5 @@
-/* An ELF file that processes run code from, and what was read of it. It is kept open, so its names
- * can still be read when it is deleted or replaced, or its process is gone. */
+/* An ELF file that processes run code from, and what was read from it. It is kept open, so its
+ * names can still be read after it is deleted or replaced, or its process is gone. */
 #ifndef FGPROF_ELF_MODULE_H
 #define FGPROF_ELF_MODULE_H
 
@@ -83,12 +83,12 @@ struct module {
                            is ours */
     bool is_readable;   /* false: no file could be opened, or it is not ELF; image is then empty,
                            unless it is a jitdump */
-    bool is_orphan;     /* its process had gone before it could be opened, or it could not be read
-                           then: it is opened anew for another */
+    bool is_orphan;     /* its process had gone before it could be opened, or the file could not be
+                           read then: it is opened again for another process */
     int error;          /* why it is not readable: -ENOEXEC, an error of mapped_file_open, or
                            another; else 0 */
-    const char *_Atomic unread; /* why its unwind tables and code could not be read, in words; NULL:
-                                   they could, so far. Any thread may read this. */
+    const char *_Atomic unread; /* why its unwind tables and code could not be read, as text; NULL:
+                                   no failure so far. Any thread may read this. */
     struct image image;
     struct segment *segments;
     size_t segment_count;

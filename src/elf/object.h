@@ -25,9 +25,9 @@ int object_open_memory(struct object *object, const unsigned char *memory, size_
 int object_open_module(struct object *object, const struct module *module);
 void object_close(struct object *object);
 
-/* The section's contents, decompressed if need be, each time anew. Returns false if there is no
- * section of that name. The name of a .debug_* section also finds the older .zdebug_*. The section
- * must not outlive the object. */
+/* The section's contents, read again by each call and decompressed if needed. Returns false if
+ * there is no section of that name. The name of a .debug_* section also finds the older .zdebug_*.
+ * The section must not outlive the object. */
 bool object_section(struct object *object, const char *name, struct section *ret_section);
 
 bool object_has_section(struct object *object, const char *name);

@@ -1,10 +1,11 @@
 /* What is looked up while sampling in a module's headers and in its tables of symbols, sections and
- * functions, beside what unwinding needs (unwind/lookup.h).
+ * functions, apart from what unwinding needs (unwind/lookup.h).
  *
- * A target, or the author of its files, controls these. So a process without privileges looks
- * things up, and its answers are checked (see reader/lookup_reader.h): they are wrong at most as
- * the file may be. The process that samples reads what the answers lead to: the target's memory,
- * which only it may read, and a few bytes at an address of the file (module_read). */
+ * A target, or the author of its files, controls these. So a process without privileges does the
+ * lookups, and its answers are checked (see reader/lookup_reader.h), so they can be wrong only in
+ * ways that the file itself may be. The sampling process itself reads what the answers lead to: the
+ * target's memory, which only it may read, and a few bytes at an address of the file (module_read).
+ */
 #ifndef FGPROF_ELF_QUERY_H
 #define FGPROF_ELF_QUERY_H
 
@@ -13,8 +14,8 @@
 enum query_kind {
     QUERY_SYMBOL,      /* where the symbol of that name and type is: see dynamic_symbol_find */
     QUERY_SECTION,     /* where the section of that name is in memory */
-    QUERY_NAME,        /* the function that holds an address, from the symbol tables, and those that
-                          were split from the file */
+    QUERY_NAME,        /* the function that holds an address, from the symbol tables, including
+                          those that were split from the file */
     QUERY_GO_FUNCTION, /* the same, from Go's function table */
     QUERY_GO,          /* what of Go's runtime is where */
     QUERY_KINDS
@@ -61,14 +62,14 @@ struct queries {
      * the module can't be read at present; or -EIO if reading it failed: module->unread says why.
      */
     int (*read)(struct queries *queries, struct module *module);
-    /* Returns 0; -ENOENT if the module has none; -ENOEXEC if it can't be read, and will not be;
-     * -EAGAIN if it can't be at present; or -ENOMEM. */
+    /* Returns 0; -ENOENT if the module has none; -ENOEXEC if it can't be read, now or later;
+     * -EAGAIN if it can't be read at present; or -ENOMEM. */
     int (*ask)(struct queries *queries, struct module *module, const struct query *query,
                union query_answer *ret_answer);
 };
 
-/* Return 0 or an error as above; -ENOENT also for -ENOEXEC. `queries` may be NULL or zeroed:
- * then there is nothing. */
+/* Return 0 or an error as above; -ENOENT also for -ENOEXEC. If `queries` is NULL or zeroed, nothing
+ * is found. */
 int query_ask(struct queries *queries, struct module *module, const struct query *query,
               union query_answer *ret_answer);
 int query_symbol(struct queries *queries, struct module *module, const char *name,

@@ -1,7 +1,7 @@
 /* The bytes of one section of an ELF file, read from the file on demand.
  *
- * With pread, not mmap: see elf/image.h. Also, memory is given back, so a file of gigabytes takes
- * no more of it than the part that is being looked at. */
+ * They are read with pread instead of mmap: see elf/image.h. Memory is also freed again, so a file
+ * of gigabytes takes only as much as the part in use. */
 #ifndef FGPROF_ELF_SECTION_H
 #define FGPROF_ELF_SECTION_H
 
@@ -29,7 +29,7 @@ struct slice {
 
 void section_close(struct section *section);
 
-/* Returns how many bytes there are at `at`, at most `wanted`, and where they are until the next
+/* Returns how many bytes, at most `wanted`, can be read at `at`. They stay valid until the next
  * call for this section. 0 at the end, or if they can't be read. Meant for a few hundred bytes. */
 size_t section_peek(struct section *section, uint64_t at, size_t wanted,
                     const unsigned char **ret_bytes);
@@ -40,8 +40,8 @@ bool section_number(struct section *section, uint64_t at, unsigned size, uint64_
 /* The string at `at`, valid until the next call for this section; NULL if there is none. */
 const char *section_string(struct section *section, uint64_t at);
 
-/* Reads a part, replacing what `slice` held. Returns 0, -ENOMEM, or -ENOEXEC if it is not all there
- * or is too large to be believed. */
+/* Reads a part, replacing what `slice` held. Returns 0, -ENOMEM, or -ENOEXEC if the part is
+ * incomplete or implausibly large. */
 int slice_read(struct slice *slice, const struct section *section, uint64_t at, uint64_t bytes);
 void slice_free(struct slice *slice);
 

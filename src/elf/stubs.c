@@ -87,8 +87,8 @@ static bool add_stub(struct reading *reading, const uint8_t *code, uint64_t addr
 }
 
 /* All stubs of a section have the same size, but not always the one in its header: in .plt.got it
- * may be 8 or 16, and 24 where they begin with bti or end with autia. Places in between are tried
- * too, and are not stubs. */
+ * may be 8 or 16, and 24 if they begin with bti or end with autia. Addresses in between are tried
+ * too, and turn out not to be stubs. */
 static bool add_stubs(struct reading *reading, const GElf_Shdr *header)
 {
     size_t bytes = header->sh_entsize == 8 ? 8 : STUB_BYTES;

@@ -1,6 +1,6 @@
 /* The stubs through which a module calls functions of other modules (its PLT). They have no
- * symbols. Each jumps to the address in a slot of the global offset table, and the relocation of
- * that slot has the name. */
+ * symbols. Each jumps to the address in a slot of the global offset table, and the slot's
+ * relocation has the name. */
 #ifndef FGPROF_ELF_STUBS_H
 #define FGPROF_ELF_STUBS_H
 

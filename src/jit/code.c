@@ -94,7 +94,7 @@ int jit_code_move(struct jit_code *code, uint64_t id, uint64_t start)
 }
 
 /* Puts newer ranges over older ones. `result` gets the newer ones and what is left of the older
- * between them, and has room for twice the newer plus the older. Returns how many there are. */
+ * ones between them; it has room for twice the newer plus the older. Returns how many there are. */
 static size_t overlay(const struct jit_ranges *newer, const struct jit_ranges *older,
                       struct jit_range *result)
 {
@@ -120,9 +120,9 @@ static size_t overlay(const struct jit_ranges *newer, const struct jit_ranges *o
     return count;
 }
 
-/* Makes ranges of `count` symbols, starting with number `first`. Works by halves, which takes n log
- * n: the later half is put over the earlier one. Both buffers have room for 2 * count; the result
- * is in `ranges`. */
+/* Makes ranges of `count` symbols, starting with number `first`. Splits them into halves and puts
+ * the later half over the earlier one, which takes n log n. Both buffers have room for 2 * count;
+ * the result is in `ranges`. */
 static size_t sort_ranges(const struct jit_code *code, size_t first, size_t count,
                           struct jit_range *ranges, struct jit_range *scratch)
 {
@@ -298,10 +298,10 @@ uint32_t jit_code_find_pending(const struct jit_code *code, uint64_t address)
     return find(&code->pending, address);
 }
 
-/* V8 writes addresses as they will be in the ELF file that perf inject makes of the code, where the
- * code follows the header (PerfJitLogger::LogWriteDebugInfo in its src/diagnostics/perf-jit.cc; 64
- * bytes, sizeof(Elf64_Ehdr)). Code with no line in the first 64 bytes of any function is taken for
- * V8's. */
+/* V8 writes addresses as they will be in the ELF file that perf inject makes of the code, in which
+ * the code follows the header (PerfJitLogger::LogWriteDebugInfo in its src/diagnostics/perf-jit.cc;
+ * 64 bytes, sizeof(Elf64_Ehdr)). Code is assumed to be V8's if no function has a line in its first
+ * 64 bytes. */
 #define LINE_SHIFT 64
 
 const struct jit_line *jit_code_line(const struct jit_code *code, const struct jit_symbol *symbol,

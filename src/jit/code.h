@@ -2,8 +2,8 @@
  *
  * Two tables. Symbols are in the order in which they were announced. Ranges say which symbol holds
  * which addresses now; they are sorted and do not overlap, since the last symbol that was announced
- * is what is there. Announced symbols enter the ranges only with jit_code_apply. Replaced symbols
- * can be removed. */
+ * for an address is the one there. Announced symbols enter the ranges only with jit_code_apply.
+ * Replaced symbols can be removed. */
 #ifndef FGPROF_JIT_CODE_H
 #define FGPROF_JIT_CODE_H
 
@@ -13,8 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Limits for one program, of what is kept at a time: several times what large ones have. About 200
- * MB at most. */
+/* Limits for one program on what is kept at a time: several times what large programs need. About
+ * 200 MB at most. */
 #define JIT_SYMBOLS_MAX (1u << 20)
 #define JIT_LINES_MAX (4u << 20)
 #define JIT_TEXT_BYTES_MAX (64u << 20) /* of distinct names and files */
@@ -48,8 +48,8 @@ struct jit_code {
     struct jit_symbol *symbols;
     size_t symbol_count, symbol_capacity;
     size_t applied_count;              /* the symbols before this one are in the ranges */
-    struct jit_ranges ranges, pending; /* as they are now; sorted by jit_code_prepare, not yet
-                                          applied */
+    struct jit_ranges ranges, pending; /* the current ones; those sorted by jit_code_prepare but not
+                                          yet applied */
     struct jit_line *lines;
     size_t line_count, line_capacity;
     size_t claimed_line_count;   /* the lines before this one belong to symbols */
@@ -63,8 +63,8 @@ int jit_code_init(struct jit_code *code);
 void jit_code_free(struct jit_code *code);
 
 /* Announces a symbol; start + size must not overflow. A symbol of size 0 is left out. The last
- * `line_count` lines belong to it, but for those that belong to another one. Returns 0, -ENOSPC if
- * a limit is reached, or -ENOMEM. */
+ * `line_count` lines belong to it, except those that belong to another symbol. Returns 0, -ENOSPC
+ * if a limit is reached, or -ENOMEM. */
 int jit_code_add(struct jit_code *code, uint64_t start, uint64_t size, const char *name,
                  size_t name_bytes, uint32_t line_count);
 
@@ -85,15 +85,15 @@ int jit_code_prepare(struct jit_code *code);
 /* Puts what jit_code_prepare sorted over the ranges. Returns 0 or -ENOMEM. */
 int jit_code_apply(struct jit_code *code);
 
-/* Adds a copy of a symbol of `from` and of its lines. Symbols that were moved share theirs:
- * `copied` has, for each line of `from` and one more, where in `code` the copy of the lines that
- * begin there is, + 1; 0: not copied yet. Errors as above. */
+/* Adds a copy of a symbol of `from` and of its lines. Symbols that were moved share their lines:
+ * `copied` has, for each line of `from` and one more, the index + 1 in `code` of the copy of the
+ * lines that begin there; 0: not copied yet. Errors as above. */
 int jit_code_add_copy(struct jit_code *code, const struct jit_code *from, uint32_t symbol,
                       uint32_t *copied);
 
-/* Removes symbols that were replaced and that `needed` does not keep, if they are many. Those that
- * stay have new numbers, which are then in `needed`. Returns 0, or a negative errno; then nothing
- * has changed. */
+/* Removes replaced symbols that `needed` does not keep, if there are many. The others get new
+ * numbers, which are then in `needed`. Returns 0, or a negative errno, and then nothing has
+ * changed. */
 int jit_code_keep(struct jit_code *code, struct renumber *needed);
 
 /* Whether no limit is nearly reached. */

@@ -84,9 +84,9 @@ bool jit_owner_believes(const struct jit_owner *owner, int fd)
            status.st_mtim.tv_sec + CLOCK_SLACK_S >= owner->began_s;
 }
 
-/* A link on the way, for example /tmp itself, is followed below the process's own root. A link in
- * the map's place is not followed: O_PATH opens the link itself then, which is not a regular
- * file. */
+/* A link in the path, for example /tmp itself, is followed below the process's own root. A link in
+ * place of the map is not followed: O_PATH opens the link itself then, which is not a regular file.
+ */
 int jit_owner_open_map(const struct jit_owner *owner)
 {
     char path[48];

@@ -2,10 +2,9 @@
  * jit-PID.dump, as perf reads them (Documentation/jit-interface.txt and
  * Documentation/jitdump-specification.txt of the kernel's tools/perf).
  *
- * Everybody can write to /tmp. So a file counts only if it is a regular file and not a symbolic
- * link, belongs to the process's effective user or to root, and was written since the process
- * began. Then neither another user nor an earlier process with the same id can name the process's
- * code. */
+ * Anybody can write to /tmp. So a file counts only if it is a regular file and not a symbolic link,
+ * belongs to the process's effective user or to root, and was written after the process began. Then
+ * neither another user nor an earlier process with the same id can name the process's code. */
 #ifndef FGPROF_JIT_FILES_H
 #define FGPROF_JIT_FILES_H
 
@@ -15,7 +14,7 @@
 
 /* What must be known about a process to find its files and to believe them. */
 struct jit_owner {
-    int root_fd;        /* its root directory, kept because a JVM writes its map when it ends; -1:
+    int root_fd;        /* its root directory, kept because a JVM writes its map when it exits; -1:
                            none */
     pid_t pid;          /* as the process sees it: of the innermost namespace */
     uid_t user;         /* effective user */

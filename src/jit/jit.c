@@ -91,7 +91,7 @@ int jit_keep_needed(struct jit *jit)
     return err == -ENOSPC ? 0 : err;
 }
 
-/* A function announced again at the same place is the same one, unless it has lines, which may
+/* A function announced again at the same address is the same one, unless it has lines, which may
  * differ. */
 static bool is_same(const struct jit_code *code, uint32_t left_number, uint32_t right_number)
 {
@@ -148,8 +148,8 @@ const struct jit_symbol *jit_find(const struct jit *jit, uint32_t space, uint64_
     return &jit->code.symbols[jit->uses[number].symbol];
 }
 
-/* Copies the uses and the symbols that they have by now. `numbers` and `lines` say where the copies
- * of symbols and lines are, + 1; 0: not copied yet. */
+/* Copies the uses and the symbols that they have by now. `numbers` and `lines` map each symbol and
+ * line to the index of its copy + 1; 0: not copied yet. */
 static int copy_uses(const struct jit *jit, struct jit *copy, uint32_t *numbers, uint32_t *lines)
 {
     int err = 0;
@@ -167,7 +167,7 @@ static int copy_uses(const struct jit *jit, struct jit *copy, uint32_t *numbers,
                 numbers[symbol] = (uint32_t)copy->code.symbol_count;
         }
         copy->uses[copy->use_count - 1].symbol = numbers[symbol] - 1;
-        /* Text that just met its limit may exceed it in another order. That code stays without a
+        /* Text that just fit its limit may exceed it in another order. That code stays without a
          * name: JIT_NO_SYMBOL is 0 - 1. */
         err = err == -ENOSPC ? 0 : err;
     }

@@ -1,8 +1,8 @@
-/* What the code that a process generates was called when it was sampled.
+/* The names that generated code had when it was sampled.
  *
- * Stacks are counted by address within a space, so an address should mean one thing there. The maps
- * that a process writes have no times; their order says that the last entry for an address is what
- * is there now. So each address that was sampled in generated code is noted, with its space, and is
+ * Stacks are counted by address within a space, so an address should have one meaning there. The
+ * maps that a process writes have no times; their order says that the last entry for an address is
+ * the current one. So each address that was sampled in generated code is noted, with its space, and
  * named as late as possible: runtimes write entries late, and an entry that is written after the
  * sample still names it. When an entry contradicts the name that a noted address has, the code has
  * been replaced. All noted addresses that have a name are then settled: they keep it. The caller
@@ -35,15 +35,15 @@ size_t jit_bytes(const struct jit *jit);
 /* Notes that `address` was sampled in the space. Returns 0 or -ENOMEM. */
 int jit_note(struct jit *jit, uint32_t space, uint64_t address);
 
-/* Takes in what was announced to jit->code. *ret_is_replaced: it contradicts the name of a noted
+/* Applies what was announced to jit->code. *ret_is_replaced: it contradicts the name of a noted
  * address, so later samples belong in a new space. Returns 0 or -ENOMEM. */
 int jit_take_in(struct jit *jit, bool *ret_is_replaced);
 
 /* Says that an address that was noted is still needed. */
 void jit_need(struct jit *jit, uint32_t space, uint64_t address);
 
-/* Forgets the noted addresses that are not needed, and code that was replaced and that no other
- * needs. Returns 0 or -ENOMEM. */
+/* Forgets noted addresses that are not needed, and replaced code that no other address needs.
+ * Returns 0 or -ENOMEM. */
 int jit_keep_needed(struct jit *jit);
 
 /* At the end: gives all noted addresses the names that they have by now. */

@@ -1,8 +1,8 @@
 /* A jitdump: the file in which a process records the code that it generates, with its names, its
  * lines and the code itself (Documentation/jitdump-specification.txt of the kernel's tools/perf).
  *
- * A header, then records; the last one may be incomplete. The process writes it, and can say
- * anything in it. */
+ * A header, then records; the last one may be incomplete. The process writes the file, so its
+ * contents are not trusted. */
 #ifndef FGPROF_JIT_JITDUMP_H
 #define FGPROF_JIT_JITDUMP_H
 
@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* How much of a record is looked at: all of a record of lines; a record with code up to the end of
- * its name. */
+/* How much of a record is read: all of a record of lines; a record with code up to the end of its
+ * name. */
 #define JITDUMP_BUFFER_BYTES (256u << 10)
 
 enum jitdump_kind {
@@ -51,14 +51,15 @@ struct jitdump {
 
 enum jitdump_result { JITDUMP_RECORD, JITDUMP_NEEDS_MORE, JITDUMP_BROKEN };
 
-/* Takes the next record, or the header, off `bytes`, `length` of them; the file has `available`
- * bytes from there on. *ret_used is its length, which may be more than `length`. More than
- * JITDUMP_BUFFER_BYTES are never needed. After JITDUMP_BROKEN, reading can't go on. */
+/* Parses the next record, or the header, at `bytes`, which has `length` bytes; the file has
+ * `available` bytes from there on. *ret_used is the record's length, which may be more than
+ * `length`. More than JITDUMP_BUFFER_BYTES are never needed. After JITDUMP_BROKEN, reading can't go
+ * on. */
 enum jitdump_result jitdump_next(struct jitdump *dump, const uint8_t *bytes, size_t length,
                                  uint64_t available, struct jitdump_record *ret_record,
                                  uint64_t *ret_used);
 
-/* Takes the next line off a record of lines. Returns false at its end, or if it is broken; then
+/* Takes the next line from a record of lines. Returns false at its end, or if it is broken; then
  * record->line_count is not 0. */
 bool jitdump_next_line(struct jitdump_record *record, struct jitdump_line *ret_line);
 

@@ -31,9 +31,9 @@ struct perf_map {
 /* Returns 0 to go on; any other value ends the reading. */
 typedef int perf_map_visit_fn(void *context, const struct perf_map_entry *entry);
 
-/* Reads the whole lines of the next `bytes` bytes of a map. A line that has not ended yet is left
- * for the next call, together with what is added to it by then. *ret_used is the number of bytes
- * that are done with. Returns what the last visit returned. */
+/* Reads the complete lines in the next `bytes` bytes of a map. An incomplete line is left for the
+ * next call, with what has been added to it by then. *ret_used is the number of bytes consumed.
+ * Returns what the last visit returned. */
 int perf_map_read(struct perf_map *map, const char *text, size_t bytes, perf_map_visit_fn *visit,
                   void *context, size_t *ret_used);
 

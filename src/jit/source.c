@@ -7,9 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* How much is read without reaching the end. Runtimes that have run for long write maps of hundreds
- * of megabytes, mostly of code that no longer exists. At first only the end of such a map is read,
- * which leaves room for what is added. */
+/* How much is read without reaching the end. Runtimes that have run for a long time write maps of
+ * hundreds of megabytes, mostly about code that no longer exists. At first only the end of such a
+ * map is read, which leaves room for additions. */
 #define MAP_BYTES_MAX ((off_t)64 << 20)
 #define MAP_BYTES_AT_FIRST_MAX ((off_t)48 << 20)
 /* A dump also holds the code, and can only be read from its start. */
@@ -125,8 +125,8 @@ static void add_record(struct jit_source *source, struct buffer *announced,
     }
 }
 
-/* Reads the whole records in the buffer, and returns how many bytes these are. The last one may end
- * after the buffer. */
+/* Reads the complete records in the buffer, and returns their length in bytes. The last one may end
+ * beyond the buffer. */
 static uint64_t read_records(struct jit_source *source, struct buffer *announced,
                              const uint8_t *bytes, size_t length, uint64_t available)
 {

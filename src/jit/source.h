@@ -28,8 +28,8 @@ struct jit_source {
 void jit_source_open(struct jit_source *source, int fd, bool is_dump);
 void jit_source_close(struct jit_source *source);
 
-/* Whether there is anything new to read. A file that has become shorter was written anew, and is
- * read from its start. A deleted map with nothing new is closed. */
+/* Whether there is anything new to read. A file that has become shorter was rewritten, and is read
+ * from its start. A deleted map with nothing new is closed. */
 bool jit_source_has_more(struct jit_source *source);
 
 /* What was read of a source. Zeroed at first; its buffer is used again. */
@@ -40,12 +40,12 @@ struct jit_reading {
     struct buffer announced;
 };
 
-/* Reads about `most` more bytes. Done by a process without privileges, if it is of a target's file
- * (see unwind/lookup.h). Returns 0 or -ENOMEM. */
+/* Reads about `most` more bytes. For a target's file, a process without privileges does this (see
+ * unwind/lookup.h). Returns 0 or -ENOMEM. */
 int jit_source_read(const struct jit_source *source, off_t most, struct jit_reading *reading);
 
-/* Announces what was read to `code`, and goes on there. If it does not fit, or can't have been in a
- * file, the source is full, or spent. Returns 0 or -ENOMEM. */
+/* Announces what was read to `code`, and continues after it. If it does not fit, or can't come from
+ * a file, the source is marked full or spent. Returns 0 or -ENOMEM. */
 int jit_source_take(struct jit_source *source, const struct jit_reading *reading,
                     struct jit_code *code);
 

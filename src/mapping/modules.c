@@ -77,9 +77,9 @@ static int open_if_mapped(int dir_fd, const char *path, pid_t tid, const struct 
     return fd;
 }
 
-/* Looks for its path in the process's root directory, which is that of its mount namespace, and
- * then in ours: maps shows a path as its reader sees it, as far as it can be seen (d_path of the
- * kernel's fs/d_path.c), so that the path of a process in a chroot begins at our root. */
+/* Looks the path up in the process's root directory, which is that of its mount namespace, and then
+ * in ours: maps shows a path as far as its reader can see it (d_path of the kernel's fs/d_path.c),
+ * so for a process in a chroot the path begins at our root. */
 static int open_by_path(int proc_fd, pid_t tid, const char *path, const struct maps_entry *entry)
 {
     char root[40];
@@ -111,9 +111,9 @@ static int open_by_name(int proc_fd, pid_t tid, const struct maps_entry *entry)
     return fd >= 0 || fd == -EMFILE ? fd : -ENOENT;
 }
 
-/* Whether this is the file in the line of maps: another one may have been mapped there since the
- * line was read. In an overlay a file's inode may differ from the one in maps, but its path is the
- * same. */
+/* Whether this is the file in the line of maps: another may have been mapped there since the line
+ * was read. In an overlay a file's inode may differ from the one in maps, but its path is the same.
+ */
 static bool is_of_entry(int fd, const struct maps_entry *entry)
 {
     struct stat status;
@@ -151,8 +151,8 @@ static size_t open_for_names_max(void)
     return limit.rlim_cur / PART_FOR_OTHERS;
 }
 
-/* Keeps a reserve, so that threads can still be read, and the profile named and written, when
- * modules take all other descriptors. */
+/* Keeps some descriptors in reserve, so that threads can still be read, and the profile named and
+ * written, when modules take all the others. */
 static int keep_reserve(int fd)
 {
     struct rlimit limit;
@@ -165,8 +165,8 @@ static int keep_reserve(int fd)
     return -EMFILE;
 }
 
-/* Tries its place; then its name; then, if it is the program, its link, which remains when the
- * program is deleted or replaced. */
+/* Tries the mapping's /proc link; then the path; then, for the program itself, its /proc link,
+ * which still works when the program is deleted or replaced. */
 int mapped_file_open(int proc_fd, pid_t tid, const struct maps_entry *entry)
 {
     char path[32];
@@ -252,8 +252,8 @@ int module_compare(struct module *module, pid_t tid, uint64_t bias)
     return memcmp(in_file, in_memory, bytes) == 0 ? 0 : -ESTALE;
 }
 
-/* Whether the file was written to after it was mapped. An overlay then makes a copy of it, with the
- * same path and inode, and what is mapped stays as it was (the kernel's
+/* Whether the file was written to after it was mapped. An overlay then copies it to a new file with
+ * the same path and inode, and the mapping keeps the old contents (the kernel's
  * Documentation/filesystems/overlayfs.rst, "Non-standard behavior"). */
 static bool is_other_copy(struct module *module, pid_t tid, const struct maps_entry *entry)
 {
@@ -321,8 +321,8 @@ static bool is_same(const struct module *module, const struct maps_entry *entry)
            strcmp(module->path, entry->path) == 0;
 }
 
-/* The process's root directory, + 1, kept open because its module may be named after the process
- * has ended. 0 if it is ours, or can't be opened. */
+/* The descriptor + 1 of the process's root directory, kept open because its module may be named
+ * after the process has ended. 0 if it is our root, or can't be opened. */
 static int keep_root(struct modules *modules, int proc_fd, pid_t tid)
 {
     char path[40];

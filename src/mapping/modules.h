@@ -1,6 +1,6 @@
-/* The modules that processes have mapped, each opened when first seen, and kept open for as long as
+/* The modules that processes have mapped. Each is opened when first seen, and kept open as long as
  * a mapping refers to it. Files of a file system that another process provides (FUSE) are copied,
- * if it answers in time. */
+ * if that process answers in time. */
 #ifndef FGPROF_MAPPING_MODULES_H
 #define FGPROF_MAPPING_MODULES_H
 
@@ -25,8 +25,8 @@ struct modules {
     struct module **items; /* by number; NULL: the number is free */
     size_t count, capacity;
     size_t open_files;
-    /* How many may be open just for their names, of modules that no program has mapped any more:
-     * each takes a descriptor, and often the disk's room for a file that was deleted. */
+    /* How many modules that no program has mapped any more may stay open, just for their names:
+     * each takes a descriptor, and often the disk space of a deleted file. */
     size_t open_for_names_max;
     uint64_t waited_ns; /* for file systems that a process provides */
     uint32_t opened;    /* so many in all */
@@ -48,14 +48,14 @@ void modules_close_unused(struct modules *modules, module_gone_fn *gone, void *c
 
 void modules_free(struct modules *modules);
 
-/* Compares the file's first page, which in an ELF file has the header and mostly the build id, with
- * what thread `tid` has in its place. `bias` is what is added to the module's own addresses.
+/* Compares the file's first page, which in an ELF file has the header and usually the build id,
+ * with the memory of thread `tid` there. `bias` is what is added to the module's own addresses.
  * Returns 0 if they are equal, and also if they can't be compared because no segment has that page
  * or the file can no longer be read; -ESTALE if they differ; -EFAULT if the memory can't be read.
  */
 int module_compare(struct module *module, pid_t tid, uint64_t bias);
 
-/* Opens the file behind the mapping `entry` of thread `tid`, and no other file that now has its
+/* Opens the file behind the mapping `entry` of thread `tid`, but not another file that now has its
  * path. `proc_fd` is the process's directory in /proc. Returns a descriptor, or
  *   -ENOENT  it has been deleted, and can't be reached otherwise
  *   -ESTALE  another file is at its path

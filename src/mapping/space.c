@@ -6,8 +6,8 @@
 #include <string.h>
 
 /* If memory never matches a file's first page, because the page was written to or is not mapped,
- * that proves nothing, and the file is seldom looked at. It is not ignored, because libraries may
- * have taken turns each time between this look and the reading of maps that it asked for. */
+ * that proves nothing, and the file is checked only rarely. It is not ignored, because libraries
+ * may have taken turns each time between this check and the reading of maps that it requested. */
 #define UNLIKE_MAX 8
 #define UNLIKE_PAUSE_NS 200000000
 
@@ -81,8 +81,8 @@ const struct mapping *space_next_module(const struct space *space, struct module
     return NULL;
 }
 
-/* Unwind tables lie next to the code that they describe, in mappings that are not executable and so
- * not in the table: the bias of the code's mapping finds them. */
+/* Unwind tables are next to the code that they describe, in mappings that are not executable and so
+ * not in the table: they are found through the bias of the code's mapping. */
 bool space_read_file(struct space *space, uint64_t address, void *buffer, size_t bytes)
 {
     const struct mapping *last = space->last;

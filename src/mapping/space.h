@@ -1,10 +1,9 @@
-/* An address space: what code a process has mapped where.
+/* An address space: which code a process has mapped where.
  *
- * A table of executable mappings that do not overlap, sorted by address, so that an address means
- * one thing for as long as the space lives. Mappings that appear later are added. If one
- * contradicts a known one, or the process executes another program, or replaces code that it
- * generated (see jit.h), a new space begins. Stacks that were counted in the old one keep their
- * meaning. */
+ * A table of executable mappings that do not overlap, sorted by address, so that an address has one
+ * meaning for as long as the space lives. Mappings that appear later are added. If one contradicts
+ * a known one, or the process executes another program, or replaces code that it generated (see
+ * jit.h), a new space begins. Stacks that were counted in the old one keep their meaning. */
 #ifndef FGPROF_MAPPING_SPACE_H
 #define FGPROF_MAPPING_SPACE_H
 
@@ -45,8 +44,7 @@ void mapping_drop(struct mapping *mapping);
 /* The mapping that holds `address`, or NULL. */
 const struct mapping *space_find(struct space *space, uint64_t address);
 
-/* Goes through the modules of a space by their first mappings whose bias is known. Zeroed at first.
- */
+/* Iterates over the modules of a space by their first mappings with a known bias. Starts zeroed. */
 struct module_walk {
     size_t next;
     const struct module *last;
@@ -62,10 +60,10 @@ bool space_read_file(struct space *space, uint64_t address, void *buffer, size_t
 /* A mapping of the file whose memory, code or data, has that address; or NULL. */
 const struct mapping *space_find_memory(const struct space *space, uint64_t address);
 
-/* Whether the memory of thread `tid` differs from the first page of a file that, according to the
- * space, holds one of the addresses: maps takes too long to read for every sample, and a library
- * may be unloaded and another loaded in its place. A file that was looked at since `since_ns` is
- * not looked at again. `now_ns` is CLOCK_MONOTONIC. */
+/* Whether a file that, according to the space, holds one of the addresses has been replaced in
+ * memory: compares its first page with that of thread `tid`. Reading maps for every sample would
+ * take too long, and a library may be unloaded and another loaded in its place. A file that was
+ * checked since `since_ns` is not checked again. `now_ns` is CLOCK_MONOTONIC. */
 bool space_is_replaced(struct space *space, pid_t tid, const uint64_t *addresses, size_t count,
                        uint64_t since_ns, uint64_t now_ns);
 
@@ -83,8 +81,8 @@ void space_keep_sampled(struct space *space, bool keeps_main);
 /* To be called when the space's program has ended: keeps only what names need. */
 void space_retire(struct space *space);
 
-/* To be called for a retired space when nothing refers to it: keeps only its generated code, which
- * others may share. */
+/* Call this for a retired space that nothing refers to: keeps only its generated code, which other
+ * spaces may share. */
 void space_empty(struct space *space);
 
 void space_free(struct space *space);

@@ -66,8 +66,8 @@ static int insert(struct maps_reading *reading, size_t at, const struct maps_ent
     return 0;
 }
 
-/* Merges the mappings from `first` to before `end`, which are the same code as `entry`, with what
- * it adds to them. Returns whether it adds anything. */
+/* Merges `entry` into the mappings from `first` to before `end`, which are the same code. Returns
+ * whether it adds anything to them. */
 static bool extend(struct space *space, size_t first, size_t end, const struct maps_entry *entry)
 {
     struct mapping *known = &space->mappings[first];
@@ -128,8 +128,8 @@ static int take_in(void *context, const struct maps_entry *entry)
     return err ? err : insert(reading, at, entry, module);
 }
 
-/* Adds the new mappings with code. Returns 0 or a negative errno: -ESTALE at the first mapping that
- * contradicts a known one. */
+/* Adds the new mappings that have code. Returns 0 or a negative errno: -ESTALE at the first mapping
+ * that contradicts a known one. */
 static int read_maps(struct maps_reading *reading, int maps_fd)
 {
     char program[PATH_MAX];
@@ -183,8 +183,8 @@ int spaces_add(struct spaces *spaces, struct modules *modules, pid_t pid, int pr
     struct maps_reading reading = {
         .space = space, .modules = modules, .proc_fd = proc_fd, .tid = tid};
     int err = read_maps(&reading, maps_fd);
-    /* A mapping that changed while we read contradicts an earlier line: the earlier line is
-     * kept. */
+    /* A mapping that changed during our read contradicts an earlier line; the earlier line is kept.
+     */
     if (err == -ESTALE)
         err = 0;
     if (!err && !reading.lines)
@@ -199,8 +199,8 @@ int spaces_add(struct spaces *spaces, struct modules *modules, pid_t pid, int pr
     return 0;
 }
 
-/* Whether `old` has all that `new` has, unchanged. Anonymous code is never known to be
- * unchanged. */
+/* Whether `old` has everything in `new`, unchanged. Anonymous code is never known to be unchanged.
+ */
 static bool holds(const struct space *old, const struct space *new)
 {
     for (size_t i = 0; i < new->mapping_count; i++) {
@@ -215,8 +215,8 @@ static bool holds(const struct space *old, const struct space *new)
     return true;
 }
 
-/* The new space, or an earlier one of its process that says the same: a program that loads the same
- * libraries in turn, at the same place, returns to an earlier state. */
+/* The new space, or an earlier one of its process that has the same mappings: a program that loads
+ * the same libraries in turn, at the same address, returns to an earlier state. */
 static struct space *reuse(struct spaces *spaces, struct space *new, const struct jit *jit)
 {
     size_t looked_at = 0;

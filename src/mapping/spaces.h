@@ -32,20 +32,20 @@ int spaces_branch(struct spaces *spaces, struct space **space);
 size_t spaces_with_jit(const struct spaces *spaces, const struct jit *jit);
 
 /* Translates an address to the shared space, in which each file has one place, wherever processes
- * have it mapped: the same code or data of several processes has one address there. *ret_address is
+ * have it mapped: code or data that several processes share has one address there. *ret_address is
  * 0, which no mapping holds, if the address is in no file. Returns 0 or -ENOMEM. */
 int spaces_share(struct spaces *spaces, struct space *space, uint64_t address,
                  uint64_t *ret_address);
 
-/* Empties the spaces that no program is in and that `rows` does not keep; their numbers are used
- * again. In the shared space, keeps the mappings that were sampled. */
+/* Empties the spaces that no program uses and that `rows` does not keep; their numbers are reused.
+ * In the shared space, keeps the mappings that were sampled. */
 void spaces_forget(struct spaces *spaces, const struct renumber *rows);
 
 void spaces_free(struct spaces *spaces);
 
-/* Copies the spaces with what is known of generated code so far, for another thread to read while
- * the spaces change. The modules are not copied, but are in use until the copy is freed, by the
- * thread that made it. Returns 0 or -ENOMEM. */
+/* Copies the spaces with what is known of generated code so far, so that another thread can read
+ * them while the originals change. The modules are not copied; they stay in use until the copy is
+ * freed, by the thread that made it. Returns 0 or -ENOMEM. */
 int spaces_copy(const struct spaces *spaces, struct spaces *ret_copy);
 
 #endif

@@ -1,8 +1,8 @@
 /* Finds the runtime's record of the file that it was linked into.
  *
  * The record begins with pointers into the function table: to its header, its names, and so on. In
- * a position-independent program the loader fills them in: its relocations have the values, and the
- * file may have zeros (ELF gABI, "Relocation", Elf64_Rela). */
+ * a position-independent program the loader fills them in: the values are in the relocations, and
+ * the file may have zeros instead (ELF gABI, "Relocation", Elf64_Rela). */
 #include "elf/go/pclntab.h"
 
 #include <elf.h>
@@ -14,9 +14,9 @@
 #define RELATIVE R_X86_64_RELATIVE
 #endif
 
-/* The record's words, up to the last that is looked at (struct moduledata of runtime/symtab.go); a
- * slice takes three. Go 1.20 put two before the last, and Go 1.27 three, the first of them a length
- * between the bounds of the types. */
+/* Indexes of the record's words, up to the last that is read (struct moduledata of
+ * runtime/symtab.go); a slice takes three. Go 1.20 added two words before the last one, and Go 1.27
+ * three, the first of them a length between the bounds of the types. */
 enum { HEADER = 0, NAMES = 1, TABLES = 10, TEXT = 22, TEXT_END = 23, INLINE_DATA_1_18 = 38 };
 enum { TYPES_1_20 = 37, TYPES_END_1_20 = 38, INLINE_DATA_1_20 = 40, INLINE_DATA_1_27 = 43, WORDS };
 
@@ -42,7 +42,7 @@ static struct module_part find_relocations(struct module *module)
     return found;
 }
 
-/* Finds where the loader puts a pointer to `target`, starting at the entry at *position, which is
+/* Finds where the loader writes a pointer to `target`, starting at the entry at *position, which is
  * moved past the one found. */
 static bool find_pointer(struct module *module, const struct module_part *relocations,
                          uint64_t target, uint64_t *position, uint64_t *ret_address)

@@ -39,9 +39,9 @@ static bool record_offset(const struct pclntab *table, uint64_t number, uint64_t
 }
 
 /* The fields after the start, which is as wide as in the table of functions: name, size of the
- * arguments, where deferred calls return, the three tables, the count of other tables, since 1.16
- * the unit, since 1.20 a line, and four bytes: the runtime's id of the function, flags, and, as the
- * last, the count of other data. */
+ * arguments, where deferred calls return, the three tables, the number of other tables, since 1.16
+ * the unit, since 1.20 a line, and four bytes: the runtime's id of the function, flags, and last
+ * the number of other data. */
 static uint64_t record_field(const struct pclntab *table, uint64_t record, unsigned number)
 {
     return record + (table->form < PCLNTAB_1_18 ? 8 : 4) + 4 * number;
@@ -129,8 +129,8 @@ static struct numbers numbers_of(const struct pclntab *table,
     return (struct numbers){table->tables + offset, function->start, UINT32_MAX};
 }
 
-/* Goes on to the next pair; returns false if there is none. Each pair covers some of the function's
- * code, so there are no more pairs than bytes of code. */
+/* Advances to the next pair; returns false if there is none. Each pair covers some of the
+ * function's code, so there are no more pairs than bytes of code. */
 static bool next_number(const struct pclntab *table, const struct pclntab_function *function,
                         struct numbers *numbers)
 {
@@ -220,9 +220,9 @@ bool pclntab_line(const struct pclntab *table, const struct pclntab_function *fu
     return true;
 }
 
-/* The tree of a function's inlined calls is an array. A table of numbers gives, for each address,
- * the index of the innermost call. At these offsets, an element has the name and an address of the
- * place that the function was called from. */
+/* A function's inlined calls form a tree, stored as an array. A table of numbers gives, for each
+ * address, the index of the innermost call. An element has, at these offsets, the name of the
+ * inlined function and an address at its call site. */
 bool pclntab_inlined(const struct pclntab *table, const struct pclntab_function *function,
                      uint64_t address, struct pclntab_inlined *ret)
 {

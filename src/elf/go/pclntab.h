@@ -1,10 +1,10 @@
-/* The function table of Go programs. Every one has it, stripped or not, because Go's own stack
- * traces need it. It names each function and gives, for each of its instructions, the file, the
- * line, the functions inlined there, and the size of the frame.
+/* The function table of Go programs. Every Go program has it, stripped or not, because Go's own
+ * stack traces need it. It names each function and gives, for each of its instructions, the file,
+ * the line, the functions inlined there, and the size of the frame.
  *
  * Its header has the offsets of its parts: a table of functions by address; a record for each;
- * names; files; and tables of numbers by address, stored as pairs: how much the number changes, and
- * for how many bytes of code it then holds (golang.org/s/go12symtab; runtime/symtab.go,
+ * names; files; and tables of numbers by address, stored as pairs: a change of the number, and for
+ * how many bytes of code it then holds (golang.org/s/go12symtab; runtime/symtab.go,
  * runtime/runtime2.go and cmd/link/internal/ld/pcln.go of Go 1.2 to 1.26). */
 #ifndef FGPROF_ELF_GO_PCLNTAB_H
 #define FGPROF_ELF_GO_PCLNTAB_H
@@ -43,8 +43,8 @@ struct pclntab_function {
     bool sets_stack_pointer;   /* other than by adding to it; unknown before Go 1.17 */
 };
 
-/* Finds and checks a module's table. Returns false if there is none that can be used. The module
- * must outlive the table, which need not be freed. */
+/* Finds and checks a module's table. Returns false if there is no usable one. The module must
+ * outlive the table, which need not be freed. */
 bool pclntab_open(struct pclntab *table, struct module *module);
 
 /* Reads one of the functions, which are sorted by address. Returns false if there is none. */
@@ -57,7 +57,7 @@ bool pclntab_find(const struct pclntab *table, uint64_t address, struct pclntab_
 bool pclntab_frame_bytes(const struct pclntab *table, const struct pclntab_function *function,
                          uint64_t address, uint32_t *ret_bytes);
 
-/* Finds the first address at which the function has a frame, and how large it is there. Returns
+/* Finds the first address at which the function has a frame, and the frame's size there. Returns
  * false if it never has one. */
 bool pclntab_frame_begin(const struct pclntab *table, const struct pclntab_function *function,
                          uint64_t *ret_address, uint32_t *ret_bytes);

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-/* The first bytes of each form: a number, two zeros, and two properties of the machine, the size of
- * the shortest instruction and the size of a pointer. */
+/* The first bytes of each form: a magic number, two zeros, and two properties of the machine: the
+ * size of the shortest instruction and the size of a pointer. */
 #ifdef __aarch64__
 #define QUANTUM 4
 #else
@@ -37,9 +37,9 @@ static bool find_form(struct pclntab *table)
     return false;
 }
 
-/* Up to Go 1.15 the header has only the count of functions, and offsets are from its start. The
- * offset of the files' table follows the functions; that table is an array from its second element
- * on. */
+/* Up to Go 1.15 the header has only the number of functions, and offsets are relative to its start.
+ * The offset of the file table follows the functions; the entries of that table begin with its
+ * second element. */
 static bool read_first_form(struct pclntab *table)
 {
     uint32_t files;
@@ -56,8 +56,8 @@ static bool read_first_form(struct pclntab *table)
     return true;
 }
 
-/* The counts of functions and files, since Go 1.18 the start of the code, and the offsets of names,
- * units, files, tables and functions. */
+/* The numbers of functions and files, since Go 1.18 the start of the code, and the offsets of
+ * names, units, files, tables and functions. */
 static bool read_header(struct pclntab *table)
 {
     uint64_t words[8];
@@ -78,8 +78,8 @@ static bool read_header(struct pclntab *table)
     return true;
 }
 
-/* In position-independent programs the loader fills in the header's start of the code, and since Go
- * 1.26 it is always 0. The runtime's own record of the file has it too. */
+/* In position-independent programs the loader fills in the code's start in the header, and since Go
+ * 1.26 the header always has 0 there. The runtime's own record of the file has it too. */
 static void read_go_module(struct pclntab *table)
 {
     struct go_module go;

@@ -4,8 +4,8 @@
 #include <elf.h>
 #include <string.h>
 
-/* jmp *displacement(%rip), after an optional endbr64, in mold's a number for the resolver, and an
- * optional prefix. */
+/* jmp *displacement(%rip), after an optional endbr64, in mold's stubs a number for the resolver,
+ * and an optional prefix. */
 bool stub_slot(const uint8_t *code, size_t bytes, uint64_t address, uint64_t *ret_slot)
 {
     static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
