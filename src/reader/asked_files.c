@@ -55,8 +55,8 @@ void asked_files_init(struct asked_files *asked, int socket)
 
 /* ---- At the other end ---- */
 
-/* It may ask for any file, as the paths of split debug information come from the target's files. It
- * gets none that is not ELF: what else there is on this machine is not its business. */
+/* The reader may ask for any file, because the paths of split debug information come from the
+ * target's files. It gets only ELF files, so that it can't read anything else on this machine. */
 static int refuse_others(int fd)
 {
     char magic[SELFMAG];

@@ -13,8 +13,8 @@ struct asked_files {
 };
 void asked_files_init(struct asked_files *asked, int socket);
 
-/* At the other end: waits for a packet of this kind into connection->packet, whose file is closed.
- * Files that the reader asks for meanwhile are sent to it; `files` opens them. Returns 0, or why
+/* The other end: waits for a packet of this kind into connection->packet, and closes the file in
+ * it. Meanwhile, sends the reader the files that it asks for; `files` opens them. Returns 0, or why
  * the reader has failed. */
 int asked_files_receive(struct connection *connection, enum packet_kind kind,
                         struct debug_files *files);

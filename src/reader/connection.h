@@ -14,13 +14,13 @@ struct connection {
     struct packet packet;
 };
 
-/* To be called before any file of a target is opened. `connection` may be freed afterwards in any
+/* Call this before any file of a target is opened. `connection` may be freed afterwards in any
  * case. Returns 0 or a negative errno. */
 int connection_open(struct connection *connection, const struct helper_role *role,
                     unsigned limit_ms);
 void connection_free(struct connection *connection);
 
-/* Makes sure that there is a reader, and begins the time of a question. *ret_is_new: it has not
+/* Makes sure that there is a reader, and starts the clock of a question. *ret_is_new: it has not
  * been asked anything yet. Returns 0 or a negative errno. */
 int connection_begin(struct connection *connection, bool *ret_is_new);
 

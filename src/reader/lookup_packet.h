@@ -1,9 +1,8 @@
-/* Questions for what is looked up while sampling, and for generated code, and their answers, as
- * they are sent.
+/* The packets for lookups while sampling and for generated code: questions and answers.
  *
- * An answer may be what a file made of its reader. So it is checked field by field that it says
- * something that a rule can say: unwinding then goes wrong with it at most as it would with the
- * file's own tables. */
+ * A malicious file may have taken over the reader that wrote an answer. So each field is checked to
+ * be something that a rule can say: a false answer can then mislead unwinding only in ways that the
+ * file's own tables could. */
 #ifndef FGPROF_READER_LOOKUP_PACKET_H
 #define FGPROF_READER_LOOKUP_PACKET_H
 

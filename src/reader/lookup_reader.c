@@ -12,8 +12,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* A question that takes more than this part of its time is slow, and all slow ones of a module have
- * the time of so many questions: a file may be made so that each takes nearly too long. */
+/* A question that takes more than this part of its time limit is slow. All slow questions about a
+ * module together may take SLOW_QUESTIONS_MAX time limits: a file may be made so that each question
+ * takes nearly too long. */
 #define SLOW_PART 10
 #define SLOW_QUESTIONS_MAX 5
 #define TRIES_MORE 2
@@ -129,8 +130,8 @@ static uint64_t hash_of(const struct query *symbol)
     return hash_bytes(symbol->name, strlen(symbol->name), symbol->type);
 }
 
-/* What each module is asked for sooner or later: with the headers, that takes no time of its own,
- * during which this thread would wait for the process. */
+/* Every module is asked for this sooner or later. Asked along with the headers, it takes no time of
+ * its own, during which this thread would wait for the process. */
 static const struct query sought = {.kind = QUERY_SYMBOL, .name = "_PyRuntime", .type = STT_OBJECT};
 
 static bool take_headers(struct lookup_reader *reader, struct bytes *body, struct module *module)
@@ -149,8 +150,7 @@ static bool take_headers(struct lookup_reader *reader, struct bytes *body, struc
     return true;
 }
 
-/* What is asked of a module, and where the answer goes: the two first, the next two, or the last.
- */
+/* What a module is asked, and where the answer goes: the first two, the next two, or the last. */
 struct question {
     const struct lookup *lookup;
     union lookup_answer *looked_up;
@@ -178,8 +178,8 @@ static int send_question(struct lookup_reader *reader, size_t place,
     return packet_send(reader->connection.socket, kind, body, -1);
 }
 
-/* Receives an answer of this kind: 0, why there is none, or the error in it. *ret_body: what comes
- * after that. `files` as in asked_files_receive. */
+/* Receives an answer of this kind: returns 0, why there is none, or the error in it. *ret_body:
+ * what comes after that. `files` as in asked_files_receive. */
 static int receive(struct lookup_reader *reader, enum packet_kind kind, struct debug_files *files,
                    struct bytes *ret_body)
 {
@@ -244,8 +244,8 @@ static bool is_answer(int err)
     return !err || err == -ENOENT || err == -ENOEXEC;
 }
 
-/* Returns 0; -ENOENT or -ENOEXEC, which is an answer; -EAGAIN; -ENOMEM; or -EIO if the module can't
- * be read, and will not be. */
+/* Returns 0; -ENOENT or -ENOEXEC, which are answers; -EAGAIN; -ENOMEM; or -EIO if the module can't
+ * be read, now or later. */
 static int ask_of(struct lookup_reader *reader, struct module *module,
                   const struct question *question)
 {
@@ -256,8 +256,8 @@ static int ask_of(struct lookup_reader *reader, struct module *module,
     if (state->has_failed)
         return -EIO;
     int err = ask(reader, module, question);
-    /* Something else may have ended the process, or other modules have used up its memory: that a
-     * module is to blame shows in new ones. */
+    /* Something else may have ended the process, or other modules have used up its memory. Only if
+     * new processes fail too is the module to blame. */
     for (unsigned i = 0; i < TRIES_MORE && (err == -EPIPE || err == -E2BIG); i++) {
         connection_drop(&reader->connection);
         err = ask(reader, module, question);

@@ -92,7 +92,7 @@ static int open_symbols(struct naming *naming)
 }
 
 /* Whether signal handlers return to this address of the module. Most builds of libc have no symbol
- * for it. Nothing calls it: if a stack leads through it, the kernel called the handler. */
+ * for it. Nothing calls it: if it is in a stack, the kernel called the handler. */
 static bool trampoline_is_at(struct module *module, uint64_t address)
 {
     uint8_t code[SIGNAL_RETURN_BYTES];

@@ -4,8 +4,8 @@
 
 #include "base/starter.h"
 
-/* Modules whose symbols stay open: the last few that were asked for. Opening them is most of the
- * work when only a few addresses are named. Each may have hundreds of megabytes of symbols. */
+/* How many modules keep their symbols open: those that were asked for last. Opening them is most of
+ * the work when only a few addresses are named. Each may have hundreds of megabytes of symbols. */
 #define OPEN_MODULES_MAX 4
 
 /* Longer names, and paths of files, are cut: they are kept as long as a profile needs them. */

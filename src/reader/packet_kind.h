@@ -23,8 +23,8 @@ enum packet_kind {
     PACKET_WANTED,    /* it needs a file: its path */
     PACKET_FETCHED,   /* it needs a file from a server: the build id's length, and its bytes */
     PACKET_LOOKED_UP, /* 0 or a negative errno, the answer */
-    PACKET_ANSWERED,  /* the same, to PACKET_QUERY and PACKET_HEADERS; then, for each of the
-                         queries, whether its symbol was found, and the answer */
+    PACKET_ANSWERED,  /* the same, to PACKET_QUERY and PACKET_HEADERS; then, for each query, whether
+                         its symbol was found, and the answer */
     PACKET_CODE_READ, /* the same: how far it was read, what it says */
 };
 

@@ -1,8 +1,8 @@
 /* Names addresses in a process without privileges.
  *
  * A target, or the author of its files, controls ELF files, debug information and mangled names,
- * and reading them is most of this program's code. So a process that can do nothing else reads them
- * (see sandbox.h). If it crashes, hangs or takes too much memory, the file that it read is not
+ * and most of this program's code reads them. So they are read in a process that can do nothing
+ * else (see sandbox.h). If it crashes, hangs or takes too much memory, the file that it read is not
  * tried again, and another process reads the next one. */
 #ifndef FGPROF_READER_READER_H
 #define FGPROF_READER_READER_H
@@ -14,7 +14,7 @@
 
 struct reader;
 
-/* A reader that takes this long for one question is ended. Opening the largest programs takes
+/* A reader that takes this long for one question is killed. Opening the largest programs takes
  * seconds. */
 #define READER_LIMIT_MS 120000
 
@@ -31,12 +31,12 @@ struct reader_question {
 };
 
 /* Called for each address in turn; `symbol` is valid until it returns. Returns 0, or another value
- * to end. */
+ * to stop. */
 typedef int reader_visit_fn(void *context, uint64_t address, const struct symbol *symbol,
                             bool is_trampoline);
 
 /* Returns what the last visit returned; -ENOEXEC if the module can't be read, or not to the end:
- * *ret_why says why, until the next question; or -ENOMEM. */
+ * *ret_why then has the reason, until the next question; or -ENOMEM. */
 int reader_ask(struct reader *reader, const struct reader_question *question,
                reader_visit_fn *visit, void *context, const char **ret_why);
 
@@ -46,8 +46,8 @@ int reader_find_variable(struct reader *reader, const struct module *module, uin
 int reader_find_class(struct reader *reader, const struct module *module, uint64_t address,
                       char **ret_name);
 
-/* The name to show for a name that a process gives (see demangle); the caller frees it. NULL: it is
- * the same. */
+/* The name to show for a name that a process gives (see demangle); the caller frees it. NULL: the
+ * name itself. */
 char *reader_show(struct reader *reader, const char *name, enum fgprof_names names);
 
 #endif

@@ -1,7 +1,7 @@
-/* Debug information from the servers of DEBUGINFOD_URLS, through libdebuginfod (debuginfod(7)).
+/* Debug information from the servers in DEBUGINFOD_URLS, through libdebuginfod (debuginfod(7)).
  *
  * That library is loaded on demand instead of linked: it brings an HTTP client with its own
- * dependencies into a program that mostly runs as root and mostly asks no server. */
+ * dependencies into a program that usually runs as root and usually asks no server. */
 #ifndef FGPROF_SYMBOL_DEBUG_FETCH_H
 #define FGPROF_SYMBOL_DEBUG_FETCH_H
 
@@ -23,8 +23,8 @@ struct debug_fetch {
 /* Whether the library is installed. */
 bool debug_fetch_is_possible(void);
 
-/* Asks for the debug information of the module by its build id. Returns a descriptor, or -ENOENT if
- * none can be had in time. *ret_path is the caller's to free. `fetch` may be NULL. */
+/* Requests the debug information of the module by its build id. Returns a descriptor, or -ENOENT if
+ * none arrives in time. The caller frees *ret_path. `fetch` may be NULL. */
 int debug_fetch(struct debug_fetch *fetch, const unsigned char *build_id, size_t bytes,
                 const char *module_path, char **ret_path);
 

@@ -96,8 +96,8 @@ static size_t read_link(struct object *object, const char *section_name,
     return bytes;
 }
 
-/* An equal build id proves that the file belongs there; the checksum of gigabytes would take a
- * while. */
+/* An equal build id proves that the file belongs to the object; the checksum of gigabytes would
+ * take a while. */
 static bool belongs(const struct object *object, const struct object *found, uint32_t checksum)
 {
     if (object->build_id_bytes && found->build_id_bytes)

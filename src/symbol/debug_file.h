@@ -11,14 +11,13 @@ struct module;
 struct debug_files {
     /* Returns a descriptor of a regular file, or a negative errno. */
     int (*open)(struct debug_files *files, const char *path);
-    /* Asks a server. Returns a descriptor or a negative errno; *ret_path is the caller's to free.
-     */
+    /* Asks a server. Returns a descriptor or a negative errno; the caller frees *ret_path. */
     int (*fetch)(struct debug_files *files, const unsigned char *build_id, size_t bytes,
                  char **ret_path);
 };
 
-/* Opens them in this process: below the root directory of the module's process if that is not ours,
- * then below ours. `fetch` may be NULL. Both must outlive it. */
+/* Opens the files in this process: below the root directory of the module's process if that is not
+ * ours, then below ours. `fetch` may be NULL. Both must outlive it. */
 struct own_debug_files {
     struct debug_files files;
     const struct module *module;
@@ -29,8 +28,8 @@ void own_debug_files_init(struct own_debug_files *own, const struct module *modu
 
 /* Looks by build id below /usr/lib/debug, then by the name and checksum of .gnu_debuglink next to
  * `path`, in .debug there, and below /usr/lib/debug. The name comes from the target's file, so only
- * a regular file is opened. Returns 0, or -ENOENT if none belongs to `object`. *ret_path is the
- * caller's to free. */
+ * a regular file is opened. Returns 0, or -ENOENT if none belongs to `object`. The caller frees
+ * *ret_path. */
 int debug_file_find(struct object *object, struct debug_files *files, const char *path,
                     struct object *ret_found, char **ret_path);
 
@@ -38,7 +37,7 @@ int debug_file_find(struct object *object, struct debug_files *files, const char
 int debug_file_fetch(const struct object *object, struct debug_files *files,
                      struct object *ret_found, char **ret_path);
 
-/* The same for what dwz moved from the debug information of `object` to a file shared by several
+/* The same for the file to which dwz moved what several files share of their debug information
  * (.gnu_debugaltlink): by the name there, and by build id. */
 int debug_file_find_supplement(struct object *object, struct debug_files *files, const char *path,
                                struct object *ret_found);

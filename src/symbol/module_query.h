@@ -14,8 +14,8 @@ struct module_names {
     bool has_table, has_go, has_looked_for_go;
 };
 
-/* `files` opens the symbols that were split from the module's file. Returns 0, -ENOENT or -ENOMEM.
- */
+/* `files` opens symbols that are in a file separate from the module's. Returns 0, -ENOENT or
+ * -ENOMEM. */
 int module_query(struct module_names *names, struct module *module, struct debug_files *files,
                  const struct query *query, union query_answer *ret_answer);
 void module_names_free(struct module_names *names);

@@ -94,7 +94,7 @@ static unsigned char *decompress(const struct slice *slice, size_t *ret_bytes)
     return NULL;
 }
 
-/* Opens .gnu_debugdata: a small ELF file with the symbols that are in no .dynsym, compressed by xz
+/* Opens .gnu_debugdata: a small ELF file, compressed by xz, with symbols that are not in .dynsym
  * ("mini debug info" in GDB's manual). Returns false if there is none, or it can't be read. */
 static bool open_debug_data(struct object *object, struct object *ret_inner)
 {
@@ -183,11 +183,11 @@ static size_t underscores(const char *name)
     return strspn(name, "_");
 }
 
-/* Whether `left` is the better name for a place. These are preferred, in this order: a function
- * over a label; a symbol that others may call over a local one; the name with the fewest leading
- * underscores ("read" over "__libc_read": the C standard reserves those for the implementation); a
- * strong symbol; a version in use; the shorter name. perf (choose_best_symbol in
- * tools/perf/util/symbol.c) goes by the same things in nearly that order, but puts strong before
+/* Whether `left` is the better name for an address. These are preferred, in this order: a function
+ * over a label; a symbol that other files may call over a local one; the name with the fewest
+ * leading underscores ("read" over "__libc_read": the C standard reserves those for the
+ * implementation); a strong symbol; a version in use; the shorter name. perf (choose_best_symbol in
+ * tools/perf/util/symbol.c) uses the same criteria in nearly the same order, but puts strong before
  * weak, and the name in use is often the weak one. */
 static bool is_better(const struct candidate *left, const struct candidate *right)
 {
@@ -215,7 +215,7 @@ static void consider(struct symbol_table *table, const struct symbol_row *row,
                      struct candidate *best)
 {
     const char *name = section_string(&table->strings[row->strings], row->name);
-    /* "$x" and the like distinguish code from data on aarch64 (ELF for the Arm 64-bit
+    /* "$x" and similar symbols tell code and data apart on aarch64 (ELF for the Arm 64-bit
      * Architecture). */
     if (!name || !*name || (name[0] == '$' && !row->has_size))
         return;

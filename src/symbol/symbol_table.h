@@ -38,8 +38,8 @@ struct symbol_found {
     bool is_exported; /* other modules may call the function by that name */
 };
 
-/* Looks for the function around `address`. If a place has several names, it is given the one that
- * users know: see symbol_table.c. */
+/* Finds the function around `address`. If an address has several names, the one that users know is
+ * taken: see symbol_table.c. */
 void symbol_table_find(struct symbol_table *table, uint64_t address,
                        struct symbol_found *ret_found);
 

@@ -137,8 +137,8 @@ static bool is_mangled(const char *name)
     return name[0] == '_' && (name[1] == 'Z' || name[1] == 'R' || name[1] == 'D');
 }
 
-/* Whether the symbol table has the better name for a function that begins where the symbol does:
- * one that includes the scope (clang's -g1 leaves it out), or the exported name instead of the
+/* Whether the symbol table has the better name for a function that begins where the symbol does: a
+ * name that includes the scope (clang's -g1 omits it), or the exported name instead of the
  * implementation's own ("___pthread_cond_wait" in the C library). */
 static bool is_better_in_table(const char *symbol, bool is_exported, const char *name)
 {
@@ -147,8 +147,8 @@ static bool is_better_in_table(const char *symbol, bool is_exported, const char 
 
 #define SIZELESS_BYTES_MAX (64u << 10) /* no function without a size is followed further */
 
-/* Whether a function without a size reaches as far as `address`. In a stripped file other functions
- * may follow it that have no symbols. */
+/* Whether a function without a size extends to `address`. In a stripped file it may be followed by
+ * other functions that have no symbols. */
 static bool reaches(struct symbols *symbols, const struct symbol_found *found, uint64_t address)
 {
     struct module *module = symbols->module;
@@ -190,7 +190,7 @@ static void find_stub(struct symbols *symbols, uint64_t address, struct symbol *
     symbol->function_offset = address - stub->start;
 }
 
-/* The part of a function that the compiler moved has no symbol in a stripped file: it is named
+/* In a stripped file, the part of a function that the compiler moved has no symbol; it is named
  * after its function. */
 static void find_moved_part(struct symbols *symbols, uint64_t address, struct symbol *symbol)
 {
@@ -221,8 +221,8 @@ void symbols_find(struct symbols *symbols, uint64_t address, struct symbol *ret_
     ret_symbol->line_count = 0;
     ret_symbol->function_offset = 0;
     ret_symbol->has_debug_info = false;
-    /* Go's own table comes before its debug information, so that names are the same when that was
-     * stripped. */
+    /* Go's own table comes before its debug information, so that the names do not change when that
+     * is stripped. */
     if (symbols->go && go_names_find(symbols->go, address, ret_symbol))
         return;
     debug_symbols_find(&symbols->debug, address, ret_symbol, &debug_start);

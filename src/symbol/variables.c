@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Objects point behind the vtable's first two words: the offset to their top, and their type
+/* Objects point behind the vtable's first two words: the offset to the object's top, and its type
  * (Itanium C++ ABI, 2.5.2). */
 #define VTABLE_POINT 16
 

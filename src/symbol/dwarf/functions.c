@@ -24,8 +24,8 @@ static int compare(const void *a, const void *b)
     const struct debug_function *left = a, *right = b;
     if (left->start != right->start)
         return left->start < right->start ? -1 : 1;
-    /* The search goes backwards: this puts the smaller one first, then the one that comes first in
-     * the file. */
+    /* The search goes backwards, so this puts the smaller one first, then the one that comes first
+     * in the file. */
     if (left->end != right->end)
         return left->end > right->end ? -1 : 1;
     return (left->die < right->die) - (left->die > right->die);

@@ -17,8 +17,8 @@ struct inlined_range {
     uint64_t die;
 };
 
-/* Holds one unit at a time. A look-up costs reading it whole once; the next look-ups in the same
- * unit and function are nearly free. */
+/* Holds one unit at a time. The first look-up reads the whole unit; later look-ups in the same unit
+ * and function are nearly free. */
 struct debug_functions {
     struct unit unit;
     struct slice entries;          /* the unit's, from its header on */
@@ -30,12 +30,12 @@ struct debug_functions {
     struct code_ranges scratch;
 };
 
-/* Reads the functions of `unit` in place of what was there. Returns 0, -ENOMEM, or -ENOEXEC if the
- * unit can't be read: then there are none. */
+/* Replaces the contents of `functions` by those of `unit`. Returns 0, -ENOMEM, or -ENOEXEC if the
+ * unit can't be read: then it is empty. */
 int debug_functions_read(struct debug_functions *functions, const struct unit *unit);
 void debug_functions_free(struct debug_functions *functions);
 
-/* The innermost function around `address`; functions->inlined has the calls in it. NULL: there is
+/* The innermost function around `address`; functions->inlined has the calls in it. NULL if there is
  * none. */
 const struct debug_function *debug_functions_find(struct debug_functions *functions,
                                                   uint64_t address);

@@ -143,8 +143,8 @@ void debug_info_close(struct debug_info *info)
     free(info);
 }
 
-/* Reads the header, of any version (DWARF 5, 7.5.1). A type unit's header has more, which is not
- * needed. */
+/* Reads the header, of any version (DWARF 5, 7.5.1). The additional fields of a type unit's header
+ * are not needed. */
 static int read_header(struct debug_info *info, uint64_t at, struct unit *unit)
 {
     struct section *section = &info->sections[DEBUG_INFO];
@@ -237,8 +237,8 @@ int unit_read_root(struct unit *unit, struct die *ret_root)
     if (!die_read_at(unit, unit->first_die, ret_root))
         return -ENOEXEC;
     const struct die *root = ret_root;
-    /* Without the attribute, a split unit's part begins after the table's header (DWARF 5, 7.26 to
-     * 7.28); in the drafts before DWARF 5, at 0. */
+    /* Without the attribute, a split unit's contribution begins after the table's header (DWARF 5,
+     * 7.26 to 7.28); in the drafts before DWARF 5, at 0. */
     uint64_t header_bytes = unit->offset_bytes == 8 ? 16 : 8;
     unit->str_offsets_base = root->str_offsets_base.form ? root->str_offsets_base.number
                              : unit->version >= 5        ? header_bytes

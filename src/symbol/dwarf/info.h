@@ -1,7 +1,7 @@
 /* The debug information of one file: its sections, its units, and the entries (DIEs) in them.
  *
- * An entry is an abbreviation's number followed by its attributes' values (DWARF 5, chapter 7.5).
- * Damaged parts read as if they were not there. */
+ * An entry is the number of an abbreviation followed by the values of its attributes (DWARF 5,
+ * chapter 7.5). Damaged parts are treated as absent. */
 #ifndef FGPROF_SYMBOL_DWARF_INFO_H
 #define FGPROF_SYMBOL_DWARF_INFO_H
 
@@ -97,8 +97,8 @@ struct die {
     struct value str_offsets_base, addr_base, rnglists_base, ranges_base;
 };
 
-/* Takes over `object` in any case. `is_split`: uses the sections of a .dwo. Returns 0, -ENOMEM, or
- * -ENOEXEC if there is no .debug_info. */
+/* Takes over `object`, even on error. `is_split`: uses the sections of a .dwo. Returns 0, -ENOMEM,
+ * or -ENOEXEC if there is no .debug_info. */
 int debug_info_open(struct debug_info **ret_info, struct object *object, bool is_split);
 void debug_info_close(struct debug_info *info);
 
@@ -110,8 +110,8 @@ int unit_read(struct debug_info *info, uint64_t at, struct unit *ret_unit);
 /* Reads the header and root of the unit in which `at` lies. */
 int unit_read_around(struct debug_info *info, uint64_t at, struct unit *ret_unit);
 
-/* Sets unit->abbrevs, which are valid until those of another unit are asked for. Returns 0, -ENOMEM
- * or -ENOEXEC. */
+/* Sets unit->abbrevs, which are valid until another unit's are needed. Returns 0, -ENOMEM or
+ * -ENOEXEC. */
 int unit_need_abbrevs(struct unit *unit);
 
 /* Reads the root entry, and what it says about the unit. */
@@ -124,7 +124,7 @@ bool die_read_attributes(const struct unit *unit, struct bytes *bytes, const str
 bool die_skip(const struct unit *unit, struct bytes *bytes, const struct abbrev *abbrev);
 /* Finds how many bytes the attributes take, if that is fixed. */
 void abbrev_measure(const struct unit *unit, const struct abbrevs *abbrevs, struct abbrev *abbrev);
-/* Reads the entry at `at`, anywhere in the unit. Strings in place are valid until the next entry is
+/* Reads the entry at `at`, anywhere in the unit. Inline strings are valid until the next entry is
  * read. */
 bool die_read_at(struct unit *unit, uint64_t at, struct die *ret_die);
 

@@ -35,8 +35,8 @@ struct lines {
     size_t sequence_count, sequence_capacity;
 };
 
-/* Reads the table that the root entry refers to, in place of what was there. Returns 0, -ENOMEM, or
- * -ENOEXEC if there is none: then it is empty. What could be read of a damaged table is kept. */
+/* Reads the table that the root entry refers to, replacing what was there. Returns 0, -ENOMEM, or
+ * -ENOEXEC if there is none: then it is empty. Of a damaged table, what could be read is kept. */
 int lines_read(struct lines *lines, const struct unit *unit, const struct die *root);
 void lines_clear(struct lines *lines);
 void lines_free(struct lines *lines);

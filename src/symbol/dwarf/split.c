@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* The sections of a unit in a package, by their numbers in DWARF 5, 7.3.5.3, and in the draft
- * before it (version 2 of the index) if they differ. */
+ * before it (version 2 of the index) if those differ. */
 enum { IN_INFO = 1, IN_ABBREV = 3, IN_STR_OFFSETS = 6, IN_RNGLISTS = 8, IN_COUNT };
 #define COLUMNS_MAX 16
 
@@ -48,8 +48,8 @@ static uint64_t word(struct split *split, uint64_t at)
     return section_number(&split->index, at, 4, &value) ? value : 0;
 }
 
-/* The index is a hash table of the units' ids, and a table of where each unit's parts of sections
- * are (DWARF 5, 7.3.5). `starts` is indexed by the numbers above. */
+/* The index is a hash table of the units' ids, and a table that gives where each unit's
+ * contributions to the sections are (DWARF 5, 7.3.5). `starts` is indexed by the numbers above. */
 static bool find_in_index(struct split *split, uint64_t id, uint64_t starts[IN_COUNT])
 {
     uint64_t column_count = word(split, 4), unit_count = word(split, 8), slots = word(split, 12);

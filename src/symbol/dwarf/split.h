@@ -1,4 +1,4 @@
-/* Split debug information: units whose entries are in a file of their own, .dwo, or in a package of
+/* Split debug information: units whose entries are in a separate file, .dwo, or in a package of
  * such files, .dwp (DWARF 5, 7.3; before it, GCC's "DebugFission"). */
 #ifndef FGPROF_SYMBOL_DWARF_SPLIT_H
 #define FGPROF_SYMBOL_DWARF_SPLIT_H
@@ -14,9 +14,9 @@ struct split {
     struct debug_info *file; /* of the last unit that has a file of its own */
 };
 
-/* Finds the part that was split off `skeleton`, whose root entry is `root`: in the package, else in
- * the file that the root names. Valid until the next one is asked for. Returns 0, -ENOMEM, or
- * -ENOEXEC if it is not found, or belongs to another build. */
+/* Finds the part that was split from `skeleton`, whose root entry is `root`: in the package, else
+ * in the file that the root names. Valid until the next call. Returns 0, -ENOMEM, or -ENOEXEC if it
+ * is not found, or belongs to another build. */
 int split_read(struct split *split, const struct unit *skeleton, const struct die *root,
                struct unit *ret_unit);
 void split_free(struct split *split);

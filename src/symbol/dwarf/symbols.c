@@ -76,8 +76,8 @@ static bool is_known(const void *owner, uint32_t item, const void *key)
 }
 
 /* The linker name, or else the source name, of the entry at `die` of `unit`: its own, or the name
- * of the abstract function or declaration that it refers to. NULL: there is none, or no memory.
- * Valid until names_forget_many or enter_unit. */
+ * of the abstract function or declaration that it refers to. NULL: there is none, or memory is
+ * short. Valid until names_forget_many or enter_unit. */
 static const char *names_get(struct names *names, const struct unit *unit, uint64_t die)
 {
     struct known_name name = {.info = unit->info, .die = die};
@@ -115,8 +115,8 @@ static int compare(const void *a, const void *b)
     return (left->unit < right->unit) - (left->unit > right->unit);
 }
 
-/* Lists the units of `info`, reading only the root entry of each. Returns 0 or -ENOMEM. What can't
- * be read is left out. */
+/* Lists the units of `info`, reading only the root entry of each. Skips what can't be read. Returns
+ * 0 or -ENOMEM. */
 static int units_read(struct units *units, struct debug_info *info)
 {
     struct code_ranges ranges = {0};
@@ -244,7 +244,7 @@ static uint32_t line_number(const struct value *value)
     return value->form && value->number <= UINT32_MAX ? (uint32_t)value->number : 0;
 }
 
-/* Adds the innermost function first. Each function's place is where the one before it was
+/* Adds the innermost function first. Each later function's line is where the one before it was
  * called. */
 static void add_functions(struct debug_symbols *debug, const struct debug_function *function,
                           uint64_t address, struct symbol_line place, struct symbol *symbol)

@@ -1,5 +1,5 @@
 /* What a module's debug information says about an address: its function, the calls that were
- * inlined there, and which line of which file it is. */
+ * inlined there, and the file and line. */
 #ifndef FGPROF_SYMBOL_DWARF_SYMBOLS_H
 #define FGPROF_SYMBOL_DWARF_SYMBOLS_H
 
@@ -26,8 +26,8 @@ struct names {
     struct unit other; /* the last unit that another one referred to */
 };
 
-/* Which unit of the debug information holds an address: by the units' own ranges, as clang leaves
- * .debug_aranges out. */
+/* Which unit of the debug information holds an address. From the units' own ranges, because clang
+ * omits .debug_aranges. */
 struct unit_range {
     uint64_t start, end;
     uint64_t reach; /* the largest end up to here */
@@ -51,14 +51,15 @@ struct debug_symbols { /* zeros: there is no debug information */
     bool is_complete; /* no part of the unit is missing */
 };
 
-/* Takes over `object` in any case. It is the module's file or one that was split from it, at
+/* Takes over `object`, even on error. It is the module's file or one that was split from it, at
  * `path`. `files` must outlive it. Returns 0, -ENOMEM, or -ENOEXEC if it can't be read. */
 int debug_symbols_open(struct debug_symbols *debug, const struct module *module,
                        struct debug_files *files, struct object *object, const char *path);
 void debug_symbols_close(struct debug_symbols *debug);
 
-/* Adds to `symbol` the lines at one of the module's own addresses, if any are known. *ret_start:
- * where its function begins, or UINT64_MAX. Strings are valid until the next look-up. */
+/* Adds to `symbol` the lines at one of the module's own addresses, if any are known. Sets
+ * *ret_start to where its function begins, or to UINT64_MAX. Strings are valid until the next
+ * look-up. */
 void debug_symbols_find(struct debug_symbols *debug, uint64_t address, struct symbol *symbol,
                         uint64_t *ret_start);
 

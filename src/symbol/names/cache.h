@@ -1,4 +1,4 @@
-/* The names that were found for addresses, kept while a recording is named again and again.
+/* The names that were found for addresses, kept while a recording is symbolized again and again.
  *
  * Two tables. Addresses: the module's serial, its own address, and which lines belong to it. Lines:
  * as struct symbol_line, with strings by number. */
@@ -50,8 +50,8 @@ bool name_cache_get(struct name_cache *cache, uint32_t module, uint64_t address,
 int name_cache_add(struct name_cache *cache, uint32_t module, uint64_t address,
                    const struct symbol *symbol, bool is_trampoline);
 
-/* A profile was named. If the cache has become large, drops the addresses that no profile has had
- * for long. Returns 0 or -ENOMEM, and then all stay. */
+/* Call this after naming a profile. If the cache has become large, drops the addresses that no
+ * profile has used for a long time. Returns 0, or -ENOMEM, and then all stay. */
 int name_cache_age(struct name_cache *cache);
 
 #endif

@@ -1,4 +1,4 @@
-/* Source names by libiberty, within bounds: a symbol is data of the target, and may be made to keep
+/* Source names by libiberty, within bounds: a symbol is data of the target, and can be made to keep
  * the demangler busy for a lifetime, or to use all memory. */
 #include "symbol/names/demangle.h"
 #include "base/array.h"
@@ -46,9 +46,8 @@ static size_t operator_length(const struct folding *folding)
     return length ? sizeof word - 1 + length : 0;
 }
 
-/* Whether the '<' at this position begins template arguments: it then follows a name, or an
- * operator's. In expressions the operands are in parentheses, as libiberty writes them:
- * "(a)<(b)". */
+/* Whether the '<' at this position begins template arguments: then it follows a name, or an
+ * operator's name. In expressions libiberty puts the operands in parentheses: "(a)<(b)". */
 static bool begins_arguments(const struct folding *folding, size_t operator_end)
 {
     const char *at = folding->name + folding->at;
@@ -153,8 +152,8 @@ int fold_name(char *name)
     return 0;
 }
 
-/* libiberty descends at most once per character, with some 200 bytes of our stack each time. Its
- * own limit of 1024 is too low for today's C++ (DMGL_NO_RECURSE_LIMIT). */
+/* libiberty recurses at most once per character, and uses some 200 bytes of our stack each time.
+ * Its own limit of 1024 is too low for today's C++ (DMGL_NO_RECURSE_LIMIT). */
 #define SYMBOL_BYTES_MAX 4096
 /* The code that writes D names can't be interrupted, and a name may double in length with each
  * reference. */
@@ -171,7 +170,7 @@ struct written {
 };
 
 /* A name that refers back to its parts may double in length with each reference. libiberty can't be
- * told to stop, but holds no memory while it writes. */
+ * told to stop, but holds no memory while it writes, so it can be left by a jump. */
 static void take(const char *text, size_t bytes, void *context)
 {
     struct written *written = context;
@@ -212,10 +211,10 @@ static const char *end_of_reference(const char *text, char letter)
     return *text == '_' ? text + 1 : NULL;
 }
 
-/* Before libiberty writes anything, it reads the arguments of a template parameter twice in the
- * type of a conversion operator, and those in them four times (cplus_demangle_type in
- * cp-demangle.c). It also searches what is repeated in a pack expansion's pattern as often as it is
- * written there (d_find_pack). */
+/* Whether demangling takes too long, even before libiberty writes anything: it reads the arguments
+ * of a template parameter twice in the type of a conversion operator, and those in them four times
+ * (cplus_demangle_type in cp-demangle.c), and it searches each repeated part of a pack expansion's
+ * pattern as often as it is written there (d_find_pack). */
 static bool takes_too_long(const char *symbol)
 {
     unsigned parameters_with_arguments = 0, references = 0;

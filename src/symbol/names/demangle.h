@@ -4,24 +4,25 @@
 #include "fgprof.h"
 #include "base/strings.h"
 
-/* The name of a function to show for a linker symbol, or for its name in the debug information:
+/* The function name to show for a linker symbol, or for the function's name in the debug
+ * information:
  *   FGPROF_NAMES_SHORT  C++ as pprof shows it: without parameters (but those of an enclosing
  *                       function), return type, template arguments and clone suffixes; Rust without
  *                       its hash; D
  *   FGPROF_NAMES_FULL   C++ with all of these
  *   FGPROF_NAMES_RAW    as it is
- * NULL if that is the symbol itself: it is of none of these languages, or its name would take too
- * long to find, or too much room. The caller frees it. */
+ * NULL if that is the symbol itself: it is in none of these languages, or its name would take too
+ * much time or memory. The caller frees it. */
 char *demangle(const char *symbol, enum fgprof_names names);
 
 /* Removes the template arguments from a C++ function's source name, in place: changes
  * "std::vector<int, std::allocator<int> >::push_back" to "std::vector::push_back". The '<' of
- * operators stays ("operator<<"), and so does one that a name begins with ("<init>"). A name with
+ * operators stays ("operator<<"), and so does one at the start of a name ("<init>"). A name with
  * unbalanced brackets stays as it is. Returns 0 or -ENOMEM. */
 int fold_name(char *name);
 
-/* Names to show, each computed once: many addresses have the same function, and demangling takes
- * longer than everything else. */
+/* Names to show, each computed once, because many addresses have the same function, and demangling
+ * takes longer than everything else. */
 struct shown_names {
     struct strings symbols;
     char **shown; /* by the symbol's number; NULL: the symbol itself */

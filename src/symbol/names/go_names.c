@@ -41,10 +41,10 @@ static const char *keep(struct go_names *names, const char *string)
     return strings_intern(&names->strings, string, &id) ? NULL : strings_get(&names->strings, id);
 }
 
-/* Replaces the type arguments of a generic function by "...". Go 1.19 does it when it links;
- * Go 1.26 leaves them in the table, and its runtime does it for the traces and profiles that it
- * writes (funcNameForPrint of runtime/traceback.go). No type has a shorter name than `int`, so that
- * the dots fit. */
+/* Replaces the type arguments of a generic function by "...". Go 1.19 does this when it links; Go
+ * 1.26 leaves them in the table, and its runtime does it in the traces and profiles that it writes
+ * (funcNameForPrint of runtime/traceback.go). The dots always fit, because no type has a shorter
+ * name than `int`. */
 static void hide_type_arguments(char name[PCLNTAB_STRING_MAX])
 {
     static const char hidden[] = "[...]";
