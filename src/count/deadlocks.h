@@ -9,8 +9,8 @@
 #define DEADLOCK_THREADS_MAX 64
 #define DEADLOCKS_MAX 256
 
-/* A thread in a deadlock. Each waits for the next row's thread, and the last row of a deadlock for
- * the first. */
+/* A thread in a deadlock. Each row's thread waits for the next row's thread, and the last row of a
+ * deadlock for the first. */
 struct deadlock_thread {
     uint32_t deadlock; /* its number, from 0 */
     uint32_t tid;

@@ -9,8 +9,8 @@
 /* How old a tick is when it is divided: by then a wait that began at it has been reported as ended,
  * or is not short. */
 #define SHARED_AFTER_NS 1250000000u
-/* How much of a thread's account is remembered, in periods: many turns on a CPU, so that shares are
- * steady, but little enough to follow the phases of a program. */
+/* How far back a thread's account is remembered, in periods: many turns on a CPU, so that shares
+ * are steady, but not so many that it misses a program's phases. */
 #define MEMORY_PERIODS 8
 
 void elapsed_begin(struct elapsed *process, uint64_t begin_ns, uint64_t period_ns, unsigned cpus)
@@ -47,7 +47,7 @@ static void remember(const struct elapsed *process, struct elapsed_thread *threa
     }
 }
 
-/* Gives the thread its part of the process's time by now. `share` is its average part of an instant
+/* Gives the thread its part of the process's time so far. `share` is its average part of an instant
  * at which it was awake. */
 static void give_due(struct elapsed_thread *thread, double share, uint64_t *ret_running_ns,
                      uint64_t *ret_runnable_ns)
@@ -99,8 +99,7 @@ void elapsed_add_awake(struct elapsed_instant *instant, const struct elapsed_thr
     instant->running += running_part(thread);
 }
 
-/* On how many CPUs the threads may run at once, and the part of the time that each CPU is
- * theirs. */
+/* How many CPUs the threads may use at once, and for what part of the time each CPU is theirs. */
 static size_t cpus_of(const struct elapsed *process, const struct elapsed_instant *instant,
                       double *ret_part)
 {
@@ -262,8 +261,8 @@ void parallelism_add(struct parallelism *parallelism, const struct elapsed *proc
         parallelism->ticks[cpus < PARALLELISM_MAX ? cpus : PARALLELISM_MAX] += (double)ticks;
         return;
     }
-    /* The binomial distribution, each row from the one before it. It begins at the likelier end:
-     * the other one's chance may be too small for a number. */
+    /* The binomial distribution, each row from the one before it. It begins at the likelier end,
+     * because the other end's probability may be too small for a double. */
     bool is_from_all = of_cpu > 0.5;
     double chance = is_from_all ? 1 - of_cpu : of_cpu, row = chance_of_none(chance, cpus);
     for (size_t i = 0; i <= cpus; i++) {

@@ -1,34 +1,35 @@
-/* Elapsed time: each instant of a process, divided among its threads, so that all of it adds up to
- * the seconds that the process was sampled for.
+/* Elapsed time: each instant of a process is divided among its threads, so that all of it adds up
+ * to the seconds for which the process was sampled.
  *
  * The rule. An instant belongs, in equal parts, to the threads that run then. If none runs, to
  * those that wait for a CPU; if none does, to those that are blocked; if there is none, to those
- * whose wait ends within a second of its beginning. Else nothing goes on: it is idle. A thread is
- * blocked in uninterruptible sleep, and while it waits for a lock that a sampled thread holds: then
- * its part belongs to the end of the chain, that is, to the last thread of its own process that it
- * waits for, directly or not. A wait for the end of a thread is not such a wait: many a first
- * thread waits for others to end, all the time, and these may well be idle.
+ * whose wait ends within a second of its beginning. Otherwise nothing happens: the process is idle.
+ * A thread is blocked in uninterruptible sleep, and while it waits for a lock that a sampled thread
+ * holds: then its part belongs to the end of the chain, that is, to the last thread of its own
+ * process that it waits for, directly or not. Waiting for a thread to exit does not count as
+ * blocked: many a main thread always waits for others to exit, and these may well be idle.
  *
  * What is known. The kernel's account says to the nanosecond how long each thread was awake, that
- * is, ran or waited for a CPU, but not together with which others. A tick, at a random moment,
- * finds which threads are awake together. Both are used:
+ * is, ran or waited for a CPU, but not together with which other threads. A tick, at a random
+ * moment, finds which threads are awake together. Both are used:
  *
  * - A thread is given the time that it was awake by its account, times its mean share of an instant
  *   at the ticks that found it awake: a ratio estimator, whose bias falls with the number of ticks
  *   n as 1/n, while its error falls as 1/sqrt(n). Without the account, that time would be as
- *   uncertain as the number of ticks. Where the share stays the same, as for a thread that is
- *   alone, there is no error at all.
- * - How many of the threads that a tick found awake run is taken from their accounts of late: the
- *   sum P of the parts of their awake time that they ran. They run on as many CPUs as they are, or
- *   as the process may use: n. Each of these is taken to be theirs for P/n of the time,
- *   independently of the others; so in (1 - P/n)^n of it none of them runs. If the CPUs are the
- *   process's alone, or if there is one thread, or one CPU, that is exact.
- * - What is left of the process's time is divided among the waits by the ticks that found no thread
- *   awake. Whether a wait ends within a second is known when it has ended, so a tick is divided
- *   somewhat later than that.
+ *   uncertain as the number of ticks. If the share stays the same, as for a thread that is alone,
+ *   there is no error at all.
+ * - How many of the threads that a tick found awake are running is estimated from their recent
+ *   accounts: from P, the sum of the running parts of their awake time. They run on n CPUs: as many
+ *   as there are such threads, or as the process may use, if that is fewer. Each of these CPUs is
+ *   assumed to be theirs for P/n of the time, independently of the others; so none of them runs for
+ *   (1 - P/n)^n of the time. If the process has the CPUs to itself, or if there is one thread, or
+ *   one CPU, that is exact.
+ * - The rest of the process's time is divided among the waits by the ticks that found no thread
+ *   awake. Whether a wait ends within a second is known only later, so a tick is divided some time
+ *   after it.
  *
- * A tick and its number: one is due in each period, and a tick that is taken late stands for those
- * that were missed before it. */
+ * A tick's number is that of its period: one is due in each period, and a late tick stands for
+ * those that were missed before it. */
 #ifndef FGPROF_COUNT_ELAPSED_H
 #define FGPROF_COUNT_ELAPSED_H
 
@@ -45,8 +46,8 @@ struct elapsed_thread {
     /* At the last tick that found it awake: which part of the instant belongs to a thread that ran,
      * and to one that waited for a CPU. */
     double of_running, of_runnable;
-    /* What it is owed for running: the kernel adds a wait for a CPU when it ends, and so after what
-     * the thread ran before. */
+    /* What it is owed for running: the kernel adds a wait for a CPU only when it ends, and so after
+     * the running time that came before it. */
     double unpaid_ns;
 };
 
@@ -95,29 +96,29 @@ struct parallelism {
 void elapsed_begin(struct elapsed *process, uint64_t begin_ns, uint64_t period_ns, unsigned cpus);
 void elapsed_free(struct elapsed *process);
 
-/* Takes in a thread's account since the last call. *ret_running_ns and *ret_runnable_ns: how much
- * more of the process's time belongs to the thread now. */
+/* Books a thread's account since the last call. *ret_running_ns and *ret_runnable_ns: how much more
+ * of the process's time belongs to the thread now. */
 void elapsed_book(const struct elapsed *process, struct elapsed_thread *thread, uint64_t ran_ns,
                   uint64_t waited_ns, uint64_t *ret_running_ns, uint64_t *ret_runnable_ns);
 
-/* The thread is gone: the same for a thread that no tick found awake. It is assumed to have been
- * awake together with as many others as the process's threads on average. */
+/* The same for a thread that is gone and that no tick found awake. It is assumed to have been awake
+ * together with as many others as the process's threads on average. */
 void elapsed_book_rest(const struct elapsed *process, struct elapsed_thread *thread,
                        uint64_t *ret_running_ns, uint64_t *ret_runnable_ns);
 
-/* The thread's part of its process's time per time in an account, at the last tick that found it
- * awake; 1 for its sleep. */
+/* The thread's part of its process's time relative to the time in an account, at the last tick that
+ * found it awake; 1 for its sleep. */
 double elapsed_part(const struct elapsed_thread *thread, enum account account);
 
-/* Add a thread that a tick found awake, and, once all were added, give it its share. The tick
- * stands for `ticks` ticks. */
+/* Add a thread that a tick found awake and, once all are added, give it its share. The tick stands
+ * for `ticks` ticks. */
 void elapsed_add_awake(struct elapsed_instant *instant, const struct elapsed_thread *thread);
 void elapsed_share(const struct elapsed *process, const struct elapsed_instant *instant,
                    uint64_t ticks, struct elapsed_thread *thread);
 
-/* Tick number `tick` stands for `ticks` ticks and found these threads awake; the `idle_ticks`
- * before found none. Ticks come in order. Divides old ticks among samples of `table`. Returns 0 or
- * -ENOMEM. */
+/* Tick number `tick` stands for `ticks` ticks and found these threads awake; the `idle_ticks` ticks
+ * before it found none. Ticks come in order. Divides old ticks among samples of `table`. Returns 0
+ * or -ENOMEM. */
 int elapsed_pass(struct elapsed *process, struct stack_table *table, uint64_t tick,
                  uint64_t idle_ticks, uint64_t ticks, const struct elapsed_instant *instant);
 
@@ -141,7 +142,7 @@ void elapsed_end(struct elapsed *process, struct stack_table *table, uint64_t en
 /* Fixes the elapsed time of processes that have ended. Samples hold shares that mean nothing
  * without their process's total; this scales them to that total, so that samples of several
  * processes can be added up. `processes` are those of the table, and `rows` keeps the ended ones.
- * Returns 0 or -ENOMEM, and then nothing has changed. */
+ * Returns 0, or -ENOMEM, and then nothing has changed. */
 int elapsed_settle(struct stack_table *table, struct elapsed *processes,
                    const struct renumber *rows);
 
@@ -152,10 +153,10 @@ void elapsed_join(struct elapsed *to, struct elapsed *from);
 void parallelism_add(struct parallelism *parallelism, const struct elapsed *process,
                      const struct elapsed_instant *instant, uint64_t ticks);
 
-/* The outcome: how much of the time of its process, up to `until_ns` if it is still sampled, each
- * of the table's samples has, and how much no sample has. `processes` are those of the table. What
- * ticks say is fitted to what the accounts have left, so each process's time is all given, to the
- * nanosecond. Returns 0 or -ENOMEM. */
+/* The result: how much of its process's time, up to `until_ns` if it is still sampled, each of the
+ * table's samples has, and how much no sample has. `processes` are those of the table. What ticks
+ * say is fitted to what the accounts have left, so that each process's time is distributed
+ * completely, to the nanosecond. Returns 0 or -ENOMEM. */
 int elapsed_divide(const struct stack_table *table, const struct elapsed *processes,
                    uint64_t until_ns, uint64_t *ret_sample_ns, uint64_t *ret_idle_ns);
 

@@ -1,10 +1,10 @@
 /* The labels that threads give themselves while they work on something, such as a request's route.
  *
- * Two tables. Labels: key and value, of one set after the other. Sets: which of these are its;
- * each distinct set is there once. Keys and values come from the sampled processes and may be any
- * number, so all are bounded: a key has so many distinct values, and all others are one; labels
- * with further keys are left out. Sets can be forgotten, which makes room for others: the rest then
- * get new numbers, and keep their order. */
+ * Two tables. Labels: key and value, one set's after the other. Sets: which of the labels each has;
+ * each distinct set occurs once. Keys and values come from the sampled processes and may be any
+ * number, so all are bounded: beyond a number of distinct values, a key's other values become one,
+ * and labels with further keys are left out. Sets can be forgotten, which makes room for others:
+ * the rest then get new numbers, and keep their order. */
 #ifndef FGPROF_COUNT_LABEL_SETS_H
 #define FGPROF_COUNT_LABEL_SETS_H
 
@@ -52,7 +52,7 @@ struct label_text {
 #define LABELS_MAX 258 /* as many keys as a thread's context may have, and its two ids */
 
 /* Sets *ret_set_plus_1 to the set of these labels, whose keys are distinct; 0: no labels, or there
- * are too many sets. *ret_is_limited: one of the limits was met. Returns 0 or -ENOMEM. */
+ * are too many sets. *ret_is_limited: one of the limits was reached. Returns 0 or -ENOMEM. */
 int label_sets_add(struct label_sets *sets, const struct label_text *labels, size_t count,
                    uint32_t *ret_set_plus_1, bool *ret_is_limited);
 

@@ -19,7 +19,7 @@ enum account ledger_account(enum thread_state state)
 }
 
 /* Moves what the kernel counted since `*known_ns` to the account, up to `*left_ns`. The rest is
- * left for the next time, as the two clocks are not read at the same moment. */
+ * left for the next time, because the two clocks are not read at the same moment. */
 static void book(uint64_t *known_ns, uint64_t now_ns, uint64_t *left_ns, uint64_t *owed_ns)
 {
     uint64_t counted_ns = now_ns > *known_ns ? now_ns - *known_ns : 0;

@@ -1,16 +1,16 @@
 /* Divides a thread's time among its samples.
  *
- * A tick sees what a thread does at one moment. The kernel knows to the nanosecond how long it was
- * on a CPU since the last tick, and how long it waited for one. So a thread has three accounts:
- * running, runnable, and the rest, in which it slept. Passing time is booked to them by the
- * kernel's figures, and a sample is for the account of the state it found. Each account adds up to
- * the true time, even if ticks find one state more often than it occurs: a sampler that wakes up on
- * a busy machine takes the CPU from another thread. Sampling decides only how an account is divided
- * among its stacks.
+ * A tick sees what a thread does at one moment. The kernel knows to the nanosecond how long the
+ * thread was on a CPU since the last tick, and how long it waited for one. So a thread has three
+ * accounts: running, runnable, and sleeping, which gets the rest. Passing time is booked to them by
+ * the kernel's figures, and a sample belongs to the account of the state that it found. Each
+ * account adds up to the true time, even if ticks find one state more often than it occurs: a
+ * sampler that wakes up on a busy machine takes the CPU from another thread. Sampling decides only
+ * how an account is divided among its stacks.
  *
  * Samples and booked time come in any order. Each account collects its samples in a window, and
- * when that closes they are given all that is owed to the account. An account that is owed time and
- * has no sample goes on owing it; samples that nothing is owed to wait. */
+ * when the window closes, they are given all that the account owes. An account that has no sample
+ * keeps owing its time; samples to which nothing is owed wait. */
 #ifndef FGPROF_COUNT_LEDGER_H
 #define FGPROF_COUNT_LEDGER_H
 
@@ -61,31 +61,31 @@ void ledger_free(struct ledger *ledger);
 
 /* Books the time up to `now_ns`. `activity` is NULL if it is not known or has no times. Without
  * figures for both ends of the time, all of it goes to `account`, the account of the thread's
- * present state. Time that was booked before is not booked again. */
+ * present state. Time that is already booked is not booked again. */
 void ledger_book(struct ledger *ledger, uint64_t now_ns, const struct activity *activity,
                  enum account account);
 
-/* Adds a sample that stands for `ticks` to the account's window, which must not be full. `part`: of
- * the process's time, as in window_add. Returns 0 or -ENOMEM. */
+/* Adds a sample that stands for `ticks` to the account's window, which must not be full. `part` is
+ * the part of the process's time, as in window_add. Returns 0 or -ENOMEM. */
 int ledger_add(struct ledger *ledger, enum account account, uint32_t sample, uint64_t ticks,
                double part);
 
-/* Marks what the sleeping account owes beyond `owed_before_ns` as sleep: a tick saw it, or no tick
- * was there to tell. */
+/* Marks what the sleeping account owes beyond `owed_before_ns` as sleep: a tick saw it, or there
+ * was no tick that could show otherwise. */
 void ledger_note_asleep(struct ledger *ledger, uint64_t owed_before_ns);
 
-/* Moves the rest of what the sleeping account owes to the running one, if it can't be sleep. The
- * kernel's figures leave out what interrupts and the hypervisor took from a running thread
- * (update_rq_clock_task in its kernel/sched/core.c), so that this looks like sleep: a thread that
- * computed for hours would owe minutes to the first wait that is found. Of so much sleep some tick
- * would have found a part, unless it was made of short ones, and then the thread had as many
+/* Moves the rest of what the sleeping account owes to the running account, if it can't be sleep.
+ * The kernel's figures omit what interrupts and the hypervisor took from a running thread
+ * (update_rq_clock_task in its kernel/sched/core.c), so this time looks like sleep: a thread that
+ * computed for hours would owe minutes to the first wait that is found. Some tick would have found
+ * part of that much sleep, unless it consisted of short sleeps, and then the thread had as many
  * switches. Returns how much it moved. */
 uint64_t ledger_deny_sleep(struct ledger *ledger, uint64_t period_ns);
 
 /* Whether the account's window should be closed now. */
 bool ledger_is_due(const struct ledger *ledger, enum account account);
 
-/* What a sample is given. Its ticks are the whole periods that its account has given so far, less
+/* What a sample is given. Its ticks are the whole periods that its account has given so far, minus
  * those that it gave before. */
 struct settlement {
     uint32_t sample;
@@ -105,17 +105,17 @@ void ledger_note_sample(struct ledger *ledger, enum account account, uint32_t sa
 bool ledger_has_sample(const struct ledger *ledger);
 bool ledger_owes(const struct ledger *ledger);
 
-/* The account whose last sample gets the rest of this one at the thread's end: a similar account if
- * possible. -1: none has a sample. */
+/* The account whose last sample gets the rest of this account when the thread ends: a similar one
+ * if possible. -1: none has a sample. */
 int ledger_heir(const struct ledger *ledger, enum account account);
 
-/* At a thread's end, when all windows are closed, gives what is still owed to the last sample of
- * its account, or else of another. Ticks that only the fractions of several accounts make up
- * together are given too. `carry_ns` holds what is left, less than a tick, of the threads that
- * ended before; what is left of this one is added to it, so that no ticks are lost over many
- * threads whose time is not a whole number of ticks. NULL: nothing is carried over. Fills in up to
- * ACCOUNT_COUNT shares with the samples that they are for, and returns how many; 0 if there was no
- * sample at all. */
+/* When a thread ends and all windows are closed, gives what is still owed to the last sample of its
+ * account, or else of another. Ticks that only the fractions of several accounts make up together
+ * are given too. `carry_ns` holds the remainder, less than a tick, of the threads that ended
+ * before; the remainder of this one is added to it, so that no ticks are lost over many threads
+ * whose time is not a whole number of ticks. NULL: nothing is carried over. Fills in up to
+ * ACCOUNT_COUNT shares with their samples, and returns how many; 0 if there was no sample at all.
+ */
 unsigned ledger_settle(struct ledger *ledger, uint64_t period_ns, uint64_t *carry_ns,
                        struct settlement ret_settlements[ACCOUNT_COUNT]);
 

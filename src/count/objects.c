@@ -6,8 +6,8 @@
 #include <string.h>
 
 #define SLOTS_FIRST 1024
-/* What programs keep at once is up to them: of all together, more objects than this are counted as
- * lost. */
+/* Programs may keep any number of objects. Beyond this many, of all processes together, objects are
+ * counted as lost. */
 #define LIVE_MAX ((8u << 20) - 1)
 /* Beyond this many rows, sizes are rounded to a few binary digits. */
 #define EXACT_ROWS_MAX 65536
@@ -233,8 +233,8 @@ void objects_leave_kept(struct objects *objects, uint32_t process, uint32_t kind
     }
 }
 
-/* Another object may move into an emptied slot: it is checked next. An object that moves from the
- * table's start to its end is checked twice. */
+/* Another object may move into an emptied slot, so the slot is checked again. An object that moves
+ * from the table's start to its end is checked twice. */
 void objects_check(struct objects *objects, uint32_t process, uint32_t kind,
                    objects_is_there_fn *is_there, void *context)
 {
@@ -249,9 +249,9 @@ void objects_check(struct objects *objects, uint32_t process, uint32_t kind,
     trim(objects);
 }
 
-/* An object that weighs more brings back some of those that went. What went may have been fewer, as
- * it is chosen by chance which objects weigh more, and which go: then more were made than was
- * known. */
+/* An object that gains weight brings back some of those that went. Fewer than that may have gone,
+ * because chance decides which objects weigh more and which go: then more were made than was known.
+ */
 void objects_weigh(struct objects *objects, uint32_t process, uint32_t kind, uint64_t key,
                    uint32_t weight, unsigned level)
 {
@@ -293,7 +293,7 @@ int objects_list(const struct objects *objects, uint32_t process, uint32_t kind,
     return 0;
 }
 
-/* Adds the row, which was among the first ones before, or adds its objects to the equal row. There
+/* Adds the row, which was one of the first rows before, or adds its objects to the equal row. There
  * is room. */
 static uint32_t put_again(struct objects *objects, const struct counted_maker *row)
 {

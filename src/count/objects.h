@@ -1,11 +1,11 @@
-/* Counts the objects of a recording: what code made, and what of it has gone since.
+/* Counts the objects of a recording: how many code made, and how many of them have gone since.
  *
  * Two tables. Makers: process, stack, kind, name, thread and size of the objects, and how many of
- * these were made and are gone. Objects: those that are there, by process, kind and key, with their
- * maker and for how many they stand; a row goes when its object does.
+ * these were made and are gone. Objects: the live ones, by process, kind and key, with their maker
+ * and how many objects each stands for; a row is removed when its object goes.
  *
- * Code that makes objects of any size would make a row of each. So once there are many rows, sizes
- * are rounded, by less than 1 %: then there are no more than some thousand for each stack. */
+ * Code that makes objects of any size would make a row for each. So once there are many rows, sizes
+ * are rounded, by less than 1 %: then there are at most some thousand rows for each stack. */
 #ifndef FGPROF_COUNT_OBJECTS_H
 #define FGPROF_COUNT_OBJECTS_H
 
@@ -59,7 +59,8 @@ struct objects {
 };
 
 /* Counts an object that stands for `weight`. Another object of its process and kind with the same
- * key is gone. Returns 0, also if there are too many, or -ENOMEM; then nothing is counted. */
+ * key counts as gone. Returns 0, even if there are too many, or -ENOMEM, and then nothing is
+ * counted. */
 int objects_made(struct objects *objects, const struct object_maker *maker, uint64_t key,
                  uint32_t weight);
 
@@ -96,13 +97,13 @@ typedef bool objects_is_there_fn(void *context, uint64_t key, uint64_t bytes);
 void objects_check(struct objects *objects, uint32_t process, uint32_t kind,
                    objects_is_there_fn *is_there, void *context);
 
-/* Changes the weight of an object, if it is there. `level`: see struct listed_object; 0 for a new
+/* Changes the weight of an object, if it is live. `level`: see struct listed_object; 0 for a new
  * object. */
 void objects_weigh(struct objects *objects, uint32_t process, uint32_t kind, uint64_t key,
                    uint32_t weight, unsigned level);
 
-/* Lists the objects of the process and kind that are there, by their keys, ascending. *items is
- * reallocated as needed. Returns 0 or -ENOMEM. */
+/* Lists the live objects of the process and kind by ascending key. *items is reallocated as needed.
+ * Returns 0 or -ENOMEM. */
 int objects_list(const struct objects *objects, uint32_t process, uint32_t kind,
                  struct listed_object **items, size_t *capacity, size_t *ret_count);
 
@@ -110,14 +111,14 @@ int objects_list(const struct objects *objects, uint32_t process, uint32_t kind,
 typedef void objects_rewrite_fn(void *context, struct objects *objects, size_t number,
                                 struct counted_maker *row);
 
-/* Changes all makers, and joins those that are equal then. Those that made nothing go. A maker with
- * objects that are there must keep its process and kind. Returns 0 or -ENOMEM, and then nothing has
- * changed. */
+/* Changes all makers, and merges those that become equal. Makers that made nothing are dropped. A
+ * maker with live objects must keep its process and kind. Returns 0, or -ENOMEM, and then nothing
+ * has changed. */
 int objects_rewrite(struct objects *objects, objects_rewrite_fn *rewrite, void *context);
 
-/* Joins the rows of this kind whose objects are all gone, except those in `stay`: they lose their
- * ids, and in further rows than `names_max` their names become `other`. Rows that made nothing go.
- * Returns 0 or -ENOMEM, and then nothing has changed. */
+/* Merges the rows of this kind whose objects are all gone, except those in `stay`: they lose their
+ * ids, and beyond `names_max` rows their names become `other`. Rows that made nothing are dropped.
+ * Returns 0, or -ENOMEM, and then nothing has changed. */
 int objects_join_gone(struct objects *objects, uint32_t kind, const struct renumber *stay,
                       size_t names_max, uint32_t other);
 

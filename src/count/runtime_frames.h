@@ -1,5 +1,5 @@
-/* Frames that a runtime made, as of an interpreter: functions that have no address of their own.
- * They get addresses where no process can have code. */
+/* Frames made by a runtime, such as an interpreter: functions that have no address of their own.
+ * They get addresses at which no process can have code. */
 #ifndef FGPROF_COUNT_RUNTIME_FRAMES_H
 #define FGPROF_COUNT_RUNTIME_FRAMES_H
 
@@ -30,7 +30,7 @@ int runtime_frames_text(struct runtime_frames *frames, const char *text, uint32_
 int runtime_frames_add(struct runtime_frames *frames, const struct runtime_frame *frame,
                        uint64_t *ret_address);
 
-/* The frame that the address stands for; NULL if it is an address of a process. `frames` may be
+/* The frame that the address stands for; NULL if the address belongs to a process. `frames` may be
  * NULL: none. */
 const struct runtime_frame *runtime_frames_find(const struct runtime_frames *frames,
                                                 uint64_t address);

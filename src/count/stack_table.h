@@ -1,10 +1,10 @@
 /* Counts stacks while sampling.
  *
- * Three tables. Processes: id and name. Their rows keep their numbers, but may become another
- * process's. Stacks: address space, addresses (leaf first), and how the
- * stack was cut; each distinct stack is there once. Samples: stack, labels (whose sample it is, and
- * what the thread was doing), and what was counted: ticks, sleeps, nanoseconds, and two figures of
- * which elapsed time is made (count/elapsed.h).
+ * Three tables. Processes: id and name. Their rows keep their numbers, but may be reused for
+ * another process. Stacks: address space, addresses (leaf first), and how the stack was cut; each
+ * distinct stack occurs once. Samples: stack, labels (which thread it was, and what the thread was
+ * doing), and what was counted: ticks, sleeps, nanoseconds, and two figures from which elapsed time
+ * is computed (count/elapsed.h).
  *
  * Stacks and samples can be forgotten: the others then get new numbers, and keep their order. */
 #ifndef FGPROF_COUNT_STACK_TABLE_H
@@ -51,12 +51,12 @@ struct sample_labels {
     uint32_t state;            /* enum thread_state */
     int32_t syscall_number;    /* of the call that the thread waits in; -1: none */
     uint32_t wait_channel;     /* in the recording's strings; "": not known */
-    uint32_t kernel_stack;     /* the kernel functions that it is in, as from kernel_stack_parse, in
+    uint32_t kernel_stack;     /* the kernel functions of the stack, as from kernel_stack_parse, in
                                   the recording's strings; "": not known */
     uint32_t process;          /* in stack_table.processes */
     uint32_t wait_plus_1;      /* the row of struct waits that it waits for; 0: not known */
     uint32_t label_set_plus_1; /* in the recording's label sets; 0: it has no labels */
-    uint32_t has_ended;        /* 1: of threads or processes that have ended: see
+    uint32_t has_ended;        /* 1: it is of threads or processes that have ended: see
                                   stack_table_join_ended */
     uint32_t task;             /* enum task_kind */
     uint32_t wait_reason;      /* of a goroutine, in the recording's strings; "": none */
@@ -70,9 +70,9 @@ struct counted_sample {
     struct sample_labels labels;
     uint32_t epoch;         /* the table's, when it was last counted */
     uint32_t next_aside;    /* in the list of stack_table.asides; 0: it is in none */
-    uint32_t joined_plus_1; /* all that it had was moved to this row, and it may be in use again:
+    uint32_t joined_plus_1; /* everything in it was moved to this row, and it may be in use again:
                                stack_table_join_ended, stack_table_move; 0: it was not */
-    uint64_t serial; /* which it keeps, also when rows are forgotten: greater than that of the row
+    uint64_t serial; /* never changes, even when rows are forgotten: greater than that of the row
                         before */
     uint64_t sleeps; /* that began here: an estimate, and no more than fit */
     uint64_t count;  /* ticks */
@@ -114,8 +114,8 @@ uint32_t stack_table_find_process(const struct stack_table *table, uint32_t numb
 /* Frees these rows. */
 void stack_table_free_processes(struct stack_table *table, const struct renumber *rows);
 
-/* Finds the equal stack, or adds it, or if the table is full, one that is cut before its first
- * frame (STACK_CUT_NOT_KEPT). Returns 0 or -ENOMEM. */
+/* Finds the equal stack, or adds it; if the table is full, uses a stack that is cut before its
+ * first frame (STACK_CUT_NOT_KEPT). Returns 0 or -ENOMEM. */
 int stack_table_add_stack(struct stack_table *table, uint32_t space, const struct stack *stack,
                           uint32_t *ret_stack);
 
@@ -125,8 +125,8 @@ int stack_table_add(struct stack_table *table, uint32_t space, const struct stac
                     const struct sample_labels *labels, uint64_t count, uint64_t time_ns,
                     uint32_t *ret_sample);
 
-/* Finds the sample that differs from `sample` only in the thread's state, and has no labels of a
- * wait if that is none, or adds it with a count of 0. Returns 0 or -ENOMEM. */
+/* Finds the sample that differs from `sample` only in the thread's state (and, if that is no wait,
+ * has no labels of a wait), or adds it with a count of 0. Returns 0 or -ENOMEM. */
 int stack_table_in_state(struct stack_table *table, uint32_t sample, enum thread_state state,
                          uint32_t *ret_sample);
 
@@ -138,9 +138,8 @@ int stack_table_in_wait(struct stack_table *table, uint32_t sample, uint32_t wai
 int stack_table_aside(struct stack_table *table, uint32_t sample, uint32_t aside,
                       uint32_t *ret_sample);
 
-/* Moves all that was counted for the sample to a row for what has ended, with this stack and
- * otherwise these labels, and notes which row that is. Returns 0 or -ENOMEM, and then nothing is
- * moved. */
+/* Moves everything counted for the sample to a row for ended threads, with this stack and otherwise
+ * these labels, and notes which row that is. Returns 0, or -ENOMEM, and then nothing is moved. */
 int stack_table_join_ended(struct stack_table *table, uint32_t sample, uint32_t stack,
                            const struct sample_labels *labels);
 
@@ -154,8 +153,8 @@ static inline bool counted_sample_is_aside(const struct counted_sample *sample)
 void counted_sample_empty(struct counted_sample *sample);
 bool counted_sample_is_empty(const struct counted_sample *sample);
 
-/* Takes a sample that is set aside with that number, and was counted since it was last taken.
- * Returns false if there is none. */
+/* Takes a sample that is set aside with that number and was counted since the last call. Returns
+ * false if there is none. */
 bool stack_table_take_aside(struct stack_table *table, uint32_t aside, uint32_t *ret_sample);
 
 void stack_table_count(struct stack_table *table, uint32_t sample, uint64_t count, uint64_t time_ns,
@@ -172,8 +171,8 @@ void stack_table_take_sleeps(struct stack_table *table, uint32_t sample, uint64_
 /* Counts ticks at which no thread was awake. */
 void stack_table_count_waited(struct stack_table *table, uint32_t sample, double ticks);
 
-/* Keeps only these stacks and samples, and gives them, what their labels say they wait for, and
- * their label sets new numbers. Each sample's stack must be kept. */
+/* Keeps only these stacks and samples, and renumbers them, the waits that their labels refer to,
+ * and their label sets. Each sample's stack must be kept. */
 void stack_table_keep(struct stack_table *table, const struct renumber *stacks,
                       const struct renumber *samples, const struct renumber *waits,
                       const struct renumber *label_sets);

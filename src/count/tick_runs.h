@@ -1,10 +1,11 @@
-/* In which sample each thread was at each tick, so that a wait can be followed to what the thread
+/* Which sample each thread was in at each tick, so that a wait can be followed to what the thread
  * that ended it did meanwhile.
  *
- * A run is successive ticks of a thread at one sample. Where a thread was off its CPU is known for
- * each tick, and each of its waits has runs of its own. While it runs, the kernel samples it about
- * once a period, but not at the ticks: such a sample is a run of one tick, and stands for nearby
- * ticks at which the thread was not off its CPU. Runs are in the order in which they were found. */
+ * A run is successive ticks of a thread in one sample. While a thread is off its CPU, this is known
+ * for each tick, and each of its waits has runs of its own. While it runs, the kernel samples it
+ * about once a period, but not at the ticks: such a sample is a run of one tick, and stands for
+ * nearby ticks at which the thread was not off its CPU. Runs are in the order in which they were
+ * found. */
 #ifndef FGPROF_COUNT_TICK_RUNS_H
 #define FGPROF_COUNT_TICK_RUNS_H
 
@@ -35,8 +36,8 @@ struct tick_cursor {
     uint64_t wait; /* which wait it is of; 0: of none */
 };
 
-/* The thread was off its CPU at the `ticks` ticks up to `last_tick`; `wait` tells its waits apart.
- */
+/* The thread was off its CPU at the `ticks` ticks up to `last_tick`; `wait` distinguishes its
+ * waits. */
 void tick_runs_add(struct tick_runs *runs, struct tick_cursor *cursor, uint32_t thread,
                    uint32_t sample, uint64_t last_tick, uint64_t ticks, uint64_t wait);
 

@@ -104,8 +104,8 @@ static void spend(struct timeline *timeline, struct timeline_thread *thread, uin
     }
 }
 
-/* Places what is owed to the account in the timeline. If the timeline has ended, that time is lost
- * when it is given. */
+/* Places what is owed to the account in the timeline. If the timeline has ended, that time is
+ * discarded when it is given. */
 static void place_owed(struct timeline *timeline, struct timeline_thread *thread,
                        uint64_t *unplaced_ns, unsigned account)
 {
@@ -211,8 +211,8 @@ void timeline_end(struct timeline *timeline, const struct timeline_cursor *curso
         thread->has_ended = true;
 }
 
-/* Which runs are left of the time since then. Those that begin before are cut, and the threads
- * begin where their first runs do. */
+/* Finds the runs that are left of the time since `before_ns`. Those that begin earlier are cut, and
+ * the threads begin where their first runs do. */
 static void cut_runs(struct timeline *timeline, uint64_t before_ns, uint64_t *until_ns,
                      struct renumber *runs)
 {

@@ -1,20 +1,20 @@
 /* When each thread was where: what it was counted for, in the order of time.
  *
- * A run is a time that a thread spent on one sample of the stack table; successive equal runs are
+ * A run is a time that a thread spent in one sample of the stack table; successive equal runs are
  * merged. The runs of all threads are in one array, in the order in which they began, and each
  * names its thread.
  *
- * A thread's time is booked to accounts, and here the next sample of an account is given all of it:
- * what it ran since the last look is where it is next found running. So the runs of an account add
- * up to the time that its samples have in the profile, but a single sample's need not: the profile
- * divides the time by ticks (count/window.h). Time that stays owed to an account for long is placed
- * at once, so that later time does not move forward, and gets its sample when that is known. So the
- * runs of the time between two looks follow each other, account by account, and each account's runs
- * are placed correctly to within a tick.
+ * A thread's time is booked to accounts, and the next sample of an account is given all of it: the
+ * time that a thread ran since the last look goes to where it is next found running. So the runs of
+ * an account add up to the time that its samples have in the profile, but a single sample's need
+ * not: the profile divides the time by ticks (count/window.h). Time that an account owes for long
+ * is placed immediately, so that later time does not move forward, and gets its sample once that is
+ * known. So the runs of the time between two looks follow each other, account by account, and each
+ * account's runs are placed correctly to within a tick.
  *
- * Everything is bounded. When the most runs are kept, the timelines of all threads end and none
- * begins, but counting goes on; or, if only the last part of a recording matters, the earlier half
- * of what is kept is forgotten. */
+ * Everything is bounded. Once the maximum of runs is kept, the timelines of all threads end and no
+ * new ones begin, but counting goes on; or, if only the last part of a recording matters, the
+ * earlier half of the kept runs is forgotten. */
 #ifndef FGPROF_COUNT_TIMELINE_H
 #define FGPROF_COUNT_TIMELINE_H
 
@@ -75,13 +75,13 @@ struct timeline_cursor {
     uint64_t begin_ns, until_ns;             /* CLOCK_MONOTONIC: the time that was booked */
 };
 
-/* Keeps up to `runs_max` runs of threads that are looked at every `period_ns`: the first ones, or
- * if it `is_ring`, the last ones. */
+/* Keeps up to `runs_max` runs of threads that are looked at every `period_ns`: the first runs or,
+ * if `is_ring`, the last ones. */
 void timeline_want(struct timeline *timeline, uint64_t period_ns, size_t runs_max, bool is_ring);
 void timeline_free(struct timeline *timeline);
 
-/* Books the time from `from_ns` on: this much of it to each account. Between what was booked before
- * and `from_ns` the thread was absent. */
+/* Books the time from `from_ns` on: this much to each account. Between the end of what was booked
+ * before and `from_ns` the thread was absent. */
 void timeline_book(struct timeline *timeline, struct timeline_cursor *cursor, uint32_t tid,
                    uint64_t from_ns, const uint64_t booked_ns[TIMELINE_ACCOUNTS]);
 

@@ -1,10 +1,10 @@
-/* What threads were seen to wait for, and its owners.
+/* What threads were seen to wait for, and who owned it.
  *
- * A row is one thing that is waited for, in the hands of one thread at one place of its code: the
- * samples of its waiters name the row, so that their time is that which the owner spent there.
- * Each distinct row is there once. A program may have any number of locks, so rows are limited:
- * beyond half of them owners have no stack, and when they are used up all further locks of a
- * process are one, and so are its further files and so on, of which no owner is known. */
+ * A row is one resource in the hands of one thread at one place of its code. The samples of its
+ * waiters refer to the row, so their time is the time that the owner spent there. Each distinct row
+ * occurs once. A program may have any number of locks, so rows are limited: once half of them are
+ * used, owners have no stack, and once all are used, all further locks of a process become one, as
+ * do its further files and so on, with no known owner. */
 #ifndef FGPROF_COUNT_WAITS_H
 #define FGPROF_COUNT_WAITS_H
 
@@ -31,9 +31,9 @@ enum waker_kind {
 
 /* Without padding, so that rows can be compared as bytes. */
 struct counted_wait {
-    uint64_t key;           /* which of its kind: the address of a lock; else its name, a number
-                               in the recording's strings; 0: it stands for others */
-    uint64_t vtable;        /* what the object points at that a lock is part of: the vtable of its
+    uint64_t key;           /* which resource of its kind: the address of a lock; otherwise its
+                               name, a number in the recording's strings; 0: it stands for others */
+    uint64_t vtable;        /* what the object that contains the lock points at: the vtable of its
                                class, if symbols say so; 0: nothing */
     uint32_t kind;          /* enum resource_kind */
     uint32_t space;         /* the address space, if `key` is an address */

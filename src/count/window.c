@@ -113,7 +113,7 @@ static uint64_t part_of(uint64_t time_ns, uint64_t ticks, uint64_t all)
 }
 
 /* Divides the thread's part of its process's time among the rows. If it had no part at any of their
- * ticks, it is divided by ticks. */
+ * ticks, divides it by ticks. */
 static void divide_part(const struct window *window, uint64_t part_ns,
                         struct window_part ret_parts[WINDOW_ROWS_MAX])
 {

@@ -1,6 +1,6 @@
-/* What a process says of itself: OpenTelemetry's process context (OTEP 4719,
- * open-telemetry/opentelemetry-specification, oteps/profiles/4719-process-ctx.md). Of it, only what
- * the threads' contexts need is read: their version, and the names of their keys. */
+/* What a process publishes about itself: OpenTelemetry's process context (OTEP 4719,
+ * open-telemetry/opentelemetry-specification, oteps/profiles/4719-process-ctx.md). Only what the
+ * threads' contexts need is read from it: their version, and the names of their keys. */
 #ifndef FGPROF_LABEL_PROCESS_CONTEXT_H
 #define FGPROF_LABEL_PROCESS_CONTEXT_H
 
@@ -21,13 +21,13 @@ struct context_attribute {
 };
 
 /* Finds the values of the attributes by their keys' numbers. If a key occurs several times, the
- * last one counts. An attribute that goes beyond the record's end is left out, with all after it.
+ * last one counts. An attribute that extends beyond the record's end is ignored, with all after it.
  */
 void context_attributes_find(const struct thread_context *context,
                              struct context_attribute attributes[ATTRIBUTE_KEYS_MAX]);
 
-/* Copies a value as text for users, which has room for 255 bytes and a 0: control characters are
- * replaced by spaces. Returns false if it is not UTF-8, or empty. */
+/* Copies a value as text for users, in at most 255 bytes and a NUL: control characters are replaced
+ * by spaces. Returns false if it is not UTF-8, or empty. */
 #define ATTRIBUTE_TEXT_BYTES 256
 bool context_attribute_text(const struct context_attribute *attribute,
                             char ret_text[ATTRIBUTE_TEXT_BYTES]);
@@ -42,16 +42,16 @@ struct process_context {
     size_t key_count;
 };
 
-/* Searches the maps of the program, `maps_fd`, for the header, if it is not known, and reads the
- * rest if that has changed. `tid` is a live thread. *ret_changed: it was read. Returns 0; -ENOENT
- * if the process publishes none; -EAGAIN if it is being changed; -EBADMSG if it is damaged; or
- * -ENOMEM. */
+/* Searches the program's maps, `maps_fd`, for the header, if it is not known yet, and reads the
+ * rest if it has changed. `tid` is a live thread. *ret_changed: the rest was read. Returns 0;
+ * -ENOENT if the process publishes none; -EAGAIN if it is being changed; -EBADMSG if it is damaged;
+ * or -ENOMEM. */
 int process_context_read(struct process_context *context, pid_t tid, int maps_fd,
                          bool *ret_changed);
 
-/* Reads version and keys from a ProcessContext message
+/* Reads the version and keys from a ProcessContext message
  * (opentelemetry/proto/processcontext/v1development/process_context.proto). Returns 0, -EBADMSG or
- * -ENOMEM; the context is then without keys. */
+ * -ENOMEM; on error the context has no keys. */
 int process_context_parse(struct process_context *context, const uint8_t *message, size_t bytes);
 
 void process_context_free(struct process_context *context);

@@ -56,8 +56,9 @@ static bool find_first(const struct tls_search *search, const char *name,
     return !find_definitions(search, name, STT_OBJECT, ret_definition, 1, &count);
 }
 
-/* Where in struct link_map a private field is. glibc has it for debuggers, as three numbers: the
- * field's bits, how many there are, and its offset (DESCRIBE in its nptl_db/db_info.c). */
+/* Finds the offset of a private field in struct link_map. glibc provides it for debuggers, as three
+ * numbers: the field's bits, how many elements there are, and its offset (DESCRIBE in its
+ * nptl_db/db_info.c). */
 static bool find_field(const struct tls_search *search, const char *name, uint64_t *ret_offset)
 {
     uint32_t field[3];
@@ -71,8 +72,8 @@ static bool find_field(const struct tls_search *search, const char *name, uint64
 }
 
 /* Finds the definition that the dynamic linker binds to: the first in the order in which it loaded
- * the modules. *ret_row is the linker's row about that module. Returns 0; -ENOENT if it has none of
- * them, or -EAGAIN if that can't be read. */
+ * the modules. *ret_row is the linker's row about that module. Returns 0; -ENOENT if none of them
+ * is in its list, or -EAGAIN if the list can't be read. */
 static int find_bound(const struct tls_search *search, const struct definition *definitions,
                       size_t count, const struct definition **ret_bound, uint64_t *ret_row)
 {
@@ -98,8 +99,8 @@ static int find_bound(const struct tls_search *search, const struct definition *
     return row ? -EAGAIN : -ENOENT;
 }
 
-/* Whatever the model by which the library's code finds the variable: the linker notes where the
- * library's block is, at a fixed place or by its number in each thread's table. */
+/* This works whatever TLS model the library's code uses: the linker records where the library's
+ * block is, at a fixed offset or by its number in each thread's table. */
 static int find_in_library(const struct tls_search *search, const struct definition *definitions,
                            size_t count, struct context_place *ret_place)
 {

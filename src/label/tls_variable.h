@@ -6,10 +6,10 @@
 #include "mapping/space.h"
 #include "observe/thread_context.h"
 
-/* Returns 0; -ENOENT if no module of the program shows a variable of that name, or the dynamic
- * linker knows of no library that does (one that it has unloaded, or in a namespace that dlmopen(3)
- * made); or -EAGAIN if it has not set up that library's TLS, does not tell (one that is not
- * glibc's), or can't be read; or -ENOMEM. `tid` is a live thread of the program. */
+/* Returns 0; -ENOENT if no module of the program has a symbol for a variable of that name, or the
+ * dynamic linker does not list the library that does (it was unloaded, or is in a namespace made by
+ * dlmopen(3)); -EAGAIN if the linker has not set up that library's TLS, does not show it (because
+ * it is not glibc's), or can't be read; or -ENOMEM. `tid` is a live thread of the program. */
 int tls_variable_find(struct queries *queries, struct space *space, pid_t tid, const char *name,
                       struct context_place *ret_place);
 

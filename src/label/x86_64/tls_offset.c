@@ -1,9 +1,8 @@
 /* Variant II: blocks lie before the thread pointer, that of the executable next to it. */
 #include "label/tls_offset.h"
 
-/* The block ends at the thread pointer, or a little before, so that it begins at an address that is
- * as far from a multiple of its alignment as in the file (_dl_determine_tlsoffset in glibc's
- * elf/dl-tls.c). */
+/* The block ends at the thread pointer, or slightly before it, so that its start is as far from a
+ * multiple of its alignment as in the file (_dl_determine_tlsoffset in glibc's elf/dl-tls.c). */
 int64_t tls_offset_of_main(const struct tls_segment *segment)
 {
     uint64_t alignment = segment->alignment ? segment->alignment : 1;
