@@ -21,8 +21,8 @@ static bool has_times(const struct reading *reading)
 }
 
 /* Gives the thread its part of the process's time for the time that it was awake. The kernel adds a
- * wait for a CPU when it ends. The ledger may have booked its beginning as sleep by then; here all
- * of it counts. */
+ * wait for a CPU only when it ends. By then the ledger may have booked the wait's beginning as
+ * sleep; here all of it counts. */
 static void book_part(struct thread_account *account, const struct elapsed *process,
                       const struct reading *reading, const uint64_t booked_ns[ACCOUNT_COUNT])
 {
@@ -74,8 +74,8 @@ void sleeps_note_stop(struct thread_sleeps *sleeps, const struct observation *ob
         sleeps->stops += thread_state_waits(observation->state) ? 2 : 1;
 }
 
-/* The part of the switches since the last reading that were preemptions. The first reading covers
- * the thread's whole life. */
+/* The fraction of the switches since the last reading that were preemptions. The first reading
+ * covers the thread's whole life. */
 static double preempted_part(const struct thread_sleeps *sleeps,
                              const struct observation *observation)
 {

@@ -9,13 +9,14 @@
 #include "worker/results.h"
 #include "worker/wakers.h"
 
-/* How often a thread has slept, by the kernel's count of how often it was given a CPU.
+/* How often a thread has slept, from the kernel's count of how often it was given a CPU.
  *
- * A thread that is found asleep anew has slept once for each switch since the sleep that was found
- * before, except that it was also preempted, and stopped by us. How often it was preempted is read
- * only now and then: until then it is taken to be as large a part of the switches as before, and
- * with the reading the difference is made up for. All these sleeps are counted where the thread is
- * found, as nothing tells where the others were: those of unseen places count for places nearby. */
+ * A thread that is found in a new sleep has slept once for each switch since the sleep that was
+ * found before, except that it was also preempted, and stopped by us. The number of preemptions is
+ * read only now and then: until then, the fraction of preemptions is assumed to be the same as
+ * before, and the next reading corrects the difference. All these sleeps are counted where the
+ * thread is found, because nothing shows where the others were: those in unseen places count for
+ * places nearby. */
 
 /* Zeroed at first. */
 struct thread_sleeps {
@@ -35,8 +36,8 @@ struct thread_sleeps {
 /* Notes that the thread was stopped by us, if it was. */
 void sleeps_note_stop(struct thread_sleeps *sleeps, const struct observation *observation);
 
-/* The thread was found asleep. Returns how many sleeps that stands for: 0 for the same sleep as
- * before, else at least 1. */
+/* The thread was found asleep. Returns how many sleeps that stands for: 0 if it is the same sleep
+ * as before, otherwise at least 1. */
 uint64_t sleeps_take(struct thread_sleeps *sleeps, const struct observation *observation);
 
 /* elapsed_ticks.c: a wait of the thread that ticks found. */
@@ -87,7 +88,7 @@ void account_begin(struct thread_account *account, const struct reading *begin);
 /* Ends the account: gives the thread the rest of its part of the process's time. */
 void account_end(struct thread_account *account, const struct results *results, uint32_t process);
 
-/* Books the time up to a reading: by the kernel's count, or else to `kind`. `process` is a
+/* Books the time up to a reading: by the kernel's count, or else to `kind`. `process` is a row
  * number. */
 void account_book(struct thread_account *account, struct results *results, uint32_t process,
                   pid_t tid, const struct reading *reading, enum account kind);

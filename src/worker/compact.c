@@ -237,8 +237,8 @@ static void move_deadlocks(struct deadlocks *deadlocks, const struct numbers *nu
     }
 }
 
-/* Wakers of waits that are not counted yet refer to stacks, names and processes that may have gone.
- */
+/* Waits that are not counted yet may refer, through their wakers, to stacks, names and processes
+ * that have gone. */
 static void forget_wakers(struct counted_threads *threads)
 {
     for (size_t i = 0; i < threads->count; i++) {
@@ -319,8 +319,8 @@ static void forget_gone_threads(struct counted_threads *threads)
     }
 }
 
-/* Whether timelines move to joined samples. Those of a profile that begins at a checkpoint show
- * processes one by one. */
+/* Whether timelines move to merged samples. In a profile that begins at a checkpoint they do not,
+ * because it shows processes one by one. */
 static bool timeline_follows(const struct results *results)
 {
     return !results->timeline.is_ring;
@@ -368,8 +368,8 @@ static int join_ended(struct results *results, struct counted_threads *threads,
     return err;
 }
 
-/* Joins ended processes and threads, chooses the samples that stay, and joins the makers that these
- * do not need. */
+/* Merges ended processes and threads, chooses the samples that stay, and merges the makers that
+ * these do not need. */
 static int choose_samples(struct results *results, struct counted_threads *threads,
                           const struct compaction *how, struct ended_processes *ended,
                           struct renumber *samples)

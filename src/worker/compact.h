@@ -2,9 +2,9 @@
  *
  * - samples that were last counted before an epoch, if only the last part of the recording is kept;
  * - waits, stacks, label sets and strings without a sample; spaces of ended programs without a
- * stack; generated code that was replaced; and modules without a mapping
- * (worker/unused_modules.h);
- * - single threads and processes that have ended: these are joined (worker/ended_threads.h,
+ *   stack; generated code that was replaced; and modules without a mapping
+ *   (worker/unused_modules.h);
+ * - single threads and processes that have ended: these are merged (worker/ended_threads.h,
  *   worker/ended_processes.h). */
 #ifndef FGPROF_WORKER_COMPACT_H
 #define FGPROF_WORKER_COMPACT_H

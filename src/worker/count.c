@@ -93,8 +93,8 @@ static void note_unseen_ticks(const struct counter *counter, const struct observ
                       observation->before.unseen_tick, observation->before.unseen_ticks, 0);
 }
 
-/* When a sample of a running thread was taken that has no tick: by the kernel, or at a visit. 0: it
- * has one. */
+/* The time of a running thread's sample that has no tick, because the kernel took it or it comes
+ * from a visit. 0: it has one. */
 static uint64_t between_ticks_ns(const struct observation *observation)
 {
     return observation->evidence == EVIDENCE_SAMPLED   ? observation->sampled.at_ns
@@ -102,8 +102,8 @@ static uint64_t between_ticks_ns(const struct observation *observation)
                                                        : 0;
 }
 
-/* Notes where a copy of the thread, which was just counted, found it. A sample that has no tick is
- * before that of its period. */
+/* Notes for tick runs where a copy of the thread, which was just counted, found it. A sample
+ * without a tick comes before the sample of its period. */
 static void note_copy_ticks(const struct counter *counter, const struct observation *observation,
                             struct counted_thread *thread, uint32_t sample)
 {
@@ -118,8 +118,8 @@ static void note_copy_ticks(const struct counter *counter, const struct observat
                               (at_ns - timeline->start_ns) / counter->period_ns + 1);
 }
 
-/* Counts a sample of a sleeping thread and the sleeps that began. Its wait's elapsed time goes to
- * the same sample. */
+/* Counts a sample of a sleeping thread, and the sleeps that began. The elapsed time of its wait
+ * goes to the same sample. */
 static int count_asleep(const struct counter *counter, struct counted_thread *thread,
                         uint32_t sample, const struct held_wait *held)
 {
@@ -165,7 +165,7 @@ static void note_unowned(struct thread_account *account, uint32_t sample, uint64
     account->unowned_sleeps = sleeps;
 }
 
-/* An owner may become known only later: then the sleeps that were counted without one are taken
+/* An owner may become known only later; then the sleeps that were counted without one are taken
  * back. */
 static uint64_t take_unowned(struct stack_table *stacks, struct thread_account *account,
                              uint64_t sleeps)
@@ -243,7 +243,7 @@ static int count_sleep(const struct counter *counter, const struct observation *
 }
 
 /* All held waits have their samples by now. The thread at the end of the chain may itself wait for
- * another one, as seen in an earlier round. */
+ * another one, as was seen in an earlier round. */
 static int note_chain(const struct counter *counter, const struct held_wait *held)
 {
     struct owners *owners = counter->owners;
@@ -279,8 +279,8 @@ int count_held(const struct counter *counter)
     return err;
 }
 
-/* Any observation but that of the same sleep ends a wait: before the ticks that it stands for, or
- * at its last tick. */
+/* Any observation except one of the same sleep ends a wait: before the ticks that the observation
+ * stands for, or at its last tick. */
 static int end_wait(const struct counter *counter, const struct observation *observation,
                     struct counted_thread *thread)
 {
@@ -312,8 +312,8 @@ int count_span(const struct counter *counter, const struct observation *observat
     return note_span(counter, observation, thread, sight, at_ns);
 }
 
-/* Whether the thread may have slept since `from_ns`, its last observation: that or this one found
- * it asleep, or a tick between them did, or there is a tick that did not find it at all. */
+/* Whether the thread may have slept since `from_ns`, its last observation: that observation or this
+ * one found it asleep, or a tick in between did, or some tick did not find it at all. */
 static bool may_have_slept(const struct counter *counter, const struct thread_account *account,
                            const struct observation *observation, uint64_t from_ns)
 {
@@ -373,7 +373,7 @@ int count_book(const struct counter *counter, const struct observation *observat
                                                            : end_wait(counter, observation, thread);
 }
 
-/* Interns the kernel functions that a sleeping thread is in: from /proc, or else from the record of
+/* Interns the kernel functions of a sleeping thread: from /proc, or else from the record of
  * switches. */
 static int name_kernel_stack(const struct counter *counter, const struct snapshot *snapshot,
                              uint32_t *ret_stack)
@@ -439,8 +439,8 @@ static int note_wait(const struct counter *counter, const struct observation *ob
     return wait_list_add(counter->waits, &facts, observation->program);
 }
 
-/* For a dump: the lock that the thread waits for, so that it gets its name. Its owner is found at
- * the end, once all threads have been seen. */
+/* For a dump: reads the lock that the thread waits for, so that it gets its name. Its owner is
+ * found at the end, once all threads have been seen. */
 static int note_lock(const struct counter *counter, const struct observation *observation,
                      uint32_t *sample)
 {
@@ -464,8 +464,8 @@ static int note_addresses(const struct observation *observation, struct program_
     return generated_note(&program->generated, program->maps.space, observation, stack);
 }
 
-/* If waits for a CPU are not observed, a thread has probably lost its CPU near where the kernel
- * samples it: its waits are counted there, as runnable. */
+/* If waits for a CPU are not observed: a thread has probably lost its CPU near the place where the
+ * kernel samples it, so its waits are counted there, as runnable. */
 static int give_wait_for_cpu(const struct counter *counter, const struct observation *observation,
                              struct counted_thread *thread, uint32_t running_sample)
 {
@@ -499,8 +499,8 @@ static void note_seen(const struct observation *observation, struct thread_accou
     account->is_in_deadlock = false;
 }
 
-/* Counts the sample of a thread that is awake, or whose wait can have no owner. `sample` becomes
- * the one with the wait's waker, if that is known by now. */
+/* Counts the sample of a thread that is awake, or whose wait can have no owner. `sample` is
+ * replaced by the sample that has the wait's waker, if that is known by now. */
 static int count_without_owner(const struct counter *counter, const struct observation *observation,
                                struct counted_thread *thread, enum account kind, uint64_t sleeps,
                                uint32_t *sample)
@@ -694,7 +694,7 @@ static int count_for_dump(const struct counter *counter, const struct observatio
 }
 
 /* A thread that waits for a CPU is where it was last seen running, and vice versa: time owed to one
- * state is counted at the other's place. */
+ * state is counted at the other state's place. */
 static int borrow_sample(struct stack_table *stacks, struct ledger *ledger, enum account kind,
                          enum account from)
 {

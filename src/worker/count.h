@@ -1,5 +1,5 @@
-/* Counts samples, and gives them the time that is booked. All functions that return anything return
- * 0 or -ENOMEM. */
+/* Counts samples, and gives them the time that is booked. All functions with a result return 0 or
+ * -ENOMEM. */
 #ifndef FGPROF_WORKER_COUNT_H
 #define FGPROF_WORKER_COUNT_H
 
@@ -20,7 +20,7 @@ struct counter {
     struct wait_list *waits; /* for a dump, in which each thread is counted once; else NULL */
 };
 
-/* Books the time up to the observation. If the thread has slept on since its last sample, counts
+/* Books the time up to the observation. If the thread is still asleep since its last sample, counts
  * another one. */
 int count_book(const struct counter *counter, const struct observation *observation,
                struct counted_thread *thread);
@@ -47,13 +47,13 @@ int count_later(const struct counter *counter, const struct observation *observa
 int count_without_stack(const struct counter *counter, const struct observation *observation,
                         struct counted_thread *thread);
 
-/* The thread could not be observed: counts the time that it ran, or wanted to run, without a
+/* For a thread that could not be observed: counts the time that it ran, or wanted to run, without a
  * stack. */
 int count_assumed(const struct counter *counter, const struct observation *observation,
                   struct counted_thread *thread);
 
-/* The thread is gone, or the recording has ended: its time is counted where it was last seen, or
- * without a stack if it was never seen. */
+/* For a thread that is gone, or at the end of the recording: counts its time where it was last
+ * seen, or without a stack if it was never seen. */
 int count_gone(const struct counter *counter, const struct observation *observation,
                struct counted_thread *thread);
 

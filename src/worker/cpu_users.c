@@ -5,14 +5,14 @@
 #include <string.h>
 
 #define NAME_BYTES 96 /* of two names, an id and the words */
-/* On a busy machine nearly every wait is for a different thread at a different place. Beyond so
- * many rows, further ones have no place; beyond more, no process id either. */
+/* On a busy machine nearly every wait is for a different thread at a different place. Beyond this
+ * many rows, further rows have no place; beyond the second limit, they have no process id either.
+ */
 #define PLACED_WAITS_MAX 4096
 #define NAMED_WAITS_MAX (WAITS_MAX / 2)
 
 /* "CPU used by compress in backup/991", "CPU used by backup/991", "idle CPU" ... The process of a
- * thread that is sampled is named later. Others come and go: if there are many, names have no id.
- */
+ * sampled thread is named later. Others come and go: if there are many, names have no id. */
 static void write_name(const struct cpu_user *user, bool is_sampled, bool are_many,
                        char ret_name[NAME_BYTES])
 {

@@ -6,8 +6,8 @@
 #include "sampler/channel.h"
 #include "worker/threads.h"
 
-/* The process of this row is sampled from `begin_ns` on; 0: since the recording began. Rows begin
- * in order, or again. Returns 0 or -ENOMEM. */
+/* The process of this row is sampled from `begin_ns` on; 0: since the recording began. Called for
+ * rows in ascending order, or again for a reused row. Returns 0 or -ENOMEM. */
 int elapsed_ticks_begin(struct results *results, uint32_t process, pid_t pid, uint64_t begin_ns,
                         uint64_t period_ns);
 
@@ -19,8 +19,8 @@ int elapsed_ticks_take(struct results *results, struct counted_threads *threads,
 bool elapsed_ticks_is_same_wait(const struct thread_account *account,
                                 const struct observation *observation);
 
-/* The thread was seen asleep, and counted in `sample`. If it has slept on since the last call, this
- * is the same wait. Returns 0 or -ENOMEM. */
+/* The thread was seen asleep, and counted in `sample`. If it is still asleep since the last call,
+ * this is the same wait. Returns 0 or -ENOMEM. */
 int elapsed_ticks_note_wait(struct results *results, const struct observation *observation,
                             struct counted_thread *thread, uint32_t sample);
 

@@ -34,8 +34,8 @@ static void keep_makers_of(const struct objects *objects, struct thread_ids *ids
     }
 }
 
-/* Keeps the makers of threads that have samples, then those of threads that made one of these or a
- * living thread. */
+/* Keeps the makers of threads that have samples, then those of threads that created one of these or
+ * a living thread. */
 static void find_makers(const struct results *results, const struct renumber *samples,
                         struct thread_ids *ids, struct renumber *makers)
 {

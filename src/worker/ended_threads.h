@@ -26,7 +26,7 @@ uint32_t ended_names_get(struct ended_names *names, uint32_t name);
 void ended_names_free(struct ended_names *names);
 
 /* Merges the makers of ended threads, unless a kept sample belongs to the thread or to one that it
- * made. Returns 0 or -ENOMEM. */
+ * created. Returns 0 or -ENOMEM. */
 int ended_threads_join_makers(struct results *results, const struct renumber *samples);
 
 /* Joins samples of ended threads. Skips samples that were counted after `epoch`, or are in

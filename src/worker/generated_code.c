@@ -11,9 +11,9 @@
 #define TURN_BYTES (1u << 20)
 #define TURNS_MAX 1024          /* at the end: more than the largest file takes */
 #define FUNCTION_BYTES_MAX 8192 /* of a function's code, to learn how it is unwound */
-/* Replaced code begins a new space with its own stacks. While there are this many of a program,
- * nothing more is read; at the end, the first code sampled at an address names everything sampled
- * there. */
+/* Replaced code begins a new space with its own stacks. Once a program has this many spaces,
+ * nothing more is read until the end; then the first code sampled at an address names everything
+ * sampled there. */
 #define SPACES_MAX 1000
 
 /* To be called while the program lives; its files are still found later. */

@@ -1,7 +1,7 @@
-/* Names of the code that a program generates: reads what the program writes about it while it is
- * sampled.
+/* Names of the code that a program generates, from what the program writes about it while it is
+ * being sampled.
  *
- * Nothing is read before a stack has an address in code that is in no file. */
+ * Nothing is read until a stack has an address in code that is in no file. */
 #ifndef FGPROF_WORKER_GENERATED_CODE_H
 #define FGPROF_WORKER_GENERATED_CODE_H
 
@@ -27,19 +27,19 @@ int generated_note(struct generated_code *generated, struct space *space,
                    const struct observation *observation, const struct stack *stack);
 
 /* Learns how to unwind from an address of generated code, if it is in a function whose start is
- * known by now. *ret_has_learnt: something new was learnt. */
+ * known by now. *ret_has_learnt: something new was learned. */
 int generated_learn(const struct generated_code *generated, struct unwinder *unwinder,
                     const struct space *space, const struct program *program, uint64_t address,
                     bool *ret_has_learnt);
 
-/* Takes in what the program has written since the last time, if it is time for that. If that
- * replaces sampled code, *space becomes a new space. */
+/* Reads what the program has written since the last time, if a reading is due. If it replaces
+ * sampled code, *space becomes a new space. */
 int generated_update(struct generated_code *generated, struct unwinder *unwinder,
                      struct results *results, const struct observation *observation,
                      struct space **space);
 
-/* The program, or sampling, has ended: reads all that is left, and settles the names. `space` may
- * be NULL. */
+/* The program, or sampling, has ended: reads everything that is left, and settles the names.
+ * `space` may be NULL. */
 int generated_finish(struct generated_code *generated, struct unwinder *unwinder,
                      struct results *results, struct space *space);
 

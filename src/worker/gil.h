@@ -23,8 +23,8 @@ int gils_add(struct gils *gils, const struct gil *gil);
 void gils_forget(struct gils *gils, uint32_t program);
 void gils_free(struct gils *gils);
 
-/* If the futex that the thread waits for is part of its program's lock, makes `lock` that one, with
- * the owner that it has by the futex's memory. */
+/* If the futex that the thread waits for is part of its program's GIL, sets `lock` to the GIL, with
+ * the owner that it has according to the futex's memory. */
 void gils_note(const struct gils *gils, const struct observation *observation,
                const struct call_memory *memory, struct lock *lock);
 

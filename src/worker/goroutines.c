@@ -13,9 +13,8 @@
 
 /* ---- The runtime ---- */
 
-/* How often the list is searched for that was not found: none is there before the runtime has
- * begun.
- */
+/* How often a list that was not found is searched for again: there is none before the runtime has
+ * started. */
 #define SEARCHED_EACH_NS 250000000u
 
 static bool is_search_due(struct program_goroutines *goroutines, const struct program_maps *maps)
@@ -95,8 +94,8 @@ static bool is_on_own_stack(pid_t tid, const struct stack_areas *areas, uint64_t
            sp < bounds[1];
 }
 
-/* The register is of the moment that was observed. What is read now is only what does not change
- * while the goroutine lives. */
+/* The register is from the observed moment. Only what does not change while the goroutine lives is
+ * read now. */
 uint32_t program_goroutines_current(const struct program_goroutines *goroutines,
                                     const struct program_maps *maps,
                                     const struct observation *observation)
@@ -167,8 +166,8 @@ void program_goroutines_close(struct program_goroutines *goroutines, struct resu
 
 /* ---- Stacks ---- */
 
-/* The switch from a goroutine notes where the call returns to that made it (mcall in
- * runtime/asm_amd64.s); one that has not run yet begins with its function. */
+/* A goroutine's saved state has the address to which the call that switched away from it returns
+ * (mcall in runtime/asm_amd64.s); one that has not run yet begins with its function. */
 static int unwind(struct program_goroutines *goroutines, const struct goroutine_means *means,
                   struct space *space, const struct goroutine_changes *changes,
                   const struct goroutine_seen *seen, struct stack *stack)
@@ -242,8 +241,9 @@ static int find_file(const struct program_goroutines *goroutines,
     return err;
 }
 
-/* Whether goroutines that wait for the same are told apart from others with the same stack: not if
- * there is only one, as a wait group mostly has, or else each would be a row of its own. */
+/* Whether goroutines that wait for the same object are distinguished from others with the same
+ * stack. Not if there is only one, as is usual for a wait group: otherwise each would become a
+ * separate row. */
 static bool is_of_interest(const struct goroutine_means *means, const struct go_wait *wait)
 {
     switch (wait->kind) {

@@ -1,5 +1,5 @@
-/* Counts the goroutines of a Go program: one that is parked is counted where it is, for as long as
- * it stays there. One that is on a thread is counted as the thread. */
+/* Counts the goroutines of a Go program: a parked one is counted where it is, for as long as it
+ * stays there. A goroutine on a thread is counted as the thread. */
 #ifndef FGPROF_WORKER_GOROUTINES_H
 #define FGPROF_WORKER_GOROUTINES_H
 
@@ -65,8 +65,8 @@ int program_goroutines_update(struct program_goroutines *goroutines,
 bool program_goroutines_is_idle(const struct program_goroutines *goroutines,
                                 const struct observation *observation, const struct stack *stack);
 
-/* The id of the goroutine that the thread runs, by its registers; 0: it runs none, or that is not
- * known: it is in C, or its registers were not read. */
+/* The id of the goroutine that the thread runs, from its registers; 0: it runs none, or that is not
+ * known, because it is in C or its registers were not read. */
 uint32_t program_goroutines_current(const struct program_goroutines *goroutines,
                                     const struct program_maps *maps,
                                     const struct observation *observation);

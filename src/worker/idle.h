@@ -1,5 +1,5 @@
-/* Threads that never moved in the whole recording, whose samples may be dropped at its end. They
- * still live then, so that none of their ids belonged to another thread before. */
+/* Threads that never moved in the whole recording: their samples may be dropped at its end. They
+ * are still alive then, so none of their ids belonged to another thread before. */
 #ifndef FGPROF_WORKER_IDLE_H
 #define FGPROF_WORKER_IDLE_H
 

@@ -1,5 +1,5 @@
-/* How much memory is kept of a recording, by kind. What is limited, what is shown and what it is
- * called come from one table. */
+/* How much memory a recording keeps, by kind. One table decides what is limited, what is shown, and
+ * how it is named. */
 #ifndef FGPROF_WORKER_KEPT_MEMORY_H
 #define FGPROF_WORKER_KEPT_MEMORY_H
 
@@ -32,15 +32,15 @@ const char *kept_kind_name(enum kept_kind kind);
 /* Bytes of one kind of the results. `checkpoint_bytes`: those of the kept checkpoints. */
 size_t kept_bytes(const struct results *results, size_t checkpoint_bytes, enum kept_kind kind);
 
-/* Bytes of all kinds of the results but checkpoints. Takes as long as there are mappings and
- * modules. */
+/* Bytes of all kinds of the results except checkpoints. The cost grows with the number of mappings
+ * and modules. */
 size_t kept_bytes_all(const struct results *results);
 
 /* Bytes of the kinds that go with what is counted. Cheap. */
 size_t kept_bytes_counted(const struct results *results, size_t checkpoint_bytes);
 
-/* Bytes of the other kinds, of which what running programs need can't go. Takes as long as there
- * are mappings and modules. */
+/* Bytes of the other kinds; what running programs need of these can't be dropped. The cost grows
+ * with the number of mappings and modules. */
 size_t kept_bytes_of_programs(const struct results *results);
 
 #endif

@@ -1,7 +1,7 @@
 /* Names the kernel's functions in the call chains of running threads, as /proc/PID/task/TID/stack
- * names those of sleeping ones, so that both look alike. The kernel's symbols are read when the
- * first chain comes, and again, but not often, when an address is in none of them: a module may
- * have been loaded. */
+ * names those of sleeping ones, so that both look alike. The kernel's symbols are read at the first
+ * chain, and again, but not often, when an address is in none of them: a module may have been
+ * loaded. */
 #ifndef FGPROF_WORKER_KERNEL_NAMES_H
 #define FGPROF_WORKER_KERNEL_NAMES_H
 
@@ -26,12 +26,12 @@ int kernel_names_write(struct kernel_names *names, const struct kernel_chain *ch
                        char ret_text[KERNEL_STACK_BYTES]);
 
 /* Interns the functions of the chain, in the form of kernel_stack_parse: "" for an empty one. A
- * chain that is cut, or is too long as text, ends with "[unknown]". Returns 0 or -ENOMEM. */
+ * chain that is cut, or whose text is too long, ends with "[unknown]". Returns 0 or -ENOMEM. */
 int kernel_names_intern(struct kernel_names *names, const struct kernel_chain *chain,
                         struct strings *strings, uint32_t *ret_stack);
 
-/* The same of a chain that begins in the scheduler, where a thread went to sleep: as the kernel
- * itself shows it, without the scheduler's functions and what those call. */
+/* The same for a chain that begins in the scheduler, where a thread went to sleep: as the kernel
+ * itself shows it, without the scheduler's functions and those that they call. */
 int kernel_names_intern_sleep(struct kernel_names *names, const struct kernel_chain *chain,
                               struct strings *strings, uint32_t *ret_stack);
 

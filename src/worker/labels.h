@@ -25,21 +25,21 @@ struct program_labels {
 };
 
 /* Finds where the program's threads have their contexts, and sends that to the sampling thread.
- * Costs nothing if the process publishes no context: without that, its threads' are not to be read
+ * Costs nothing if the process publishes no context: then those of its threads must not be read
  * (OTEP 4947). Returns 0 or -ENOMEM. */
 int program_labels_update(struct program_labels *labels, struct queries *queries,
                           const struct program_maps *maps, const struct observation *observation,
                           struct channel *channel);
 
-/* Sets *ret_set_plus_1 to the labels of the observation, and *ret_sight to what they say of the
- * span of the label `span_key`, if that is not NULL; and counts what became of its context. Returns
- * 0 or -ENOMEM. */
+/* Sets *ret_set_plus_1 to the labels of the observation, and *ret_sight to what they say about the
+ * span of the label `span_key`, if that is not NULL; and counts how reading its context went.
+ * Returns 0 or -ENOMEM. */
 int program_labels_take(struct program_labels *labels, struct results *results,
                         const struct observation *observation, const char *span_key,
                         uint32_t *ret_set_plus_1, struct span_sight *ret_sight);
 
-/* Sets *ret_set_plus_1 to the set of these labels, each its key and its value, which end with a
- * NUL; and counts what became of them. Returns 0 or -ENOMEM. */
+/* Sets *ret_set_plus_1 to the set of these labels, each a key and a value, both terminated by NUL;
+ * and counts how many were accepted. Returns 0 or -ENOMEM. */
 int labels_take_texts(struct results *results, const char *texts, size_t bytes,
                       uint32_t *ret_set_plus_1);
 

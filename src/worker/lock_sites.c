@@ -8,8 +8,8 @@
 
 #define NAME_BYTES 64
 
-/* A program's own functions matter only if it is static: the names of a large program would take
- * long to read. */
+/* A program's own functions matter only if it is static, and reading the names of a large program
+ * would take long. */
 static bool may_be_libc(const struct space *space, const struct mapping *mapping)
 {
     if (lock_is_glibc_file(mapping->path))

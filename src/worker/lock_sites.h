@@ -1,5 +1,5 @@
-/* Recognizes glibc's locks by the functions of glibc at the end of stacks, whose names are looked
- * up while sampling. */
+/* Recognizes glibc's locks by the glibc functions at the leaf end of stacks. The functions' names
+ * are looked up while sampling. */
 #ifndef FGPROF_WORKER_LOCK_SITES_H
 #define FGPROF_WORKER_LOCK_SITES_H
 
@@ -10,8 +10,8 @@
 /* Starts zeroed but for: */
 struct lock_sites {
     struct queries *queries; /* NULL: no lock is recognized */
-    struct lock_site *items; /* by the stack's number in the results; RESOURCE_NOT_KNOWN: it was not
-                                looked at yet */
+    struct lock_site *items; /* by the stack's number in the results; RESOURCE_NOT_KNOWN: not looked
+                                up yet */
     size_t count, capacity;
 };
 

@@ -19,8 +19,8 @@ struct observation objects_observation(const struct object_news *news)
     };
 }
 
-/* Leaves out the frames of what only made the object for its caller: the agent's, and so many more.
- * At least one frame stays. */
+/* Omits the frames of functions that only made the object for their caller: the agent's, and this
+ * many more. At least one frame stays. */
 static void drop_makers_frames(struct stack *stack, const struct object_news *news)
 {
     size_t drop = 0;
@@ -84,8 +84,8 @@ static int start_stack(const struct object_news *news, const struct program_tabl
     return 0;
 }
 
-/* The stack of the thread that made the object, or of a thread whose creation nothing saw. The
- * first frames of the latter are shown, so it must be whole. */
+/* The stack of the thread that made the object, or of a thread whose creation was not seen. The
+ * first frames of the latter are shown, so it must be complete. */
 static int find_stack(const struct unwind_means *means, const struct object_news *news,
                       struct program_tables *program, struct stack *stack, uint32_t *ret_space)
 {
@@ -98,8 +98,8 @@ static int find_stack(const struct unwind_means *means, const struct object_news
     return start_stack(news, program, stack, ret_space);
 }
 
-/* A thread begins with the name of the thread that made it; a process's first one, with that of the
- * process. */
+/* A thread begins with the name of the thread that created it; a process's first thread with the
+ * name of the process. */
 static uint32_t first_name(const struct results *results, const struct object_news *news)
 {
     const struct object_maker *parent =

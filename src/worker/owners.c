@@ -7,8 +7,8 @@
 
 /* The longest chain of owners that is followed. */
 #define CHAIN_MAX 64
-/* The index keeps numbers of gone threads. It is rebuilt if it has more than this many for each
- * live thread. */
+/* The index keeps numbers of threads that are gone. It is rebuilt if it has more than this many for
+ * each live thread. */
 #define STALE_PART 4
 #define STALE_MIN 1024
 
@@ -97,8 +97,8 @@ static uint32_t find_in(const struct owners *owners, uint32_t process, uint32_t 
     return index_find(&owners->by_id, hash_of(&key), is_thread, owners, &key);
 }
 
-/* The owner of a lock shared between processes may be in any of them, if only one has such a
- * thread. */
+/* The owner of a lock shared between processes may be in any of them; it is known only if a single
+ * process has such a thread. */
 static uint32_t find_owner(const struct owners *owners, const struct results *results,
                            uint32_t process, const struct lock *lock)
 {
@@ -114,9 +114,10 @@ static uint32_t find_owner(const struct owners *owners, const struct results *re
     return found;
 }
 
-/* Whether a file has a vtable there, as far as that can be told without its symbols: the word two
- * before is 0, the offset to the top of the object (Itanium C++ ABI, 2.5.2). The loader may have
- * copied it to where the file has nothing. Each value that is let through makes rows of its own. */
+/* Whether a file has a vtable there, as far as that can be decided without its symbols: the second
+ * word before it is 0, the offset to the top of the object (Itanium C++ ABI, 2.5.2). The loader may
+ * have copied it to where the file has nothing. Each value that is accepted makes rows of its own.
+ */
 static bool may_be_vtable(const struct space *space, uint64_t address)
 {
     const struct mapping *mapping = space_find_memory(space, address);
@@ -144,8 +145,8 @@ static uint64_t find_vtable(const struct results *results, uint32_t space, const
     return 0;
 }
 
-/* Whether a thread that owns the lock does wait for it. It may have got the lock since it was seen
- * asleep, and the kernel gives locks with priority inheritance to sleeping threads. */
+/* Whether a thread that owns the lock really waits for it. It may have acquired the lock since it
+ * was seen asleep, and the kernel gives locks with priority inheritance to sleeping threads. */
 static bool waits_for_itself(const struct owners *owners, const struct observation *observation)
 {
     const struct thread_account *account = &owners->threads->items[observation->thread].account;
@@ -153,8 +154,8 @@ static bool waits_for_itself(const struct owners *owners, const struct observati
                                              account->owner_plus_1 == observation->thread + 1);
 }
 
-/* Reads a wait that is not for a lock in memory. If a thread owns it, every observation asks again,
- * as that thread may have moved. */
+/* Reads a wait that is not for a lock in memory. If a thread owns the resource, every observation
+ * reads it again, because that thread may have moved. */
 static int read_peer(struct owners *owners, struct results *results,
                      const struct observation *observation, struct held_wait *ret_wait)
 {
@@ -183,9 +184,8 @@ static struct lock lock_in(const struct owners *owners, const struct observation
     return lock;
 }
 
-/* The lock as it was nearest to the tick: it may go from hand to hand while the thread waits. Where
- * nobody had it then, as the thread was about to wake or to sleep, as it was at the other moment.
- */
+/* The lock's state nearest to the tick: it may change hands while the thread waits. If nobody had
+ * it then, because the thread was about to wake or to sleep, uses the state at the other moment. */
 static struct lock read_lock(const struct owners *owners, const struct observation *observation,
                              const struct lock_site *site, uint64_t *ret_owner_read_ns)
 {
@@ -270,7 +270,7 @@ static bool waited_for(const struct results *results, const struct thread_accoun
     return last_plus_1 && is_same_lock(&results->waits.rows[last_plus_1 - 1], wait);
 }
 
-/* Finds where the owner was at that time. In a cycle its wait is left out: it would lead to an
+/* Finds where the owner was at that time. In a cycle its wait is omitted: it would lead to an
  * earlier wait of this thread, and each round would make a longer chain. */
 static void find_place(const struct owners *owners, const struct results *results,
                        const struct held_wait *held, uint64_t period_ns, struct counted_wait *wait)

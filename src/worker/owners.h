@@ -1,8 +1,8 @@
-/* The owners of what threads wait for (locks, and what peer_waits.c finds), and where these owners
- * are at the same tick. An owning process with only one thread counts as that thread.
+/* The owners of what threads wait for (locks, and the resources of peer_waits.c), and where these
+ * owners are at the same tick. An owning process with a single thread counts as that thread.
  *
- * An owner's observation may come later in a round than that of its waiter, so waits for an owner
- * are held until the round is over. */
+ * An owner's observation may come later in a round than that of its waiter, so waits that have an
+ * owner are held until the end of the round. */
 #ifndef FGPROF_WORKER_OWNERS_H
 #define FGPROF_WORKER_OWNERS_H
 
@@ -50,7 +50,7 @@ struct owners {
 int owners_note_thread(struct owners *owners, const struct observation *observation,
                        struct counted_thread *thread);
 
-/* Finds what the thread waits for by its stack and its observation: sets the wait and its owner.
+/* Finds what the thread waits for from its stack and its observation: sets the wait and its owner.
  * Its kind is RESOURCE_NOT_KNOWN if nothing is known. Returns 0 or -ENOMEM. */
 int owners_read(struct owners *owners, struct results *results,
                 const struct observation *observation, uint32_t stack, struct held_wait *ret_wait);

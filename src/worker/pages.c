@@ -45,8 +45,9 @@ static void drop(struct listed_object *row)
 
 /* ---- Fewer pages are chosen than before ---- */
 
-/* Keeps a row if its page would be chosen now, for those that are not. A page's rank has so many
- * leading zeros at least as its level; of a huge page or a window, another page's had. */
+/* Keeps a row only if its page would be chosen now; it then also stands for those that are dropped.
+ * A page's rank has at least as many leading zeros as its level, but for a huge page or a window it
+ * was the rank of another page. */
 static void thin(const struct check *check, struct listed_object *row)
 {
     unsigned level = check->how->levels.of[filter_page_group(start_of(row))];
@@ -99,8 +100,8 @@ static int find_window(const struct check *check, struct listed_object *row)
     return err;
 }
 
-/* How much of a huge page is resident. Pages in it that were freed, and belong to other objects by
- * now, do not count. */
+/* How much of a huge page is resident. Its pages that were freed, and now belong to other objects,
+ * do not count. */
 static int find_huge(const struct check *check, size_t number)
 {
     struct listed_object *rows = check->checks->rows, *row = &rows[number];
@@ -146,8 +147,8 @@ static uint32_t scaled(uint32_t number, double factor, uint64_t chance)
 }
 
 /* If some faults of a page were not reported, memory that was freed and touched again may be
- * counted several times, for each thread that touched it. What is counted in a part of the memory
- * beyond its resident pages, and beyond chance, is scaled down. */
+ * counted several times, once for each thread that touched it. So the count of a block of memory is
+ * scaled down if it exceeds the resident pages by more than chance. */
 static int limit_block(const struct check *check, size_t first, size_t end)
 {
     struct listed_object *rows = check->checks->rows;

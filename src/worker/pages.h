@@ -1,10 +1,10 @@
-/* Which of the pages that were counted (OBJECT_PAGE of objects/source.h) are still resident.
+/* Which of the counted pages (OBJECT_PAGE of objects/source.h) are still resident.
  *
- * A page that is freed and then touched again is reported again, by its key; pages that go for good
- * must be looked for.
+ * A page that is freed and touched again is reported again, by its key; pages that go for good must
+ * be looked for.
  *
  * Many programs free everything before they exit. So for an exited process, the pages count that
- * were resident at the check that found most. */
+ * were resident at the check that found the most. */
 #ifndef FGPROF_WORKER_PAGES_H
 #define FGPROF_WORKER_PAGES_H
 
@@ -29,8 +29,8 @@ struct page_checks {
     size_t present_capacity;
 };
 
-/* Takes in an OBJECT_CHECKED, unless it is not due and the last check was costly. Of a process that
- * has ended nothing is known any more. Returns 0 or -ENOMEM. */
+/* Handles an OBJECT_CHECKED, unless it is not due and the last check was costly. Nothing is known
+ * any more about a process that has ended. Returns 0 or -ENOMEM. */
 int pages_check(struct page_checks *checks, struct results *results, struct channel *channel,
                 const struct object_news *news);
 

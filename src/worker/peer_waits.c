@@ -11,8 +11,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* How old the lists of descriptors and of sockets may get, how often each is made at most, that of
- * descriptors for new programs too, and in which part of the time. */
+/* The maximum age of the lists of descriptors and of sockets, how often each is made at most (with
+ * a limit of its own for descriptors of new programs), and for what part of the time. */
 #define LISTING_OLD_NS 3000000000u
 #define LISTING_AGE_NS 1000000000u
 #define LISTING_NEW_AGE_NS 100000000u
@@ -21,8 +21,8 @@
 #define LOCKS_AGE_NS 250000000u
 #define LOCKS_PART_OF_TIME 10
 #define CHILDREN_PART_OF_TIME 100
-/* The kernel locks an epoll descriptor for some microseconds for each of its entries while it lists
- * them: this is not done to a process that may have more descriptors. */
+/* While the kernel lists the entries of an epoll descriptor, it locks the descriptor for some
+ * microseconds per entry, so processes that may have more entries are skipped. */
 #define EPOLL_SLOTS_MAX 256
 #define EPOLL_AGE_NS 3000000000u
 #define EPOLL_PART_OF_TIME 500
@@ -116,8 +116,8 @@ bool peer_waits_is_single(const struct peer_waits *waits, uint32_t process)
     return false;
 }
 
-/* Whether a list is to be read again, for a question that it does not answer (`lacks_something`),
- * or because it is old. */
+/* Whether a list must be reread, because it does not answer a question (`lacks_something`), or
+ * because it is old. */
 static bool is_due(const struct throttle *throttle, uint64_t now_ns, bool lacks_something,
                    uint64_t age_ns)
 {

@@ -1,11 +1,11 @@
-/* What threads wait for that is not a lock in memory: a child, what a descriptor is, a file lock;
- * and which of the sampled processes must act for the wait to end.
+/* What threads wait for that is not a lock in memory: a child, the file behind a descriptor, a file
+ * lock; and which of the sampled processes must act for the wait to end.
  *
- * What a descriptor is comes with the observation, which proves it. Who else has it open is known
- * from a list of the descriptors of all sampled processes, with the sockets of their network
- * namespaces. That list is costly, so it is made anew only if a question needs it, and seldom;
- * answers are kept until then. A pipe or a socket that is newer than the list has no owner for the
- * time being. */
+ * What a descriptor is comes with the observation, which proves it. Which other processes have it
+ * open is known from a list of the descriptors of all sampled processes, with the sockets of their
+ * network namespaces. That list is costly, so it is remade only if a question needs it, and rarely;
+ * answers are kept until then. A pipe or a socket that is newer than the list has no known owner
+ * until then. */
 #ifndef FGPROF_WORKER_PEER_WAITS_H
 #define FGPROF_WORKER_PEER_WAITS_H
 
@@ -60,7 +60,7 @@ struct peer_wait {
     bool is_pending;          /* its owner may be another one, or known, when it is asked again */
 };
 
-/* Finds what the thread of an observation with a call other than CALL_FUTEX waits for; it has slept
+/* Finds what the thread of an observation waits for, whose call is not CALL_FUTEX; it has slept
  * since `since_ns` or longer. Returns 0 or -ENOMEM. */
 int peer_waits_find(struct peer_waits *waits, struct results *results,
                     const struct observation *observation, uint64_t since_ns,

@@ -3,9 +3,9 @@
 
 #include <errno.h>
 
-/* A program that has just begun is still mapping its libraries. The mapping of a sampled address
- * may have come since the maps were read in this round, and several of its threads may be sampled
- * in one round. */
+/* A program that has just started is still mapping its libraries. The mapping of a sampled address
+ * may be newer than this round's reading of the maps, and several of its threads may be sampled in
+ * one round. */
 #define SPARE_READINGS 8
 #define MAX_AGE_NS 1000000000u
 /* With very many threads, maps has a line for each stack. */

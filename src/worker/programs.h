@@ -40,7 +40,7 @@ int programs_get(struct programs *programs, const struct program *program,
 /* NULL: it has none. */
 struct program_tables *programs_find(const struct programs *programs, uint32_t number);
 
-/* Ends a program without further observations: takes in the rest of its files about generated code,
+/* Ends a program that has no more observations: reads the rest of its files about generated code,
  * and keeps only what names need. Returns 0 or -ENOMEM. */
 int programs_end(struct programs *programs, uint32_t number, struct results *results,
                  struct unwinder *unwinder);

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of the program's code objects, and of their tables of lines: when there are more, all are read
- * anew. */
+/* How many of the program's code objects, and how many of their line tables, are kept: if there are
+ * more, all are read again. */
 #define CODES_MAX 16384u
 #define LINE_BYTES_MAX (16u << 20)
 
@@ -77,7 +77,7 @@ static bool is_code_at(const void *owner, uint32_t item, const void *key)
     return python->codes[item].address == *(const uint64_t *)key;
 }
 
-/* 3.13 and later call constructors through _Py_InitCleanup, of that name and file
+/* Python 3.13 and later call constructors through _Py_InitCleanup, a function of that name and file
  * (Python/specialize.c). Tracebacks do not show it. */
 static bool is_shim(const struct python_code *code)
 {
@@ -215,8 +215,8 @@ static enum native_kind kind_of(const struct program_python *python, struct unwi
     return evaluates ? NATIVE_EVALUATION : NATIVE_INTERPRETER;
 }
 
-/* Merges the named frames into the stack, of whose frames `kinds` has the kinds. *ret_fits: they
- * fit. */
+/* Merges the named frames into the stack; `kinds` has the kinds of its native frames. *ret_fits:
+ * they match. */
 static int merge(const struct python_frames *frames, const uint64_t *named,
                  const enum native_kind *kinds, bool keeps_native_frames, struct stack *stack,
                  bool *ret_fits)

@@ -45,21 +45,20 @@ struct python_means {
     bool tells_threads_apart;
 };
 
-/* Searches for an interpreter if something new is mapped, and tells the sampling thread of one; and
- * for its lock until it has one.
- * Returns 0 or -ENOMEM. */
+/* Searches for an interpreter if something new is mapped, and tells the sampling thread about it;
+ * then for its lock until that is found. Returns 0 or -ENOMEM. */
 int program_python_update(struct program_python *python, const struct python_means *means,
                           struct program_maps *maps, const struct observation *observation,
                           struct channel *channel);
 
-/* Whether the observation was made before the sampling thread knew of the interpreter, and so has
- * no Python frames: another one is to be asked for. The kernel's samples are no loss, except in a
- * dump, which has one of each thread. */
+/* Whether the observation was made before the sampling thread knew about the interpreter, and so
+ * has no Python frames: the thread must be observed again. Losing the kernel's samples is
+ * acceptable, except in a dump, which has one of each thread. */
 bool program_python_came_later(const struct program_python *python,
                                const struct observation *observation, bool is_dump);
 
-/* Sets *name to the one that Python has for the thread, if there is any; the main thread has its
- * program's. Returns 0 or -ENOMEM. */
+/* Sets *name to Python's name for the thread, if it has one; the main thread has its program's
+ * name. Returns 0 or -ENOMEM. */
 int program_python_name_thread(struct program_python *python, const struct python_means *means,
                                const struct program_maps *maps,
                                const struct observation *observation, uint32_t *name);
@@ -70,8 +69,8 @@ int program_python_take(struct program_python *python, const struct python_means
                         const struct program_maps *maps, const struct observation *observation,
                         struct stack *stack);
 
-/* Finds what stands for the frame in stacks. Returns 0; -ENOENT if it is no frame, as it has no
- * code; -ENODATA if it is one that no traceback shows; or -ENOMEM. */
+/* Finds the address that stands for the frame in stacks. Returns 0; -ENOENT if it is no frame,
+ * because it has no code; -ENODATA if it is one that no traceback shows; or -ENOMEM. */
 int program_python_name(struct program_python *python, const struct python_memory *memory,
                         struct results *results, const struct python_frame *frame,
                         uint64_t *ret_address);

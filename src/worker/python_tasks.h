@@ -1,8 +1,8 @@
-/* Counts the tasks of asyncio: one that is suspended is counted with its coroutines. One that runs
- * is counted as its thread.
+/* Counts the tasks of asyncio: a suspended task is counted with its coroutines. A running task is
+ * counted as its thread.
  *
- * They are read here and not by the sampling thread, for which it would take too long: each
- * coroutine takes several reads of memory, one after the other. */
+ * They are read here and not by the sampling thread, because it would take too long: each coroutine
+ * needs several reads of memory, one after the other. */
 #ifndef FGPROF_WORKER_PYTHON_TASKS_H
 #define FGPROF_WORKER_PYTHON_TASKS_H
 
@@ -37,8 +37,8 @@ struct task_means {
 /* When tasks are to be read. */
 struct task_tick {
     uint32_t process;          /* a row of the stack table */
-    uint64_t before_ns, at_ns; /* the time to be counted, of the first tick of a program, and of
-                                  others from the tick before on (CLOCK_MONOTONIC) */
+    uint64_t before_ns, at_ns; /* a program's first tick counts the time between these, later ticks
+                                  the time since the tick before (CLOCK_MONOTONIC) */
     bool is_last;              /* of the recording */
 };
 

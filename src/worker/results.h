@@ -1,5 +1,5 @@
 /* The results of a recording: the tables in which observations are counted. The worker owns them
- * while it runs. Profiles are made of them afterwards, or of a copy. */
+ * while it runs. Profiles are made from them afterwards, or from a copy. */
 #ifndef FGPROF_WORKER_RESULTS_H
 #define FGPROF_WORKER_RESULTS_H
 
@@ -81,8 +81,8 @@ struct results {
 int results_init(struct results *results);
 void results_free(struct results *results);
 
-/* Counts `ticks` more samples with a stack that is cut so. Those taken back are counted as minus as
- * many. */
+/* Counts `ticks` more samples whose stack is cut in this way. Samples that are taken back are
+ * counted with a negative number. */
 void results_count_samples(struct result_counts *counts, enum stack_cut cut, uint64_t ticks);
 
 #endif

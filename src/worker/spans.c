@@ -6,7 +6,7 @@ static uint64_t length_ns(const struct thread_span *span, uint64_t at_ns)
 }
 
 /* Redirects what is still owed to the span's samples to rows that count, or to rows that never do,
- * as the next span reuses its rows. */
+ * because the next span reuses its rows. */
 static int point_elsewhere(struct stack_table *table, struct thread_account *account,
                            uint32_t aside, uint32_t to_aside)
 {

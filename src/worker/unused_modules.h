@@ -5,10 +5,10 @@
 #include "unwind/unwind.h"
 #include "worker/results.h"
 
-/* Closes the modules that no mapping refers to. If a module is only in spaces that no program is
- * in, its names may still be needed, but nothing is unwound through it: frees what can be read
- * again. Too many files that are open just for names are closed, the oldest first: those names are
- * lost. `unwinder` may be NULL. Returns 0 or -ENOMEM. */
+/* Closes the modules that no mapping refers to. If a module is only in spaces that no program uses,
+ * its names may still be needed, but nothing is unwound through it: frees what can be read again.
+ * If too many files are open just for names, closes the oldest, whose names are lost. `unwinder`
+ * may be NULL. Returns 0 or -ENOMEM. */
 int unused_modules_free(struct results *results, struct unwinder *unwinder);
 
 #endif

@@ -88,18 +88,18 @@ int unwind_step_run(struct unwind_step *step)
 }
 
 /* ---- What a snapshot lacked that a new one can have: more of the stack, where the stack ends, or
- * the other stack that it continues on ---- */
+ * the other stack on which it continues ---- */
 
 #define TRIES_MAX 8 /* observations of a thread in a row, for more of its stack or new maps */
 #define STACK_LIMIT_MIN (2u << 10)
 #define STACK_LIMIT_MAX (16u << 20)
 #define STACK_LIMIT_FACTOR 8
-/* The limit of a thread's stack copies is lowered once this many samples in a row would have done
- * with at most this part of it. */
+/* The limit of a thread's stack copies is lowered after this many successive samples that needed at
+ * most this part of it. */
 #define ROOMY_SAMPLES 16
 #define ROOMY_PART 4
-/* How much is copied of another stack that the thread left in use. By the next tick it may leave
- * that stack deeper down. */
+/* How much is copied of another stack that the thread left in use. By the next tick it may have
+ * gone deeper on that stack. */
 #define OTHER_STACK_BYTES (32u << 10)
 #define OTHER_STACK_BYTES_MAX (1u << 20)
 #define OTHER_STACK_BYTES_BELOW (4u << 10)
@@ -147,8 +147,8 @@ static int send_areas(const struct unwind_step *step)
     return err;
 }
 
-/* Finds the area that holds an address, and rereads the areas if necessary; NULL if it is not
- * known. */
+/* Finds the area that holds an address, and rereads the areas if needed; NULL if it is not known.
+ */
 static int find_area(struct unwind_step *step, uint64_t address, const struct stack_area **ret_area)
 {
     struct program_maps *maps = &step->program->maps;
@@ -168,14 +168,14 @@ static int ask_for_end(struct unwind_step *step)
     return err || !area ? err : ask(step, REQUEST_ANEW);
 }
 
-/* The copy ended before the mapping did. If it is shorter than the present limit, it was made
+/* The copy ended before the mapping did. If it is shorter than the current limit, it was made
  * before that limit was set. */
 static int ask_for_longer(struct unwind_step *step)
 {
     struct thread_unwinding *thread = step->thread;
     bool is_as_long = step->observation->snapshot->stack.bytes >= thread->stack_limit;
-    /* An endless stack's unwind tables lead nowhere: copying ever more memory would only cost the
-     * thread time. */
+    /* The unwind tables of an endless stack never reach its end: copying more and more memory would
+     * only cost the thread time. */
     if (thread->is_endless || (is_as_long && thread->stack_limit >= STACK_LIMIT_MAX))
         return 0;
     if (is_as_long)
@@ -185,7 +185,7 @@ static int ask_for_longer(struct unwind_step *step)
     return ask(step, REQUEST_STACK_ANEW);
 }
 
-/* Whether to look for another stack in this round. If that failed from about the same place, it is
+/* Whether to look for another stack in this round. After failures from about the same place, it is
  * tried in fewer and fewer rounds: a damaged stack leads anywhere, and each try stops a running
  * thread. From another place it may succeed: the thread may have left a signal handler. */
 static bool may_look_elsewhere(const struct unwind_step *step)
@@ -221,7 +221,7 @@ static void place_other_stack(struct stack_place *other, const struct stack_area
         *other = (struct stack_place){start, OTHER_STACK_BYTES};
 }
 
-/* The stack continues in another mapping: asks to copy that place too, if that is likely to help. A
+/* The stack continues in another mapping: requests a copy of that too, if it is likely to help. A
  * damaged stack leads anywhere. */
 static int ask_for_other(struct unwind_step *step)
 {
@@ -242,9 +242,9 @@ static bool is_unreadable(const struct unwind_step *step)
     return step->hints.needs_more_stack && copy->end_is_known && copy->is_unreadable;
 }
 
-/* After unwinding: asks for what was lacking, and then sets is_asked. The number of tries
- * is limited: after some observations of a thread in a row its stack is taken as found. Returns 0
- * or -ENOMEM. */
+/* After unwinding: requests what was missing, and then sets is_asked. The number of tries is
+ * limited: after a few successive observations of a thread, its stack is accepted as it is. Returns
+ * 0 or -ENOMEM. */
 static int ask_for_missing(struct unwind_step *step)
 {
     const struct unwind_hints *hints = &step->hints;
@@ -269,8 +269,8 @@ static int ask_for_missing(struct unwind_step *step)
     return err;
 }
 
-/* Sets the limit to twice what was needed, as the next stack may be deeper. Sets *ret_is_news if
- * the limit has changed much. */
+/* Sets the limit to twice what was needed, because the next stack may be deeper. Sets *ret_is_news
+ * if the limit has changed much. */
 static void adjust_limit(struct thread_unwinding *thread, size_t used_bytes, bool *ret_is_news)
 {
     size_t wanted = used_bytes * 2, limit = thread->stack_limit;
@@ -302,7 +302,7 @@ static void adjust_other(struct thread_unwinding *thread, bool is_used, bool *re
     *ret_is_news = true;
 }
 
-/* For a stack that will be counted: adjusts how much is copied next time. Asks once to look again
+/* For a stack that will be counted: adjusts how much is copied next time. Requests one more look
  * later, if the stack led to unmapped addresses. Returns 0 or -ENOMEM. */
 static int adjust_stack_limits(const struct unwind_step *step)
 {
@@ -324,16 +324,17 @@ static int adjust_stack_limits(const struct unwind_step *step)
     adjust_other(thread, hints->used_other_stack, &is_news);
     if (is_news)
         err = send_limits(step, REQUEST_STACK);
-    /* It may sleep in code that was mapped after the maps were read. It is observed again once, as
-     * the next round knows that code. */
+    /* The thread may be asleep in code that was mapped after the maps were read. It is observed
+     * again once, because the next round knows that code. */
     if (!err && hints->has_unknown_address && !thread->leads_nowhere)
         err = send_limits(step, REQUEST_LATER);
     thread->leads_nowhere = hints->has_unknown_address;
     return err;
 }
 
-/* ---- Registers that a thread read asleep does not show. They are found in its stack, known from
- * where others sleep, or read by stopping one such thread, which is requested ---- */
+/* ---- Registers that reading a sleeping thread does not show. They are found in its stack, known
+ * from the places where other threads sleep, or read by stopping one such thread, which is
+ * requested ---- */
 
 static struct registers *registers_of(const struct unwind_step *step)
 {
@@ -447,8 +448,8 @@ static int ask_for_stop(struct unwind_step *step, const struct site_keys *keys)
 }
 
 /* A thread that sleeps in a page fault and was once stopped with the same stack pointer is usually
- * in the same call, with the frame pointer that it had then. That is believed if it makes the stack
- * whole; otherwise the stack stays as it was. */
+ * in the same call, with the frame pointer that it had then. That is accepted if it completes the
+ * stack; otherwise the stack stays as it was. */
 static int unwind_as_stopped(struct unwind_step *step)
 {
     const struct thread_unwinding *thread = step->thread;
@@ -465,8 +466,8 @@ static int unwind_as_stopped(struct unwind_step *step)
     return try_with_registers(step);
 }
 
-/* A function that has not saved its return address has it in the link register, which is not the
- * same at each visit of a site. */
+/* A function that has not saved its return address has it in the link register, which differs
+ * between visits of a site. */
 static int unwind_by_known_site(struct unwind_step *step, const struct site *site)
 {
     struct registers *registers = registers_of(step);
@@ -503,9 +504,9 @@ static int unwind_by_site(struct unwind_step *step)
     return err || step->is_asked || !means->may_stop_sleepers ? err : ask_for_stop(step, &keys);
 }
 
-/* The stack is cut because the frame pointer is not known: unwinds it with the one that the thread
- * is known to have, or that can be found; else asks for a stop, and sets is_asked. Returns 0 or
- * -ENOMEM. */
+/* The stack is cut because the frame pointer is not known: unwinds it with the frame pointer that
+ * the thread is known to have, or that can be found; otherwise requests a stop, and sets is_asked.
+ * Returns 0 or -ENOMEM. */
 static int find_lost_registers(struct unwind_step *step)
 {
     int err = unwind_as_stopped(step);
@@ -514,9 +515,9 @@ static int find_lost_registers(struct unwind_step *step)
     return err;
 }
 
-/* The thread was stopped to learn the frame pointer of its site: that is known now, if it still
- * slept there. For more of its stack it is not stopped again: that can be read while it sleeps. If
- * its stack does not prove it right, no thread is stopped there again. */
+/* The thread was stopped to learn the frame pointer of its site. That is known now, if it still
+ * slept there. It is not stopped again for more of its stack, which can be read while it sleeps. If
+ * its stack does not confirm the frame pointer, no thread is stopped there again. */
 static int learn_from_stop(const struct unwind_step *step)
 {
     const struct registers *registers = registers_of(step);
@@ -542,8 +543,8 @@ static bool is_mixed(const struct unwind_step *step)
            step->hints.stack_bytes_used > step->observation->snapshot->stack.old_bytes;
 }
 
-/* What the kernel sampled or recorded can't be completed: by the time that it is read the thread is
- * elsewhere. It may be older than the maps, of a library that is gone or from the middle of an
+/* What the kernel sampled or recorded can't be completed: by the time it is read, the thread is
+ * elsewhere. It may be older than the maps, from a library that is gone or from the middle of an
  * execve; and a signal handler with its own stack hides the stack that it left. Such a sample's
  * time goes to the thread's other samples. */
 static bool is_partial_sample(const struct unwind_step *step)
@@ -559,8 +560,8 @@ static bool is_partial_sample(const struct unwind_step *step)
            (step->hints.needs_more_stack && !snapshot->stack.end_is_known);
 }
 
-/* Whether the observation is so much older than the replacement of code that it may be from either
- * code. */
+/* Whether the observation is so much older than the replacement of code that it may be from the old
+ * or the new code. */
 static bool may_be_of_replaced_code(const struct unwind_step *step)
 {
     const struct observation *observation = step->observation;

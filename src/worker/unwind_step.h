@@ -1,5 +1,5 @@
-/* From an observation's snapshot to a stack. If the snapshot alone is not enough, these help: maps
- * read anew, generated code, a frame pointer that is found, or a request for another
+/* From an observation's snapshot to a stack. If the snapshot alone is not enough, these help:
+ * rereading the maps, generated code, a frame pointer that is found, or a request for another
  * observation. */
 #ifndef FGPROF_WORKER_UNWIND_STEP_H
 #define FGPROF_WORKER_UNWIND_STEP_H
@@ -50,14 +50,13 @@ struct unwind_step {
     bool is_asked; /* more was asked for: the thread is observed again, and this is not counted */
 };
 
-/* Unwinds the snapshot, and repeats that while rereading maps and learning code help. Returns 0 or
+/* Unwinds the snapshot, again and again while rereading maps and learning code help. Returns 0 or
  * -ENOMEM. */
 int unwind_step_run(struct unwind_step *step);
 
 enum unwind_result {
     UNWIND_DONE,  /* count the stack */
-    UNWIND_ASKED, /* the thread is observed again, and this stack is counted only if that does not
-                     happen */
+    UNWIND_ASKED, /* the thread is observed again, and this stack is counted only if that fails */
     UNWIND_GONE,  /* it leads through unknown code, and its program has ended */
 };
 

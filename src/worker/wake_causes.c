@@ -45,8 +45,8 @@ static bool has_entry(const char *functions, size_t length)
     return false;
 }
 
-/* A packet to the same machine is delivered by the thread that sends it, when it allows the work of
- * interrupts again (__local_bh_enable_ip), unless an interrupt does so first. */
+/* A packet to the same machine is delivered by the thread that sends it, when it enables softirqs
+ * again (__local_bh_enable_ip), unless an interrupt does so first. */
 static bool is_interrupt(const char *functions)
 {
     return has_entry(functions, strlen(functions)) ||
@@ -78,8 +78,8 @@ static int find_cause(struct kernel_names *names, struct wake_causes *causes,
     int err = write_functions(names, seen, functions);
     if (err)
         return err;
-    /* Every wake comes through a function with such a name: without one, the names are not known.
-     */
+    /* Every wakeup passes through a function with such a name: if there is none, the names are not
+     * known. */
     if (!strstr(functions, "wake") && !strstr(functions, "ttwu"))
         *ret_kind = WAKER_UNKNOWN;
     else

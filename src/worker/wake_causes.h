@@ -15,9 +15,9 @@ struct wake_causes {
     } items[WAKE_CAUSES_MAX];
 };
 
-/* Finds out what ended a wait, by the kernel's functions, and names it. `process`: the row of the
- * process that ran in the stack table, or PROCESS_NONE if it is not sampled. Its stacks are
- * not set. Returns 0 or -ENOMEM. */
+/* Finds out what ended a wait, from the kernel's functions, and names it. `process`: the stack
+ * table's row of the process that ran, or PROCESS_NONE if it is not sampled. Does not set the
+ * waker's stacks. Returns 0 or -ENOMEM. */
 int wake_find_waker(struct results *results, struct kernel_names *names, struct wake_causes *causes,
                     const struct wake_seen *seen, uint32_t process, struct waker *ret_waker);
 

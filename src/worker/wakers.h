@@ -1,9 +1,9 @@
 /* What ended the waits of threads, by the kernel's record of switches.
  *
- * A wait is known by when its thread left its CPU. What it is counted for is noted until it ends:
- * then its waker is known, and all of that moves to a sample that has it. If a checkpoint comes
- * first, what was counted before it stays where it is, as checkpoints can't be changed. A wait that
- * is over when it is seen first is counted with its waker at once. */
+ * A wait is identified by when its thread left its CPU. The time and ticks counted for it are noted
+ * until it ends: then its waker is known, and all of them move to a sample that has it. If a
+ * checkpoint comes first, what was counted before it stays where it is, because checkpoints can't
+ * be changed. A wait that is over when it is first seen is counted with its waker immediately. */
 #ifndef FGPROF_WORKER_WAKERS_H
 #define FGPROF_WORKER_WAKERS_H
 

@@ -18,8 +18,9 @@
 
 /* At least this many checkpoints are taken while the memory fills. */
 #define CHECKPOINTS_IN_FULL 12
-/* Without checkpoints, what nothing refers to goes each time there are half as many rows again, and
- * some more: a quarter of those that fit in memory. So each row is looked at a few times in all. */
+/* Without checkpoints, rows that nothing refers to are dropped each time the rows have grown by
+ * half and some more: a quarter of those that fit in memory. So each row is visited only a few
+ * times in all. */
 #define ROW_BYTES 1024 /* about, with what it refers to */
 
 /* How much there is of what comes and goes. */
@@ -145,8 +146,8 @@ static int add_process(struct worker *worker, const struct message *message)
                                      worker->options.period_ns);
 }
 
-/* The number of the message's process is replaced by its row. Returns false if that is gone, and
- * with it everything that the message could be about. */
+/* Replaces the number of the message's process by its row. Returns false if that is gone, and with
+ * it everything that the message could be about. */
 static bool find_process(const struct worker *worker, struct message *message)
 {
     uint32_t *process = message->kind == MESSAGE_OBSERVATION  ? &message->observation.process
@@ -351,8 +352,8 @@ static int find_waker_stack(struct worker *worker, const struct observation *obs
     return generated_note(&program->generated, program->maps.space, observation, &worker->stack);
 }
 
-/* The kernel's name is of that moment. What a program such as Python calls its thread is known from
- * samples. */
+/* The kernel's name is from that moment. The name that a program such as Python gives its thread is
+ * known from samples. */
 static int take_own_name(struct worker *worker, const struct observation *observation,
                          struct waker *waker)
 {
@@ -519,8 +520,8 @@ static struct kept_rows count_rows(const struct results *results)
     };
 }
 
-/* Without checkpoints, no stack is forgotten: drops what nothing refers to. If all takes more than
- * it may, joins what has ended; if that is not enough, further stacks are not kept. */
+/* Without checkpoints, no stack is forgotten: drops what nothing refers to. If the rest takes more
+ * than the limit, merges what has ended; if that is not enough, further stacks are not kept. */
 static int make_room(struct worker *worker)
 {
     struct results *results = worker->results;
@@ -551,8 +552,8 @@ static bool are_stacks_full(const struct worker *worker)
            kept_bytes_counted(worker->results, 0) > worker->options.bytes_max / 2;
 }
 
-/* If stacks did not become fewer when checkpoints were given up for them, they do not until there
- * is much more to join. */
+/* If giving up checkpoints did not reduce the stacks, it will not until there is much more to
+ * merge. */
 static bool must_give_up(const struct worker *worker)
 {
     size_t least = worker->full_at_bytes;
@@ -599,7 +600,7 @@ static bool are_more(size_t now, size_t noted, size_t more)
     return now >= noted + noted / 2 + more;
 }
 
-/* Orders checkpoints more often while much is counted: if there is no room for all of the time to
+/* Requests checkpoints more often while much is counted: if there is no room for the whole time to
  * keep, profiles can still begin at one of several. */
 static bool needs_checkpoint(const struct worker *worker)
 {

@@ -1,5 +1,5 @@
-/* The worker takes observations off the channel, unwinds and counts them, and asks for what was
- * lacking. It runs at ordinary priority beside the sampling thread, which never waits for it. */
+/* The worker takes observations from the channel, unwinds and counts them, and requests what was
+ * missing. It runs at ordinary priority beside the sampling thread, which never waits for it. */
 #ifndef FGPROF_WORKER_WORKER_H
 #define FGPROF_WORKER_WORKER_H
 
@@ -31,7 +31,7 @@ typedef bool worker_checkpoint_fn(void *context, const struct results *results,
  * there were any. */
 typedef bool worker_crowded_fn(void *context, struct worker_checkpoints *ret_checkpoints);
 
-/* Called in the worker's thread: the epoch of the earliest checkpoint that a profile may begin at,
+/* Called in the worker's thread: the epoch of the earliest checkpoint at which a profile may begin,
  * or `epoch` if that is earlier. */
 typedef uint32_t worker_held_fn(void *context, uint32_t epoch);
 
@@ -54,9 +54,9 @@ struct worker_options {
     struct lookups *lookups;     /* see unwinder_new; must outlive the worker */
     struct wait_list *waits;     /* for a dump: receives what threads wait for; else NULL */
     struct runtime_tasks *tasks; /* the same, of its goroutines and tasks */
-    /* What all that is kept may take; SIZE_MAX: no limit. With checkpoints, mappings, modules and
-     * code of running programs count as half of it at most. Without: beyond it, what has ended is
-     * joined. */
+    /* The memory limit for everything that is kept; SIZE_MAX: no limit. With checkpoints, mappings,
+     * modules and code of running programs count as at most half of it. Without: above it, what has
+     * ended is merged. */
     size_t bytes_max;
     bool keeps_stacks; /* since the start, also with checkpoints, in half of the memory */
     worker_checkpoint_fn *checkpoint; /* NULL: no checkpoints are noted; then this is not needed: */
@@ -77,7 +77,7 @@ int worker_new(const struct worker_options *options, struct channel *channel,
 void worker_free(struct worker *worker);
 
 /* Works until MESSAGE_END, or until the channel is closed. Returns 0 or the first negative errno
- * that it met; after an error it still takes and drops messages. */
+ * that occurred; after an error it still takes messages and discards them. */
 int worker_run(struct worker *worker);
 
 /* How much was counted so far. Safe from any thread. */
