@@ -58,7 +58,7 @@ static int list_children(int proc_fd, struct children *children)
     return err;
 }
 
-/* The child that the waiting thread knows by this id, which is of the innermost of `level`
+/* The child that the waiting thread knows by this id, which belongs to the innermost of `level`
  * namespaces. */
 static pid_t child_with_id(const struct children *children, int level, pid_t id)
 {

@@ -9,8 +9,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* A line. Ids are of processes in our PID namespace; -1: none, of a lock of an open file
- * description; 0: not of our namespace. */
+/* One line of the file. Ids are of processes in our PID namespace; -1: none, for a lock of an open
+ * file description; 0: not in our namespace. */
 struct file_lock {
     enum file_use use;
     bool waits; /* for the last line that does not */
@@ -19,12 +19,12 @@ struct file_lock {
     uint64_t inode;
 };
 
-/* Parses a line like one of
+/* Parses a line such as
  *   1: POSIX  ADVISORY  WRITE 15864 fe:00:10953261 0 9
  *   1: -> POSIX  ADVISORY  WRITE 15885 fe:00:10953261 0 9
  *   1:  -> OFDLCK ADVISORY  WRITE -1 fe:00:10953261 0 9
- * (proc_locks(5)): a lock, one that waits for it, and one that waits for that. Returns false if it
- * is not one, or of a kind that no call waits for, such as a lease. */
+ * (proc_locks(5)): a lock, a lock that waits for it, and one that waits for that. Returns false if
+ * it is not one, or is of a kind that no call waits for, such as a lease. */
 bool file_lock_parse(const char *line, struct file_lock *ret_lock);
 
 /* A lock that is waited for, and by which process. */
@@ -48,7 +48,7 @@ int file_locks_read(struct file_locks *locks);
 void file_locks_free(struct file_locks *locks);
 
 /* The holder of the lock that the process waits for, on the file with this inode number. Returns
- * its process, or 0 if that is not known or not one. */
+ * its process, or 0 if that is not known, or there are several. */
 pid_t file_locks_holder(const struct file_locks *locks, enum file_use use, uint64_t inode,
                         pid_t waiter);
 

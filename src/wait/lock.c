@@ -14,7 +14,7 @@ enum { MUTEX_LOCK = 0, MUTEX_OWNER = 2, MUTEX_USERS = 3, MUTEX_KIND = 4, MUTEX_W
 #define KIND_SHARED 0x80u
 #define KIND_KNOWN (3u | KIND_ROBUST | 0x20u | KIND_PROTECT | KIND_SHARED | 0x100u | 0x200u)
 /* The value of __lock while others wait (sysdeps/nptl/lowlevellock.h). With priority protection,
- * the ceiling is in the bits above. */
+ * the higher bits have the ceiling. */
 #define LOCKED_WITH_WAITERS 2
 #define CEILING_SHIFT 19
 
@@ -85,7 +85,7 @@ static const struct lock_function functions_of_glibc[] = {
 };
 
 /* Parts of the symbols of other libraries' functions: of Rust (both manglings have the last names
- * of a path so), C++ (with namespaces of versions before them) and Go. */
+ * of a path in this form), C++ (after versioned namespaces) and Go. */
 static const struct lock_function functions_of_others[] = {
     /* Rust's std::sys, library/std/src/sys/sync */
     {"5Mutex14lock_contended", RESOURCE_MUTEX, false},
@@ -251,7 +251,7 @@ static bool read_rwlock_at(const uint32_t *rwlock, struct lock *lock)
 }
 
 /* The futex is one of three words of the lock. The function's argument would show which, but is not
- * known. So the lock is believed only if its words make sense for exactly one of them. */
+ * known. So the lock is accepted only if its words make sense for exactly one of them. */
 static void read_rwlock(const struct words *words, struct lock *lock)
 {
     static const unsigned places[] = {RWLOCK_READERS, RWLOCK_PHASE, RWLOCK_WRITERS};
@@ -273,11 +273,10 @@ static void read_rwlock(const struct words *words, struct lock *lock)
 /* Locks without an owner, of which the futex is not the first word. */
 static void find_address(struct lock *lock)
 {
-    /* A condition variable has a word for each of two groups of waiters, one behind the other. What
-     * is before them differs between versions, so the first of the two stands for the lock
-     * (sysdeps/nptl/bits/thread-shared-types.h). A barrier is waited for at its second word, or at
-     * its first if too many threads enter (struct pthread_barrier of sysdeps/nptl/internaltypes.h).
-     */
+    /* A condition variable has a word for each of two groups of waiters, one after the other. The
+     * fields before them differ between versions, so the first of the two stands for the lock
+     * (sysdeps/nptl/bits/thread-shared-types.h). Threads wait for a barrier at its second word, or
+     * at its first if too many enter (struct pthread_barrier of sysdeps/nptl/internaltypes.h). */
     if (lock->kind == RESOURCE_CONDITION || lock->kind == RESOURCE_BARRIER)
         lock->address &= ~(uint64_t)7;
 }
@@ -312,9 +311,9 @@ struct lock lock_of(const struct lock_site *site, const struct call_target *targ
 }
 
 #define WORD_BYTES 8u
-/* No allocator puts another allocation so near before one that has a lock of glibc in it: glibc's
- * own are at least 32 bytes apart, and others put those of one size together, at least the 32 bytes
- * of a semaphore. */
+/* Words this close before a glibc lock are in the lock's own allocation: glibc's allocations are at
+ * least 32 bytes apart, and other allocators group those of one size, which is at least the 32
+ * bytes of a semaphore. */
 #define NEAR_BYTES 24u
 /* std::make_shared allocates a vtable pointer and two counts, then the object. */
 #define SHARED_COUNTS_BYTES 16u

@@ -32,8 +32,8 @@ struct lock {
     enum resource_kind kind;
     uint64_t address; /* of the lock, if its place around the futex is known; else of the futex */
     uint32_t owner;   /* a thread id within the process's PID namespace: the thread that holds the
-                         lock, or whose end is awaited; 0: not known. Whether there is such a thread
-                         is for the caller to check. */
+                         lock, or whose exit is awaited; 0: not known. The caller must check that
+                         there is such a thread. */
     uint32_t readers; /* how many threads hold a read-write lock */
     bool is_shared;   /* shared between processes: the owner may be in another process */
 };
@@ -42,15 +42,14 @@ struct lock {
 struct lock lock_of(const struct lock_site *site, const struct call_target *target,
                     const struct call_memory *memory);
 
-/* The C++ object that a lock may be part of.
+/* The C++ object that may contain a lock.
  *
  * An object of a class with virtual functions begins with a pointer to the class's vtable (Itanium
- * C++ ABI, 2.4). What lies before a lock may be a member of the same object, or of something else.
- */
+ * C++ ABI, 2.4). What precedes a lock may be a member of the same object, or of another one. */
 #define OBJECT_POINTERS_MAX 16
 
-/* The words that may be such a pointer, nearest first; whether they are is for the caller to find
- * out. `lock` is what lock_of made of the other arguments. Returns how many. */
+/* The words that may be such a pointer, nearest first; the caller must find out whether they are.
+ * `lock` is what lock_of made of the other arguments. Returns how many there are. */
 size_t object_pointers(const struct lock *lock, const struct lock_site *site,
                        const struct call_target *target, const struct call_memory *memory,
                        uint64_t ret_pointers[OBJECT_POINTERS_MAX]);

@@ -1,4 +1,4 @@
-/* Which of some given processes have a pipe, a socket or a file open. The list is remade from time
+/* Which of the given processes have a pipe, a socket or a file open. The list is remade from time
  * to time, which takes a system call for each descriptor and touches none of the files. */
 #ifndef FGPROF_WAIT_OPEN_FILES_H
 #define FGPROF_WAIT_OPEN_FILES_H
@@ -20,7 +20,7 @@ struct descriptor_info {
     unsigned locks;                /* it owns locks of these kinds: 1 << enum file_use */
 };
 
-/* Adds what a line says. Lines that are not known are ignored. Such lines are
+/* Adds the contents of a line. Unknown lines are ignored. The lines are, for example,
  *   flags:	0100002
  *   ino:	10953261
  *   lock:	1: FLOCK  ADVISORY  WRITE 15864 fe:00:10953261 0 EOF
@@ -29,9 +29,9 @@ struct descriptor_info {
  * (Documentation/filesystems/proc.rst of the kernel, 3.8). */
 void descriptor_info_add_line(struct descriptor_info *info, const char *line);
 
-/* Reads that file of a descriptor, below the open directory /proc/PID. For an epoll descriptor the
- * kernel locks it while it lists what is polled, as epoll_ctl(2) does: not to be read often.
- * Returns 0 or a negative errno. */
+/* Reads that file of a descriptor, below the open directory /proc/PID. Do not read it often: the
+ * kernel locks an epoll descriptor while it lists its entries, as epoll_ctl(2) does. Returns 0 or a
+ * negative errno. */
 int descriptor_info_read(int proc_fd, int fd, struct descriptor_info *ret_info);
 
 struct open_file {
@@ -62,7 +62,7 @@ bool open_files_have(const struct open_files *files, const struct resource *reso
 /* Whether to count a descriptor. */
 typedef bool open_files_test(const struct descriptor_info *info);
 
-/* The only process that has the resource open, or 0. `test`, which may be NULL, takes some system
+/* The only process that has the resource open, or 0. `test`, which may be NULL, costs some system
  * calls for each of the resource's descriptors. */
 pid_t open_files_process(const struct open_files *files, const struct resource *resource,
                          open_files_test *test);

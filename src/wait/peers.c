@@ -153,8 +153,8 @@ static bool owns_ofd_lock(const struct descriptor_info *info)
     return info->locks & 1u << FILE_USE_OFD_LOCK;
 }
 
-/* The process that took a lock of an open file description may have ended since, and passed the
- * descriptor on. One of fcntl(F_OFD_SETLK) has no process at all. */
+/* The process that took a lock of an open file description may have exited since, and passed the
+ * descriptor on. A lock taken by fcntl(F_OFD_SETLK) has no process at all. */
 static pid_t holder_of(const struct peers *peers, const struct waited_file *file,
                        const struct resource *resource, uint64_t inode)
 {

@@ -1,9 +1,9 @@
-/* Which process must act for a wait on a descriptor to end: the one at the other end of a pipe or a
- * socket, or the one that holds a file lock.
+/* The process that must act for a wait on a descriptor to end: the one at the other end of a pipe
+ * or a socket, or the one that holds a file lock.
  *
- * Only some given processes are looked at, so the answer is one of them, except for the holder of a
- * lock. Answers are as old as this, which is what is kept of slow reading: a process's descriptors
- * when it was added, and at the first question that needs them, the file locks and the sockets of a
+ * Only the given processes are searched, so the answer is one of them, except for the holder of a
+ * lock. Answers may be old, because results of slow reading are kept: a process's descriptors when
+ * it was added and, from the first question that needs them, the file locks and the sockets of a
  * network namespace. */
 #ifndef FGPROF_WAIT_PEERS_H
 #define FGPROF_WAIT_PEERS_H
@@ -53,7 +53,7 @@ struct peer_answer {
     char service[SOCKET_TEXT_BYTES]; /* the same as sockets_service */
 };
 
-/* Forget what was read of the processes' descriptors, which are then added again, and of the
+/* Forget what was read about the processes' descriptors, which are then added again, and about
  * sockets, which are read again at the next question. */
 void peers_forget_processes(struct peers *peers);
 void peers_forget_sockets(struct peers *peers);

@@ -57,8 +57,8 @@ const char *resource_kind_name(enum resource_kind kind);
 bool resource_is_lock(enum resource_kind kind);
 
 /* What /proc/PID/fd/N says a descriptor is, such as "pipe:[123]", "/var/log/x" or
- * "anon_inode:[eventpoll]". Equal paths are taken for the same file, also in different mount
- * namespaces; so are anonymous inodes of a process that have the same descriptor. */
+ * "anon_inode:[eventpoll]". Equal paths are assumed to be the same file, even in different mount
+ * namespaces; so are anonymous inodes of a process with the same descriptor. */
 struct resource resource_of_link(const char *link, pid_t process_id, int fd);
 
 /* `count` descriptors; `first` is the first of them, -1: not known. */
@@ -66,8 +66,8 @@ struct resource resource_of_poll(pid_t process_id, uint64_t count, int first);
 
 #define RESOURCE_NAME_BYTES 512
 
-/* A name for it, such as "mutex 0x55d0c0", "process 123" or, of a descriptor, its `link` or what a
- * socket is connected to. `link` may be NULL. It is data of the target, unchanged. */
+/* A name for it, such as "mutex 0x55d0c0", "process 123" or, for a descriptor, its `link` or what a
+ * socket is connected to. `link` may be NULL. The name comes from the target and is not escaped. */
 void resource_name(const struct resource *resource, const char *link,
                    char ret_name[RESOURCE_NAME_BYTES]);
 

@@ -32,7 +32,7 @@ static const char *const protocol_names[] = {
 };
 static const uint8_t mapped_prefix[12] = {[10] = 0xff, [11] = 0xff};
 
-/* Takes the hex digits of one or four 32-bit words, each as it lies in this machine's memory
+/* Parses the hex digits of one or four 32-bit words, each in this machine's byte order
  * (get_tcp4_sock, get_tcp6_sock in the kernel's net/ipv4/tcp_ipv4.c and ipv6/tcp_ipv6.c). */
 static bool parse_address(const char *hex, struct socket_address *ret_address)
 {

@@ -24,20 +24,20 @@ struct socket {
     uint64_t peer; /* the inode of the socket that a Unix socket is connected to; 0: not known */
 };
 
-/* Parses a line of /proc/PID/net/tcp, tcp6, udp or udp6, like
+/* Parses a line of /proc/PID/net/tcp, tcp6, udp or udp6, such as
  *    0: 0100007F:0277 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 27423 1 ...
- * Returns false if it is not one, like the headline. */
+ * Returns false for any other line, such as the header. */
 bool socket_parse_inet(enum socket_protocol protocol, const char *line, struct socket *ret_socket);
 
-/* The same for /proc/PID/net/unix, like
+/* The same for /proc/PID/net/unix, such as
  *   0000000000000000: 00000002 00000000 00010000 0001 01 27423 /run/name
- * *ret_path is where the path begins in the line, if it has one; else NULL. */
+ * *ret_path is where the path begins in the line, or NULL if it has none. */
 bool socket_parse_unix(const char *line, struct socket *ret_socket, const char **ret_path);
 
 #define SOCKET_TEXT_BYTES 256
 
-/* Describes the socket, like "tcp 127.0.0.1:80 -> 127.0.0.1:40322" or "unix stream /run/name". A
- * path is data of the target, unchanged. */
+/* Describes the socket, such as "tcp 127.0.0.1:80 -> 127.0.0.1:40322" or "unix stream /run/name". A
+ * path comes from the target and is not escaped. */
 void socket_text(const struct socket *socket, char ret_text[SOCKET_TEXT_BYTES]);
 enum resource_kind socket_resource_kind(const struct socket *socket);
 
@@ -49,9 +49,9 @@ struct sockets {
     uint8_t listening[8192];   /* a bit for each TCP port that is listened at */
 };
 
-/* Reads the tables below the open directory /proc/PID, and asks the kernel how Unix sockets are
- * connected if the process is in our own network namespace. What can't be read is left out. Returns
- * 0 or -ENOMEM. */
+/* Reads the tables below the open directory /proc/PID and, if the process is in our own network
+ * namespace, asks the kernel how Unix sockets are connected. Skips what can't be read. Returns 0 or
+ * -ENOMEM. */
 int sockets_read(struct sockets *sockets, int proc_fd);
 void sockets_free(struct sockets *sockets);
 
@@ -65,12 +65,12 @@ const struct socket *sockets_peer(const struct sockets *sockets, const struct so
 void sockets_service(const struct sockets *sockets, const struct socket *socket,
                      char ret_text[SOCKET_TEXT_BYTES]);
 
-/* Takes the peers of Unix sockets out of an answer to SOCK_DIAG_BY_FAMILY (sock_diag(7)). Returns
- * true if more of it follows. */
+/* Takes the peers of Unix sockets from an answer to SOCK_DIAG_BY_FAMILY (sock_diag(7)). Returns
+ * true if more of the answer follows. */
 bool sockets_take_answer(struct sockets *sockets, const void *bytes, size_t length);
 
-/* Adds a socket and its path, which may be NULL. sockets_finish comes after all of them, and before
- * all questions. Both return 0 or -ENOMEM. */
+/* Adds a socket and its path, which may be NULL. Call sockets_finish after all of them, and before
+ * the first question. Both return 0 or -ENOMEM. */
 int sockets_add(struct sockets *sockets, const struct socket *socket, const char *path);
 int sockets_finish(struct sockets *sockets);
 

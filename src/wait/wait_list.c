@@ -136,7 +136,7 @@ static void forget(struct wait_facts *facts)
 }
 
 /* Reads the memory of `count` threads of one program, by the id of the first that is alive. While
- * that thread is one of the process's, its id can't be another process's. */
+ * that thread belongs to the process, its id can't be another process's. */
 static void read_memory_of(struct wait_facts *items, size_t count, int proc_fd,
                            struct call_reading *readings)
 {

@@ -23,7 +23,7 @@ struct wait_facts {
     struct activity activity; /* when its stack was taken */
     bool is_uninterruptible;
     struct lock gil; /* RESOURCE_GIL: what it waited for when its stack was taken, whether or not it
-                        has moved since: such waits are short */
+                        has moved since, because such waits are short */
     /* Read later: */
     struct call_target target;
     struct call_memory memory;
@@ -56,18 +56,18 @@ struct wait_list {
     size_t process_count, process_capacity;
 };
 
-/* Adds a copy of `facts`, for a thread of `program`; NULL: not known, and nothing more can be read
- * of the thread. Returns 0 or -ENOMEM. */
+/* Adds a copy of `facts`, for a thread of `program`; NULL: it is not known, and nothing more can be
+ * read of the thread. Returns 0 or -ENOMEM. */
 int wait_list_add(struct wait_list *list, const struct wait_facts *facts, struct program *program);
 void wait_list_free(struct wait_list *list);
 
-/* Reads what the arguments of items added since the last call point at. If a thread has moved since
- * its stack was taken, none of that is kept. Returns 0 or -ENOMEM. */
+/* Reads the memory at which the arguments of items added since the last call point. If a thread has
+ * moved since its stack was taken, discards that. Returns 0 or -ENOMEM. */
 int wait_list_read(struct wait_list *list);
 
-/* Reads the rest, orders all items by process and thread, and finds out which threads have gone on:
- * all others were still waiting when the last item had been read. Closes all that was open. Returns
- * 0 or -ENOMEM. */
+/* Reads the rest, orders all items by process and thread, and finds out which threads have moved:
+ * all others were still waiting when the last item had been read. Closes everything that was open.
+ * Returns 0 or -ENOMEM. */
 int wait_list_finish(struct wait_list *list);
 
 /* After wait_list_finish: whether the process had a thread with this id. True if that is not

@@ -4,7 +4,7 @@
 #define FGPROF_RUNTIME_GO_ABI_H
 
 /* The register, by its DWARF number, that has the address of the current struct g while Go's code
- * runs. C and some functions in assembly use it for something else. */
+ * runs. C and some assembly functions use it for other purposes. */
 extern const unsigned go_current_register;
 
 #endif

@@ -9,9 +9,9 @@
 
 /* ---- The list of goroutines ---- */
 
-/* runtime/proc.go has allgs, a slice, and for those that read it without a lock, as is done here,
- * allgptr and allglen: copies of its first two words. All are found by the code of allgadd, which
- * sets them: a stripped program has no other name for them. */
+/* runtime/proc.go has allgs, a slice, and for readers without a lock, such as this one, allgptr and
+ * allglen: copies of its first two words. All are found through the code of allgadd, which sets
+ * them: in a stripped program nothing else leads to them. */
 #define CODE_BYTES_MAX 2048
 #define REFERENCES_MAX 128
 #define SLICE_WORDS 3
@@ -84,8 +84,8 @@ static int find_start(struct queries *queries, const struct go *go, uint64_t add
     return err || answer.function.start == at.address ? err : -ENOENT;
 }
 
-/* Returns 0 if the list begins with goroutines that make sense, and functions of the program began
- * some of these; -ENOENT if not; -EAGAIN or -ENOMEM. */
+/* Returns 0 if the list begins with plausible goroutines, some of which were started by functions
+ * of the program; -ENOENT if not; -EAGAIN or -ENOMEM. */
 static int check_goroutines(struct queries *queries, const struct go *go,
                             const struct referred *slice, pid_t tid,
                             const struct stack_areas *areas)
@@ -191,8 +191,8 @@ bool go_is_idle(const struct go *go, const uint64_t *addresses, size_t depth)
     return false;
 }
 
-/* As isSystemGoroutine of runtime/traceback.go, which shows the one of finalizers while it runs
- * some. */
+/* As in isSystemGoroutine of runtime/traceback.go, which shows the finalizers' goroutine while it
+ * runs some. */
 static bool is_own(const char *name)
 {
     return strncmp(name, "runtime.", strlen("runtime.")) == 0 &&

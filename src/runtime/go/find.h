@@ -15,31 +15,31 @@ struct go {
     struct go_place place;          /* of the runtime's data */
 };
 
-/* Looks through the modules of the space. `tid` is a live thread of the process. Returns 0, also if
- * it finds none; -EAGAIN if its files can't be read at present; or -ENOMEM. */
+/* Searches the modules of the space. `tid` is a live thread of the process. Returns 0, even if it
+ * finds none; -EAGAIN if its files can't be read at present; or -ENOMEM. */
 int go_find(struct queries *queries, struct space *space, pid_t tid,
             const struct stack_areas *areas, struct go *ret_go);
 
-/* Finds the list of goroutines, if it was not found yet and the version is known: go->place.layout
- * is set then. A list is believed only if all that the runtime keeps of it agrees. There is none
- * before the runtime has begun. Returns 0, also if it is not found; -EAGAIN if the file can't be
- * read at present; or -ENOMEM. */
+/* Finds the list of goroutines, if it was not found yet and the version is known; go->place.layout
+ * is set then. A list is accepted only if everything that the runtime keeps about it agrees. There
+ * is none before the runtime has started. Returns 0, even if it is not found; -EAGAIN if the file
+ * can't be read at present; or -ENOMEM. */
 int go_find_list(struct queries *queries, struct go *go, pid_t tid,
                  const struct stack_areas *areas);
 
-/* Whether the thread that has this stack, leaf first, is one of the runtime's that has no goroutine
- * to run. */
+/* Whether the thread with this stack, leaf first, is one of the runtime's that has no goroutine to
+ * run. */
 bool go_is_idle(const struct go *go, const uint64_t *addresses, size_t depth);
 
 /* The function that has the code at an address. */
 struct go_function {
     uint64_t start;         /* 0: none is known */
     bool is_own;            /* a goroutine that begins with it is the runtime's own, which Go's
-                               profiles leave out */
+                               profiles omit */
     enum go_wait_kind lock; /* what kind of lock it waits for at a call that it makes there;
-                               GO_WAIT_SEMAPHORE: it is not known to wait for one */
-    char *text;             /* with its place in the source: "main.f (/src/f.go:12)"; the caller's
-                               to free; NULL: not known */
+                               GO_WAIT_SEMAPHORE: not known to wait for one */
+    char *text;             /* with its place in the source: "main.f (/src/f.go:12)"; the caller
+                               frees it; NULL: not known */
 };
 
 /* Returns 0; -EAGAIN if the file can't be read at present; or -ENOMEM. */

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-/* runtime/runtime2.go. Values that are not here are of goroutines that do not exist: idle, dead,
- * and since Go 1.26 an extra one for threads of C. */
+/* runtime/runtime2.go. The values that are not here mean that the goroutine does not exist: idle,
+ * dead, and since Go 1.26 an extra one for threads of C. */
 enum {
     STATUS_RUNNABLE = 1,
     STATUS_RUNNING = 2,
@@ -72,8 +72,8 @@ static bool has_stack(const struct goroutine *goroutine)
            goroutine->sp % sizeof(uint64_t) == 0;
 }
 
-/* A goroutine that waits can still have its thread: between park_m's two steps, and while the
- * runtime works for it on the thread's own stack (isWaitingForSuspendG in runtime2.go). */
+/* A waiting goroutine can still have its thread: between park_m's two steps, and while the runtime
+ * works for it on the thread's own stack (isWaitingForSuspendG in runtime2.go). */
 enum goroutine_where goroutine_where(const struct goroutine *goroutine)
 {
     switch (goroutine->status) {

@@ -12,8 +12,8 @@
 /* Where a program's runtime is. */
 struct go_place {
     const struct go_layout *layout; /* NULL: it has none, or is not known */
-    /* Of the pointers to all struct g: where the address of the first one is (allgptr), and their
-     * number (allglen). Read first, the number is not too large (atomicAllG in proc.go). */
+    /* The array of pointers to all struct g: where its address is (allgptr), and its length
+     * (allglen). The length is read first, so that it is not too large (atomicAllG in proc.go). */
     uint64_t first, count;
 };
 
@@ -41,8 +41,8 @@ struct goroutine {
 void goroutine_parse(const struct go_layout *layout, const unsigned char *bytes,
                      struct goroutine *ret_goroutine);
 
-/* Reads the one at the address, of the process that thread `tid` belongs to. Returns whether it
- * could be read. */
+/* Reads the goroutine at the address, of the process that thread `tid` belongs to. Returns whether
+ * it could be read. */
 bool goroutine_read(const struct go_layout *layout, uint64_t address, pid_t tid,
                     const struct stack_areas *areas, struct goroutine *ret_goroutine);
 

@@ -25,8 +25,8 @@ struct goroutine_changes {
     size_t count, capacity;
     unsigned char *stacks;
     size_t stack_bytes, stack_capacity;
-    uint64_t seen_ns;    /* all goroutines were read since then, but for those that are new; 0: not
-                            all were */
+    uint64_t seen_ns;    /* all goroutines, except new ones, have been read since then; 0: not all
+                            were */
     uint64_t left_out;   /* goroutines beyond GOROUTINES_MAX */
     uint64_t unreadable; /* if seen_ns is set: of these, or they made no sense */
 };

@@ -7,9 +7,9 @@ struct text {
     uint64_t address, bytes;
 };
 
-/* Until Go 1.24, a map of strings (runtime/pprof/label.go; runtime/map.go): its count, a logarithm
- * of how many buckets there are, and where these are; of a bucket, what is used, keys, values, and
- * the next one. */
+/* Until Go 1.24, labels are a map of strings (runtime/pprof/label.go; runtime/map.go): its count,
+ * the logarithm of the number of buckets, and where these are; a bucket has which entries are used,
+ * keys, values, and the next bucket. */
 #define HAS_MAPS_BEFORE 24
 #define BUCKET_SLOTS 8
 #define BUCKETS_LOG2_MAX 3
@@ -74,8 +74,8 @@ static void read_bucket(struct reading *reading, uint64_t address)
     }
 }
 
-/* A pointer to a map, which is a pointer, too. A map that is still growing has some in its old
- * buckets: then none are read. */
+/* A pointer to a map, which is itself a pointer. A map that is still growing has some entries in
+ * its old buckets: then none are read. */
 static void read_map(struct reading *reading, uint64_t address)
 {
     struct map map;

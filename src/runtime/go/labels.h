@@ -11,8 +11,8 @@
 #define GO_LABEL_TEXT_BYTES 256u
 #define GO_LABELS_BYTES_MAX (2 * GO_LABELS_MAX * GO_LABEL_TEXT_BYTES)
 
-/* Reads the labels that are at `address` (g.labels): each is its key and its value, which end with
- * a NUL. Longer texts, and those with a NUL, are left out. Returns how many bytes that is. */
+/* Reads the labels at `address` (g.labels): each is a key and a value, both terminated by NUL.
+ * Longer texts, and those that contain a NUL, are left out. Returns how many bytes that is. */
 size_t go_labels_read(const struct go_layout *layout, uint64_t address, pid_t tid,
                       const struct stack_areas *areas, char ret_text[GO_LABELS_BYTES_MAX]);
 

@@ -2,10 +2,9 @@
 
 #include <stddef.h>
 
-/* What scripts/go-layout prints of a program that a version built; it is the same in all releases
- * of the version, and on both architectures. Struct g, gobuf and m, and sudog, are in
- * runtime/runtime2.go, pollDesc in runtime/netpoll.go; each name has the first version that has it
- * so. */
+/* What scripts/go-layout prints for a program built by a version; it is the same in all releases of
+ * the version, and on both architectures. Struct g, gobuf, m and sudog are in runtime/runtime2.go,
+ * pollDesc in runtime/netpoll.go; each macro is named after the first version with that layout. */
 #define G_18                                                                                       \
     .g_m = 48, .g_sched = 56, .g_status = 144, .g_id = 152, .g_wait_since = 168,                   \
     .g_wait_reason = 176, .g_locked = 232, .g_parent = GO_NOWHERE, .g_creator = 296,               \

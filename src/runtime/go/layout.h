@@ -1,5 +1,5 @@
-/* Where Go's runtime keeps what its goroutines do: the layout of its structures, which differs by
- * version. */
+/* Where Go's runtime keeps the state of its goroutines: the layout of its structures, which differs
+ * by version. */
 #ifndef FGPROF_RUNTIME_GO_LAYOUT_H
 #define FGPROF_RUNTIME_GO_LAYOUT_H
 

@@ -10,9 +10,9 @@
 /* In how many ways bytes of code can be an operand that refers to data. */
 #define REFERENCE_WAYS 3
 
-/* The address of the data that `code`, which lies at `address`, refers to if it is an operand of
- * this way. Only what is at that address can show whether it is one. Returns false if it is none.
- */
+/* The address of the data to which `code`, which lies at `address`, refers if it is an operand of
+ * this form. Only what is at that address can show whether it is one. Returns false if it can't be
+ * one. */
 bool reference_may_be_at(const uint8_t *code, size_t code_bytes, uint64_t address, unsigned way,
                          uint64_t *ret_data);
 

@@ -2,7 +2,7 @@
  * (runtime/chan.go, select.go). For other waits, its stack has a pointer to what it waits for: in
  * semacquire1 (runtime/sema.go) to its sudog, in netpollblock (runtime/netpoll.go) to the word that
  * points back to the goroutine, and in Cond.Wait (sync/cond.go) to the condition. A word of the
- * stack is believed only if what it points at leads back to the goroutine. */
+ * stack is accepted only if what it points at leads back to the goroutine. */
 #include "runtime/go/wait.h"
 #include "proc/memory.h"
 
@@ -16,8 +16,8 @@
 #define QUEUE_MAX 32 /* how far a condition's queue is followed */
 #define SUDOG_BYTES_MAX 128u
 
-/* Offsets in structures that all versions have alike: sync.Cond has its notifyList
- * (runtime/sema.go) after an interface. */
+/* Offsets that are the same in all versions: sync.Cond has its notifyList (runtime/sema.go) after
+ * an interface. */
 #define CONDITION_LIST 16u
 struct notify_list {
     uint32_t wait, notify;
@@ -72,8 +72,8 @@ static bool read_channels(const struct parked_goroutine *parked, struct go_wait 
     return wait->count && !at;
 }
 
-/* Takes words of the stack, nearest to the leaf first, that may point to what is no stack of the
- * goroutine. Returns false if there is none left. */
+/* Takes words of the stack, nearest to the leaf first, that may point outside the goroutine's
+ * stack. Returns false if there are no more. */
 static bool next_pointer(const struct parked_goroutine *parked, size_t *at, uint64_t *ret_pointer)
 {
     const struct goroutine *goroutine = parked->goroutine;
@@ -98,8 +98,9 @@ static bool is_at_semaphore(const struct parked_goroutine *parked, uint64_t addr
            ret_sudog->element && !ret_sudog->channel;
 }
 
-/* sync.Mutex is its state and the word (sync/mutex.go), sync.RWMutex begins with one, for writers
- * (sync/rwmutex.go), and sync.WaitGroup has both since Go 1.20 (sync/waitgroup.go). */
+/* sync.Mutex is its state and the semaphore's word (sync/mutex.go), sync.RWMutex begins with a
+ * Mutex, for writers (sync/rwmutex.go), and sync.WaitGroup has both since Go 1.20
+ * (sync/waitgroup.go). */
 void go_wait_set_lock(struct go_wait *wait, enum go_wait_kind kind, unsigned minor)
 {
     static const unsigned char offsets[] = {[GO_WAIT_MUTEX] = 4,

@@ -12,8 +12,8 @@ struct go_wait {
     bool is_write;          /* a descriptor: to write to it */
     uint32_t fd;
     uint32_t count; /* of channels, those that are not in `addresses` among them */
-    /* Of channels, in the order in which Go locks them; of a mutex, wait group or condition; else
-     * of the semaphore's word. */
+    /* For channels, in the order in which Go locks them; for a mutex, wait group or condition, its
+     * own; otherwise that of the semaphore's word. */
     uint64_t addresses[GO_WAIT_ADDRESSES_MAX];
 };
 

@@ -91,9 +91,9 @@ static uint32_t line_of_locations(const struct python_code *code, uint64_t offse
     return 0;
 }
 
-/* The tables before 3.11 are of pairs: bytes of code, and by how much the line grows, which is
- * signed. In 3.10 the code is what the pair's line is of, or NO_LINE_BEFORE_3_11; in 3.9 what lies
- * before. */
+/* The tables before 3.11 are pairs: a number of bytes of code, and by how much the line grows,
+ * which is signed. In 3.10 the pair's line is that of the bytes, or NO_LINE_BEFORE_3_11; in 3.9 it
+ * is that of the code after them. */
 #define NO_LINE_BEFORE_3_11 (-128)
 
 static uint32_t line_of_pairs(const struct python_code *code, uint64_t offset)

@@ -6,8 +6,9 @@
 
 #define HAS_OFFSETS 0x030d0000u /* from this version on the interpreter tells its layout */
 
-/* PY_VERSION_HEX, which Python has in a constant since 3.11 (Include/pyversion.h, Py_Version). What
- * is older is known by the first version that has a function: the C API's documentation says it. */
+/* PY_VERSION_HEX, which Python has in a constant since 3.11 (Include/pyversion.h, Py_Version).
+ * Older versions are recognized by the functions that they have: the C API's documentation gives
+ * the first version of each. */
 static uint32_t version_of(struct queries *queries, struct module *module)
 {
     struct module_part symbol;

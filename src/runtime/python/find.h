@@ -9,8 +9,8 @@
 
 struct python {
     struct module *module; /* the interpreter's file: the program or libpython; NULL: none */
-    uint32_t version; /* PY_VERSION_HEX; 0: older than 3.9; that of 3.10 or 3.9 has no more than
-                         these numbers */
+    uint32_t version; /* PY_VERSION_HEX; 0: older than 3.9; for 3.10 and 3.9 only major and minor
+                         are known */
     bool is_free_threaded; /* it is built without a GIL, and not read */
     bool is_known;         /* its layout is: */
     struct python_layout layout;
@@ -23,9 +23,9 @@ struct python {
     struct module_part evaluation; /* the module's own _PyEval_EvalFrameDefault */
 };
 
-/* Looks through the modules of the space. `tid` is a live thread of the process. A process may have
- * several interpreters: the first one that runs is taken, and a known one before another. Returns
- * 0, also if it finds none; -EAGAIN if its files can't be read at present; or -ENOMEM. */
+/* Searches the modules of the space. `tid` is a live thread of the process. A process may have
+ * several interpreters: takes the first one that runs, and prefers a known version. Returns 0, even
+ * if it finds none; -EAGAIN if its files can't be read at present; or -ENOMEM. */
 int python_find(struct queries *queries, struct space *space, pid_t tid,
                 const struct stack_areas *areas, struct python *ret_python);
 

@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-/* Frames lie one behind the other in the thread's data stack, a caller below what it called
- * (Python/pystate.c, _PyThreadState_PushFrame); only those of generators do not. So each read takes
- * as much from below as there probably is of use. */
+/* Frames are adjacent in the thread's data stack, a caller below its callee (Python/pystate.c,
+ * _PyThreadState_PushFrame), except those of generators. So each read includes as much of the
+ * memory below as is probably useful. */
 #define WINDOW_BYTES 2048u
 
 struct window {

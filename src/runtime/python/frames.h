@@ -12,7 +12,7 @@
 
 struct python_frame {
     uint64_t code;        /* the address of the code object */
-    uint64_t instruction; /* and of the instruction in it that runs, or that called: see
+    uint64_t instruction; /* and of the instruction in it that runs, or that made a call: see
                              python_code_offset */
     bool is_entry;        /* the evaluation loop was called for it; the next frames belong to the
                              next call of the loop on the native stack */
@@ -48,8 +48,8 @@ struct python_frame_seen {
 /* For frames that somebody else has read: begins with none. */
 void python_frames_begin(struct python_frames *frames);
 
-/* Adds the next one, unless it is of the evaluation loop itself. Beyond PYTHON_FRAMES_MAX sets
- * is_cut. */
+/* Adds the next frame, unless it belongs to the evaluation loop itself. Beyond PYTHON_FRAMES_MAX
+ * sets is_cut. */
 void python_frames_add(struct python_frames *frames, const struct python_layout *layout,
                        const struct python_frame_seen *seen);
 

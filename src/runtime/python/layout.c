@@ -10,8 +10,8 @@
  * and offsetof shows it of 3.9 and 3.10, in a program that includes their internal headers. It is
  * the same in all releases of a minor version, and with and without --with-pydebug. */
 
-/* 3.9 and 3.10 have no qualified names, but co_name, and frames without an owner: what is read as
- * one does not matter. */
+/* 3.9 and 3.10 have co_name instead of qualified names, and frames without an owner: the value that
+ * is read as the owner does not matter. */
 #define LAYOUT_3_9(lasti)                                                                          \
     .has_frame_objects = true, .frame_instruction = lasti, .frame_owner = lasti,                   \
     .runtime_interpreters = 0x20, .runtime_gil = 0x160, .interpreter_next = 0,                     \

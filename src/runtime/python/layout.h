@@ -1,8 +1,9 @@
-/* Where CPython keeps what its threads do: the layout of its structures, which differs by version.
+/* Where CPython keeps the state of its threads: the layout of its structures, which differs by
+ * version.
  *
- * From 3.13 on the interpreter tells its own layout, in `_PyRuntime.debug_offsets`
- * (Include/internal/pycore_debug_offsets.h; in 3.13 pycore_runtime.h). Before, the table in
- * layout.c has it. */
+ * From 3.13 on the interpreter publishes its own layout, in `_PyRuntime.debug_offsets`
+ * (Include/internal/pycore_debug_offsets.h; in 3.13 pycore_runtime.h). For earlier versions, the
+ * table in layout.c has it. */
 #ifndef FGPROF_RUNTIME_PYTHON_LAYOUT_H
 #define FGPROF_RUNTIME_PYTHON_LAYOUT_H
 
@@ -20,8 +21,8 @@ enum python_line_table {
 };
 
 struct python_layout {
-    /* Before 3.11 a frame is an object of its own, and each one has a call of the evaluation loop.
-     * It knows its instruction by the number (f_lasti), and a thread is known by its pthread_t. */
+    /* Before 3.11 a frame is an object of its own, and each has a call of the evaluation loop. It
+     * has the number of its instruction (f_lasti), and a thread is identified by its pthread_t. */
     bool has_frame_objects;
     enum python_line_table line_table;
     /* The rest are offsets in bytes. */
@@ -38,8 +39,9 @@ struct python_layout {
     uint16_t noted_frame; /* _PyCFrame: that frame; PYTHON_NOWHERE: there is no such structure */
     /* _PyInterpreterFrame, or PyFrameObject */
     uint16_t frame_code, frame_previous, frame_instruction, frame_owner;
-    uint16_t frame_is_entry; /* it is the first of its call of the evaluation loop. PYTHON_NOWHERE:
-                                that has a frame of its own, of the owner PYTHON_OWNED_BY_C */
+    uint16_t frame_is_entry; /* it is the first of its call of the evaluation loop.
+                                PYTHON_NOWHERE: that call has a frame of its own, with the owner
+                                PYTHON_OWNED_BY_C */
     /* PyObject, PyCodeObject */
     uint16_t object_type;
     uint16_t code_filename, code_qualname, code_first_line, code_lines, code_instructions;
@@ -63,8 +65,8 @@ const struct python_layout *python_layout_of(uint32_t version);
 /* Whether what is at `_PyRuntime` is of a build without a GIL. */
 bool python_layout_is_free_threaded(const void *offsets, size_t bytes);
 
-/* Reads the layout that an interpreter of 3.13 to 3.15 tells: `offsets` is what is at `_PyRuntime`.
- * Returns 0, -ENOTSUP if it is of a version or a build that is not known, or -EBADMSG. */
+/* Reads the layout that an interpreter of 3.13 to 3.15 publishes: `offsets` is what is at
+ * `_PyRuntime`. Returns 0, -ENOTSUP if it is of an unknown version or build, or -EBADMSG. */
 int python_layout_read(const void *offsets, size_t bytes, struct python_layout *ret_layout);
 
 #endif

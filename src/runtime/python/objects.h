@@ -1,5 +1,5 @@
 /* Python's own objects in a process's memory: text, dictionaries, sets, and attributes of others.
- * Each read is of another moment: what has to fit together is read again. */
+ * The memory may change between two reads, so values that must be consistent are read again. */
 #ifndef FGPROF_RUNTIME_PYTHON_OBJECTS_H
 #define FGPROF_RUNTIME_PYTHON_OBJECTS_H
 
@@ -51,7 +51,7 @@ bool python_dict_entry(const struct python_memory *memory, const struct python_d
 /* The value of a name; 0: it has none, or there is no dictionary. */
 uint64_t python_dict_find(const struct python_memory *memory, uint64_t dict, const char *name);
 
-/* An attribute that an object of a Python class has of its own; 0: it has none. `version` is
+/* An attribute that an object of a Python class has itself; 0: it has none. `version` is
  * PY_VERSION_HEX. */
 uint64_t python_attribute(const struct python_memory *memory, uint32_t version, uint64_t object,
                           const char *name);

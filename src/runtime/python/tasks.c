@@ -26,8 +26,8 @@ struct python_version_of_tasks {
 };
 
 static const struct python_version_of_tasks versions[] = {
-    /* Before 3.13 all that are suspended have one state. In a suspended task only the leaf may be
-     * suspended otherwise than in an await. */
+    /* Before 3.13 all suspended generators have one state. In a suspended task only the leaf may be
+     * suspended other than in an await. */
     {0x030b, 75, 80, 64, 72, 1, -2, 0, -1, "_all_tasks", 136, 144, 128},
     {0x030c, 67, 72, 64, 72, 1, -2, 0, -1, "_scheduled_tasks", 136, 144, 128},
     {0x030d, 67, 72, 64, 72, 1, -3, 0, -1, "_scheduled_tasks", 120, 128, 112},
@@ -408,8 +408,8 @@ static uint64_t awaited(const struct python_tasks_place *place, const struct pyt
     return untagged(object);
 }
 
-/* Reads the generator at `address`, or that which an object there runs. Returns false if there is
- * none: it is a future, or an object of another kind. */
+/* Reads the generator at `address`, or the one that an object there runs. Returns false if there is
+ * none: it is a future, or another kind of object. */
 static bool next_generator(const struct python_tasks_place *place,
                            const struct python_memory *memory, uint64_t address,
                            struct generator *ret_generator)
@@ -485,8 +485,8 @@ static void reverse(struct python_frames *frames)
     }
 }
 
-/* A set may also have tasks of other classes, which are laid out otherwise; in lists all are
- * asyncio's own, also if their coroutines are of another kind, as a compiler's. */
+/* A set may also have tasks of other classes, which have another layout; in lists all tasks are
+ * asyncio's own, even if their coroutines are of another kind, such as a compiler's. */
 static enum python_task_state state_without_generator(const struct python_tasks_place *place,
                                                       const struct python_task *task)
 {

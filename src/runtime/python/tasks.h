@@ -1,9 +1,9 @@
-/* The tasks of asyncio: which there are, and the coroutines that each is suspended in.
+/* The tasks of asyncio, and the coroutines in which each is suspended.
  *
  * From 3.14 on each thread of the interpreter has a list of its tasks, and the module _asyncio
- * tells in a section of its own where tasks have what (Modules/_asynciomodule.c, AsyncioDebug).
- * Before, asyncio.tasks has a set of weak references, which is found by its name, and the table in
- * tasks.c has where tasks have what. */
+ * publishes the layout of tasks in a section of its own (Modules/_asynciomodule.c, AsyncioDebug).
+ * Before that, asyncio.tasks has a set of weak references, which is found by its name, and the
+ * table in tasks.c has the layout. */
 #ifndef FGPROF_RUNTIME_PYTHON_TASKS_H
 #define FGPROF_RUNTIME_PYTHON_TASKS_H
 
@@ -38,14 +38,14 @@ struct python_tasks_place {
     uint64_t interpreter_tasks, thread_tasks;
 };
 
-/* Returns 0; -ENOENT if the program has not loaded asyncio, so far as its mappings show that; or
- * -ENOTSUP if its tasks can't be read in this version or build. `python` is known. */
+/* Returns 0; -ENOENT if the program's mappings do not show that it has loaded asyncio; or -ENOTSUP
+ * if its tasks can't be read in this version or build. `python` is known. */
 int python_tasks_find(struct queries *queries, struct space *space, const struct python *python,
                       pid_t tid, const struct stack_areas *areas,
                       struct python_tasks_place *ret_place);
 
-/* What _asyncio tells: `offsets` are the words of its section. Returns false if they make no sense.
- */
+/* What _asyncio publishes: `offsets` are the words of its section. Returns false if they make no
+ * sense. */
 #define PYTHON_ASYNCIO_WORDS 13
 bool python_tasks_take_offsets(struct python_tasks_place *place,
                                const uint64_t offsets[PYTHON_ASYNCIO_WORDS]);
@@ -82,7 +82,7 @@ enum python_task_state {
     PYTHON_TASK_RUNNING, /* on a thread */
 };
 
-/* Reads the task anew, and the coroutines that it is suspended in, leaf first. `memory` has
+/* Reads the task again, and the coroutines in which it is suspended, leaf first. `memory` has
  * place->layout. */
 enum python_task_state python_task_read(const struct python_tasks_place *place,
                                         const struct python_memory *memory,
@@ -93,8 +93,8 @@ void python_task_name(const struct python_tasks_place *place, const struct pytho
                       const struct python_task *task, char ret_name[PYTHON_TEXT_BYTES],
                       bool *ret_is_made_up);
 
-/* The names of the tasks that await this one, directly or by a future as of asyncio.gather(), like
- * "a", "b". "": none does, or the version does not note it. */
+/* The names of the tasks that await this one, directly or through a future such as that of
+ * asyncio.gather(): "a", "b". "": none does, or the version does not record it. */
 void python_task_awaited_by(const struct python_tasks_place *place,
                             const struct python_memory *memory, const struct python_task *task,
                             char ret_names[PYTHON_AWAITED_BY_BYTES]);

@@ -1,5 +1,5 @@
-/* threading._active has each thread that runs, by its identity: an integer, whose hash is its value
- * (Objects/longobject.c). A Thread has its name as the attribute _name (Lib/threading.py). */
+/* threading._active has each running thread by its identifier: an integer, whose hash is its value
+ * (Objects/longobject.c). A Thread has its name in the attribute _name (Lib/threading.py). */
 #include "runtime/python/thread_names.h"
 #include "base/array.h"
 #include "base/clock.h"
@@ -82,8 +82,8 @@ static void cut(char ret_name[PYTHON_THREAD_NAME_BYTES], const char *text)
     ret_name[bytes] = '\0';
 }
 
-/* Reads the name of entry `number`, and then again what led to it. Returns false if there is none,
- * or another by now. */
+/* Reads the name of entry `number`, then rereads what led to it. Returns false if there is none, or
+ * it has changed. */
 static bool read_name(const struct python_memory *memory, uint32_t version,
                       const struct python_dict *active, uint64_t number,
                       const struct python_dict_entry *entry,

@@ -1,5 +1,5 @@
-/* The names that the module threading has for its threads. From 3.14 on it tells them to the
- * kernel, too. */
+/* The names that the module threading gives its threads. From 3.14 on it also sets them in the
+ * kernel. */
 #ifndef FGPROF_RUNTIME_PYTHON_THREAD_NAMES_H
 #define FGPROF_RUNTIME_PYTHON_THREAD_NAMES_H
 
@@ -22,7 +22,7 @@ struct python_thread_names {
 /* Whether names can be read in this version (PY_VERSION_HEX), and are needed. */
 bool python_thread_names_are_read(uint32_t version);
 
-/* Lists them anew, while the process runs: a name that changes meanwhile may be missing. `memory`
+/* Lists them again, while the process runs: a name that changes meanwhile may be missing. `memory`
  * has the layout of `place`. Returns 0 or -ENOMEM. */
 int python_thread_names_read(struct python_thread_names *names, const struct python_place *place,
                              uint32_t version, const struct python_memory *memory);
@@ -30,8 +30,8 @@ int python_thread_names_read(struct python_thread_names *names, const struct pyt
 /* NULL: the thread has none. */
 const char *python_thread_names_find(const struct python_thread_names *names, pid_t native_id);
 
-/* Takes the number from a name that threading made, such as "Thread-12 (work)": threads that come
- * and go are alike without it. */
+/* Removes the number from a name that threading made, such as "Thread-12 (work)": short-lived
+ * threads share a name without it. */
 void python_thread_name_join(const char *name, char ret_name[PYTHON_THREAD_NAME_BYTES]);
 
 void python_thread_names_free(struct python_thread_names *names);

@@ -27,16 +27,16 @@ struct python_threads {
     size_t count, capacity;
 };
 
-/* Lists the threads of all interpreters of the runtime, while the process runs: one that comes or
- * goes meanwhile may be missing. `tid` is a live thread. Returns 0 or -ENOMEM. */
+/* Lists the threads of all interpreters of the runtime, while the process runs: one that starts or
+ * exits meanwhile may be missing. `tid` is a live thread. Returns 0 or -ENOMEM. */
 int python_threads_read(struct python_threads *threads, const struct python_place *place, pid_t tid,
                         const struct stack_areas *areas);
 
 struct python_thread_state python_threads_find(const struct python_threads *threads,
                                                pid_t native_id);
 
-/* The thread of a PyThreadState, of which `id` is what its thread_native_id is, in the PID
- * namespace of the process; 0: it is not known. */
+/* The thread of a PyThreadState whose thread_native_id is `id`, in the PID namespace of the
+ * process; 0: not known. */
 pid_t python_thread_native_id(const struct python_layout *layout, uint64_t id, pid_t tid,
                               const struct stack_areas *areas);
 

@@ -1,6 +1,6 @@
-/* Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, 2.2.1.6: a displacement
- * of 32 bits from the end of the instruction, which may have a constant of 1 or 4 bytes behind it.
- */
+/* Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, 2.2.1.6: a 32-bit
+ * displacement from the end of the instruction, which may be followed by a constant of 1 or 4
+ * bytes. */
 #include "runtime/go/reference.h"
 
 #include <string.h>
