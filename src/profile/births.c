@@ -67,7 +67,7 @@ static bool *find_wanted(const struct fgprof_profile *profile, const struct obje
 }
 
 /* The creator of a thread, which is in the same process unless the thread is its process's first.
- * NULL: not known, as an id may be of another PID namespace. */
+ * NULL: not known, because an id may be from another PID namespace. */
 static const struct object_maker *maker_of(const struct counted *counted,
                                            const struct known_threads *threads,
                                            const struct object_maker *made)

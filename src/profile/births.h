@@ -4,8 +4,8 @@
 
 #include "profile/build.h"
 
-/* Fills profile->births: `profile` was made of `counted` and tells threads apart, and `objects` has
- * the makers of threads under `kind`. Returns 0 or -ENOMEM. */
+/* Fills profile->births. `profile` was made from `counted` and distinguishes threads, and `objects`
+ * has the creators of threads under `kind`. Returns 0 or -ENOMEM. */
 int name_births(struct fgprof_profile *profile, const struct counted *counted,
                 const struct objects *objects, uint32_t kind, const struct name_sources *sources);
 

@@ -20,9 +20,9 @@ struct naming {
     uint32_t *locations; /* of the present stack */
     size_t location_capacity;
     uint32_t *processes; /* by a counted process's number: its number in the profile + 1; 0: it has
-                            no sample yet */
-    uint32_t *stacks;    /* by a counted stack's number: its number in the profile; of objects + 1,
-                            and 0: not there yet */
+                            no samples yet */
+    uint32_t *stacks;    /* by a counted stack's number: its number in the profile; for objects that
+                            + 1, and 0: not in it yet */
     const uint32_t *skips; /* by a counted stack's number: how many of its first frames are left
                               out; NULL: none */
     uint32_t *samples;     /* the same for counted samples */
@@ -288,7 +288,7 @@ static int add_sample(struct naming *naming, const struct counted_sample *counte
 }
 
 /* A sample with neither count nor time gave its share to others. A sample that is set aside may
- * belong to a span that is too short. */
+ * belong to a span that is too short to show. */
 static bool is_counted(const struct naming *naming, const struct counted_sample *sample)
 {
     return !sample->labels.aside && sample->labels.task != TASK_NONE &&
@@ -307,8 +307,8 @@ static struct named_rows named_by(const struct naming *naming)
     };
 }
 
-/* Which rows of the other tables the samples need: few, if a profile covers the last seconds of a
- * long recording. */
+/* Which rows of the other tables the samples need: few, if a profile covers only the last seconds
+ * of a long recording. */
 struct needed {
     bool *waits, *stacks;
 };
@@ -632,8 +632,7 @@ static int end(struct naming *naming, bool failed, struct fgprof_profile **ret_p
     return 0;
 }
 
-/* Finds allocating frames if `ret_skips` is not NULL; otherwise leaves out those in `skips`, if
- * any. */
+/* Finds allocating frames if `ret_skips` is not NULL; otherwise omits those in `skips`, if any. */
 static int name_chosen(const struct counted *counted, const struct chosen_objects *chosen,
                        const struct name_sources *sources, const uint32_t *skips,
                        uint32_t **ret_skips, struct fgprof_profile **ret_profile)

@@ -21,14 +21,14 @@ struct counted {
     const struct timeline *timeline; /* what was kept of the table's samples; NULL: nothing */
     const struct spaces *spaces;
     const struct strings *strings; /* of the samples' labels */
-    const struct elapsed *elapsed; /* of each of the table's processes; NULL: not known, and not
-                                      wanted: */
+    const struct elapsed *elapsed; /* of each of the table's processes; NULL: not known, and
+                                      `parallelism` is then ignored */
     const struct parallelism *parallelism;
     uint64_t until_ns; /* CLOCK_MONOTONIC: when sampling ended */
 };
 
-/* Returns 0 or -ENOMEM. Sets the summary's samples_unnamed; the rest of the summary is the
- * caller's. */
+/* Returns 0 or -ENOMEM. Sets the summary's samples_unnamed; the caller sets the rest of the
+ * summary. */
 int name_profile(const struct counted *counted, const struct name_sources *sources,
                  struct fgprof_profile **ret_profile);
 
@@ -38,14 +38,14 @@ struct chosen_objects {
     uint32_t maker_kind;           /* struct object_maker's */
     const char *name;              /* the makers'; NULL: of any */
     bool are_threads;              /* they have the names of the threads that they made */
-    const bool *wanted;            /* by the number of a maker: whether its objects are taken; NULL:
-                                      all */
+    const bool *wanted;            /* by the number of a maker: whether its objects are included;
+                                      NULL: all */
     bool are_allocations; /* first frames that only allocate for their callers are left out */
 };
 
 /* Makes a profile of objects from the tables, spaces and strings of `counted`. The caller sets its
- * kind and objects, and the summary except for stacks that are cut and frames without a name.
- * Returns 0 or -ENOMEM. */
+ * kind and objects, and the summary except for cut stacks and frames without a name. Returns 0 or
+ * -ENOMEM. */
 int name_objects(const struct counted *counted, const struct chosen_objects *chosen,
                  const struct name_sources *sources, struct fgprof_profile **ret_profile);
 

@@ -1,13 +1,14 @@
 /* A call tree. A node is a function together with the path to it: its label and its caller's node.
- * Its self time was spent in the function itself; its total time includes what it called. */
+ * Its self time was spent in the function itself; its total time includes the functions that it
+ * called. */
 #ifndef FGPROF_PROFILE_CALL_TREE_H
 #define FGPROF_PROFILE_CALL_TREE_H
 
 #include "profile/frame.h"
 #include "profile/place.h"
 
-/* Labels number the names of a profile's frames. Frames of equal name have the same label, whatever
- * their addresses. */
+/* Labels number the names of a profile's frames. Frames with the same name have the same label,
+ * whatever their addresses. */
 
 struct labels {
     struct strings texts;
@@ -20,8 +21,8 @@ struct labels {
 struct labelled_stack {
     uint32_t *labels;
     size_t depth, capacity;
-    /* How many there are down to the program's call of the C library; `depth` if the leaf is not in
-     * it. */
+    /* The number of labels down to the program's call into the C library; `depth` if the leaf is
+     * not in that library. */
     size_t program_depth;
 };
 
@@ -42,9 +43,8 @@ static inline bool label_has_role(const struct labels *labels, uint32_t label, u
     return labels->roles[label] & roles;
 }
 
-/* Fills `labelled`, which starts zeroed and may be reused. Leaves out wrappers, and the C++
- * library's functions before the first of the program, unless they are the leaf. Returns 0 or
- * -ENOMEM. */
+/* Fills `labelled`, which starts zeroed and may be reused. Omits wrappers, and functions of the C++
+ * library before the program's first function, unless they are the leaf. Returns 0 or -ENOMEM. */
 int labels_of_stack(struct labels *labels, const struct fgprof_profile *profile,
                     const struct profile_stack *stack, struct labelled_stack *labelled);
 
@@ -79,9 +79,9 @@ size_t call_path_start(const struct labels *labels, const uint32_t *path, size_t
 void call_path_append(struct buffer *buffer, const struct labels *labels, const uint32_t *path,
                       size_t depth, size_t kept);
 
-/* Appends the path to the node, like "main > serve > ... > read", in at most CALL_TREE_PATH_COLUMNS
- * columns. Functions that start every thread are left out; long names and long paths lose their
- * middle. */
+/* Appends the path to the node, such as "main > serve > ... > read", in at most
+ * CALL_TREE_PATH_COLUMNS columns. Functions that start every thread are omitted; long names and
+ * long paths are shortened in the middle. */
 #define CALL_TREE_PATH_COLUMNS 80
 void call_tree_append_path(struct buffer *buffer, const struct call_tree *tree, uint32_t node,
                            const struct labels *labels);

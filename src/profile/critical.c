@@ -83,9 +83,9 @@ static const struct profile_wait *wait_of(const struct fgprof_profile *profile,
                                                      : NULL;
 }
 
-/* The thread that the sample's thread waits for: the one that ended the wait, or if that is not
- * known, the owner of what it waits for; of a CPU, the one that had it. Returns how the path ends
- * if there is none. */
+/* The thread that the sample's thread waits for: the one that ended the wait or, if that is
+ * unknown, the owner of the resource; for a wait for a CPU, the thread that had the CPU. Returns
+ * how the path ends if there is none. */
 static enum path_end next_thread(const struct fgprof_profile *profile,
                                  const struct profile_sample *sample, uint32_t *ret_tid,
                                  uint32_t *ret_process)
@@ -141,8 +141,8 @@ static int add_ticks(struct search *search, const struct path *path, uint64_t ti
     return 0;
 }
 
-/* The path ends at the thread that waited, as nothing is known of the next one, or that one does
- * not have the CPU: one tick's user of a CPU stands for all ticks of a wait. */
+/* Ends the path at the thread that waited, because the next one is unknown, or it does not have the
+ * CPU: a CPU's user is known for one tick, which stands for all ticks of a wait. */
 static int add_waiter(struct search *search, const struct step *step, bool is_inferred)
 {
     const struct path *waiter = &search->paths[step->parent_plus_1 - 1];
@@ -165,8 +165,8 @@ static uint64_t end_tick(const struct search *search, const struct profile_timel
     return ticks_until(search, timeline, timeline->first_tick_run + timeline->tick_run_count);
 }
 
-/* The timeline of the thread that has the id at that tick; UINT32_MAX: none. *ret_until: at which
- * tick that changes, at the latest `until`. */
+/* The timeline of the thread that has the id at that tick; UINT32_MAX: none. Sets *ret_until to the
+ * tick at which that changes, at most `until`. */
 static uint32_t find_thread(const struct search *search, uint32_t tid, uint64_t tick,
                             uint64_t until, uint64_t *ret_until)
 {
@@ -417,7 +417,7 @@ static const char *name_of_next(const struct fgprof_profile *profile,
 }
 
 /* "waits for a CPU", "waits for a CPU used by compress in backup/991", "waits for an idle CPU". An
- * owner is named as any other thread. */
+ * owner is named like any other thread. */
 static void append_for_cpu(struct buffer *text, const struct fgprof_profile *profile,
                            const struct profile_sample *waiter)
 {
@@ -490,8 +490,8 @@ static int push_end(struct fgprof_profile *profile, struct made_stack *made,
     return err;
 }
 
-/* Makes the path's sample: the stacks of its threads on each other, in the name of the first, and
- * in the state of the last. */
+/* Makes the path's sample: the stacks of its threads on top of each other, with the first thread's
+ * name and the last thread's state. */
 static int make_sample(struct fgprof_profile *profile, const struct search *search,
                        const struct path *path, struct made_stack *made,
                        struct profile_sample *ret_sample)

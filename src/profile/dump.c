@@ -228,9 +228,9 @@ static void find_resources(struct fgprof_dump *dump)
     }
 }
 
-/* A wait with a timeout ends by itself. All other waits were in progress at one moment, between the
- * last capture of a stack and the first check that no thread had moved: a thread in a cycle stays
- * there. */
+/* Waits with a timeout end by themselves and are ignored. All others were in progress at one
+ * moment, between the last capture of a stack and the first check that no thread had moved, so a
+ * cycle of them is a deadlock. */
 static int find_deadlocks(struct fgprof_dump *dump)
 {
     size_t count = dump->thread_count;

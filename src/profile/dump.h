@@ -15,9 +15,9 @@ struct dump_thread {
     const struct wait_facts *facts;
     struct lock lock; /* if it waits for a futex */
     struct resource resource;
-    size_t owner;       /* the number of the thread that holds the lock, or whose end is awaited; or
-                           DUMP_NOBODY */
-    bool is_owner_gone; /* the owner is no longer a thread of the process */
+    size_t owner;        /* the number of the thread that holds the lock, or whose exit the thread
+                            waits for; or DUMP_NOBODY */
+    bool is_owner_gone;  /* the owner is no longer a thread of the process */
     pid_t owner_process; /* that of the owner, or that must act for the wait to end; 0: not known */
     size_t deadlock;     /* the deadlock that it is in, numbered from 1; 0: none */
 };
@@ -53,17 +53,17 @@ struct fgprof_dump {
 /* Joins the profile and the facts. Returns 0 or -ENOMEM. */
 int dump_complete(struct fgprof_dump *dump);
 
-/* The first thread of the deadlock with this number, from 1 to dump->deadlock_count; the others are
- * its owner, that one's owner and so on. */
+/* The first thread of the deadlock with this number, from 1 to dump->deadlock_count. Each next
+ * thread is the owner of the one before. */
 const struct dump_thread *dump_first_of_deadlock(const struct fgprof_dump *dump, size_t number);
 
 /* How many goroutines wait for what is at the address. */
 size_t dump_count_waiters(const struct fgprof_dump *dump, pid_t process_id, uint64_t address);
 
 /* Finds threads that wait for each other in a cycle. waits_for[i] is the number of the thread that
- * number i waits for, or DUMP_NOBODY: each waits for at most one. Sets cycles[i] to the number of
- * the cycle that i is in, from 1, or to 0 if it is in none, even if it waits for one that is.
- * Returns how many cycles there are. */
+ * thread i waits for, or DUMP_NOBODY; each waits for at most one. Sets cycles[i] to the number of
+ * the cycle that thread i is in, from 1, or to 0 if it is in none, even if it waits for a thread in
+ * one. Returns the number of cycles. */
 size_t deadlocks_find(const size_t *waits_for, size_t count, size_t *cycles);
 
 #endif

@@ -23,9 +23,9 @@ bool frame_next_from_leaf(const struct fgprof_profile *profile, const struct pro
 bool frame_next_from_root(const struct fgprof_profile *profile, const struct profile_stack *stack,
                           struct frame_walk *walk, struct profile_frame *ret_frame);
 
-/* Appends "[libfoo.so]", or "[unknown]" if the address is in no file. With the address, if the file
- * has one for it, appends "libfoo.so+0x1234": the file's own address, as in symbol tables, objdump
- * and addr2line. */
+/* Appends "[libfoo.so]", or "[unknown]" if the address is in no file. `with_address`: if the file
+ * has an address of its own for it, as in symbol tables, objdump and addr2line, appends
+ * "libfoo.so+0x1234". */
 void frame_append_unnamed(struct buffer *buffer, const struct fgprof_profile *profile,
                           const struct profile_location *location, bool with_address);
 

@@ -8,8 +8,8 @@
  * samples are unchanged. */
 int profile_make_kind(struct fgprof_profile *profile, enum fgprof_kind kind);
 
-/* Whether the wait is for another thread of the program, as in Go's block profile: for a lock, or a
- * thread's end. Otherwise its owner is a process. */
+/* Whether the wait is for another thread of the program, as in Go's block profile: for a lock, or
+ * for a thread's exit. Otherwise its owner is a process. */
 bool profile_wait_is_for_threads(const struct fgprof_profile *profile,
                                  const struct profile_wait *wait);
 

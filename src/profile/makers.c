@@ -8,8 +8,8 @@
 /* The call that creates a thread is among this many frames at the leaf. */
 #define CALLS_MAX 12
 
-/* Whether the function starts threads in any program, or is from the standard library of C++, Rust
- * or Go. */
+/* Whether the function starts threads in any program, or belongs to the standard library of C++,
+ * Rust or Go. */
 static bool is_name_of_library(const char *name)
 {
     static const char *const names[] = {

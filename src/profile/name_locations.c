@@ -143,9 +143,9 @@ int name_locations(struct fgprof_profile *profile, struct unnamed *unnamed,
     return err ? err : ask(&naming, items + first, count);
 }
 
-/* Generated code with names has its own mapping, so that it can claim to be symbolized. pprof looks
- * for no file if its name begins with a bracket (Mapping.Unsymbolizable in google/pprof's
- * profile/profile.go). */
+/* Generated code with names has its own mapping, so that it can claim to be symbolized. pprof does
+ * not look for a file if the mapping's name begins with a bracket (Mapping.Unsymbolizable in
+ * google/pprof's profile/profile.go). */
 #define JIT_MAPPING "[jit]"
 
 static int add_jit_mapping(struct fgprof_profile *profile, const struct mapping *mapping,

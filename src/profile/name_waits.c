@@ -43,8 +43,8 @@ static int add_class(struct class_names *names, const struct class_key *key, uin
     return 0;
 }
 
-/* Finds the class with a vtable at this address. It belongs to `names`; NULL if no symbol shows it.
- * Returns 0 or -ENOMEM. */
+/* Finds the class with a vtable at this address. It belongs to `names`, and is NULL if no symbol
+ * shows it. Returns 0 or -ENOMEM. */
 static int class_names_get(struct class_names *names, const struct space *space, uint64_t vtable,
                            const char **ret_name)
 {
@@ -116,7 +116,7 @@ static int name_lock(struct naming *naming, const struct counted_wait *counted, 
 }
 
 /* Resources outside memory were named while the thread waited. `owner` is the process that has the
- * resource, or its other end, like "redis-server/123"; "": not known. */
+ * resource or its other end, such as "redis-server/123"; "": not known. */
 static int name_peer(struct fgprof_profile *profile, const struct counted_wait *counted,
                      const char *name, const char *owner, uint32_t *ret_name)
 {

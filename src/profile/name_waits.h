@@ -19,26 +19,26 @@ struct named_rows {
 
 struct reader;
 
-/* Adds the rows that `is_used` marks and the rows that they refer to. *ret_waits has the profile's
- * number + 1 of each; the caller frees it. Returns 0 or -ENOMEM. */
+/* Adds the rows that `is_used` marks and the rows that they refer to. *ret_waits has, for each
+ * wait, its number in the profile + 1; the caller frees it. Returns 0 or -ENOMEM. */
 int name_waits(struct fgprof_profile *profile, const struct waits *waits,
                const struct named_rows *named, const bool *is_used, uint32_t **ret_waits);
 
-/* Once all locations have names: recognizes locks of libraries other than glibc by their functions.
- * Returns 0 or -ENOMEM. */
+/* Call this once all locations have names: recognizes locks of libraries other than glibc by their
+ * functions. Returns 0 or -ENOMEM. */
 int name_other_locks(struct fgprof_profile *profile);
 
 /* Then also: writes where wakers were. Returns 0 or -ENOMEM. */
 int name_waker_paths(struct fgprof_profile *profile);
 
-/* Gets the innermost frames of a stack, inlined ones included, without the kernel's. Returns how
- * many. */
+/* Gets the innermost frames of a stack, including inlined ones, without the kernel's. Returns how
+ * many there are. */
 size_t innermost_frames(const struct fgprof_profile *profile, uint32_t stack,
                         struct lock_frame ret_frames[LOCK_FRAMES_MAX]);
 
-/* Once all waits have their names: adds a line for each deadlock. `waits` has the profile's number
- * + 1 of each counted wait, or 0; the recording began at `begin_ns` (CLOCK_MONOTONIC). Returns 0 or
- * -ENOMEM. */
+/* Call this once all waits have their names: adds a line for each deadlock. `waits` has, for each
+ * counted wait, its number in the profile + 1, or 0; the recording began at `begin_ns`
+ * (CLOCK_MONOTONIC). Returns 0 or -ENOMEM. */
 int name_deadlocks(struct fgprof_profile *profile, const struct deadlocks *deadlocks,
                    uint64_t begin_ns, const struct named_rows *named, const uint32_t *waits);
 

@@ -26,8 +26,8 @@ size_t objects_types(const struct fgprof_profile *profile,
 
 unsigned objects_main_type(const struct fgprof_profile *profile);
 
-/* For example "heap"; for FGPROF_KIND_CUSTOM, the program's own name. Lives as long as the
- * profile's strings. */
+/* Such as "heap"; for FGPROF_KIND_CUSTOM, the program's own name. Lives as long as the profile's
+ * strings. */
 const char *objects_kind_name(const struct fgprof_profile *profile);
 
 /* Whether it is of allocations. */

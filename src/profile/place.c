@@ -27,7 +27,7 @@ static const char *const starts[] = {
 
 /* Parts of the names of functions that wait for a lock, in glibc, musl, Rust's std and parking_lot,
  * absl and PostgreSQL, whose processes wait for each other. Condition variables are not locks, but
- * retake theirs. */
+ * acquire their lock again. */
 static const char *const locks[] = {
     "pthread_mutex_lock",
     "pthread_mutex_timedlock",

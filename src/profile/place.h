@@ -1,5 +1,5 @@
 /* Where in its own code a program is. A waiting thread is deep in a library or in the kernel, but
- * the reader of a profile looks for the function that called it. Reports, the page and top share
+ * the reader of a profile wants to see the function that called it. Reports, the page and top share
  * this. */
 #ifndef FGPROF_PROFILE_PLACE_H
 #define FGPROF_PROFILE_PLACE_H
@@ -37,10 +37,10 @@ struct places {
 int places_init(struct places *places, const struct fgprof_profile *profile);
 void places_free(struct places *places);
 
-/* Gets the frame nearest to the leaf that is the program's own: not of the kernel, of one of these
- * libraries, one that takes a lock for its caller or starts a thread, nor a note. If there is none,
- * gets the leaf. Returns how many frames are nearer to the leaf, or PLACE_NONE if there are no
- * frames. */
+/* Gets the frame nearest to the leaf that is the program's own: not a note, not in the kernel or
+ * one of these libraries, and not a function that takes a lock for its caller or starts a thread.
+ * If there is none, gets the leaf. Returns how many frames are nearer to the leaf, or PLACE_NONE if
+ * there are no frames. */
 #define PLACE_NONE SIZE_MAX
 size_t place_of_stack(struct places *places, const struct profile_stack *stack,
                       struct profile_frame *ret_frame);

@@ -1,6 +1,6 @@
 /* The finished profile, as writers see it: named, and independent of the target.
  *
- * Tables that refer to each other by number. A sample has a stack. A stack has locations, leaf
+ * Its tables refer to each other by number. A sample has a stack. A stack has locations, leaf
  * first. A location has a mapping and lines: one for its function and one for each call inlined
  * there, innermost first. A line has a function. */
 #ifndef FGPROF_PROFILE_PROFILE_H
@@ -40,8 +40,8 @@ struct profile_mapping {
 struct profile_location {
     uint64_t address; /* of the instruction; in a caller, of the call */
     uint32_t mapping; /* or PROFILE_NO_MAPPING */
-    /* For generated code, the function that was at the address at that time, + 1, as functions may
-     * replace each other. Else 0. */
+    /* For generated code, the number + 1 of the function that was at the address at that time,
+     * because functions may replace each other. Otherwise 0. */
     uint32_t jit_function_plus_1;
     uint64_t function_offset;        /* of the address in its function */
     uint32_t first_line, line_count; /* in profile.lines; 0: no name */
@@ -78,8 +78,8 @@ struct profile_wait {
     uint32_t waker_process_plus_1; /* 0: it is not a thread of a sampled process */
     uint32_t waker_tid;            /* 0: threads are not told apart */
     uint32_t waker_stack_plus_1;   /* where it was then; 0: not known */
-    uint32_t label;      /* the row of the same resource, owner and waker, without the owner's place
-                            and wait */
+    uint32_t label;      /* the row of the same resource, owner and waker, but without the owner's
+                            place and wait */
     uint32_t waker_path; /* of its stack's functions, once all have names: "main > put" */
 };
 
@@ -94,8 +94,8 @@ struct profile_sample {
     uint32_t tid;              /* or the goroutine's id; 0: threads are not told apart */
     uint32_t goroutine;        /* that the thread runs, by its id; 0: none, or not known */
     uint32_t state;            /* enum thread_state */
-    uint32_t syscall_name;     /* of the call that the thread waits in; of a goroutine, the reason
-                                  of its wait, in Go's words; "": none */
+    uint32_t syscall_name;     /* the system call that the thread waits in; for a goroutine, the
+                                  reason for its wait, in Go's words; "": none */
     uint32_t wait_channel;     /* the kernel function that it waits in; "": not known */
     uint32_t wait_plus_1;      /* what it waits for; 0: nothing, or not known */
     uint32_t label_set_plus_1; /* 0: its threads gave it no labels */
@@ -105,9 +105,9 @@ struct profile_sample {
     uint64_t count;
     uint64_t time_ns;
     uint64_t elapsed_ns; /* its part of its process's time */
-    uint64_t sleeps;     /* that began there, an estimate; of a wait that saw several owners, with
-                            the first of them */
-    /* In a profile of objects (profile_is_of_objects), the sampled objects that the stack made, not
+    uint64_t sleeps;     /* how many began there, an estimate; if a wait saw several owners, it is
+                            counted with the first */
+    /* In a profile of objects (profile_is_of_objects): the sampled objects that the stack made, not
      * scaled. The count and times are 0. */
     uint64_t made, gone; /* those that are gone are among those that were made */
 };
@@ -165,8 +165,8 @@ struct profile_critical {
 struct profile_birth {
     uint32_t tid;
     uint32_t maker;    /* the thread that made it, like "name/123"; "": not known */
-    uint32_t function; /* the one that made it; if the maker is not known, the one that it began
-                          with; "": not known */
+    uint32_t function; /* the function that made it or, if the maker is not known, the function that
+                          it began with; "": not known */
 };
 
 struct profile_attribute {
@@ -176,10 +176,9 @@ struct profile_attribute {
 /* A profile of objects: how they were sampled, and what else is known of memory. */
 struct profile_objects {
     uint32_t name; /* of FGPROF_KIND_CUSTOM, as the program calls it */
-    uint64_t
-        rate; /* FGPROF_KIND_HEAP and _ALLOCS: the mean of bytes between two objects that were seen;
-                 an object of n bytes is seen with probability 1-e^(-n/rate). 0: all
-                 were seen */
+    uint64_t rate; /* FGPROF_KIND_HEAP and _ALLOCS: the mean number of bytes between two sampled
+                      objects; an object of n bytes is sampled with probability 1-e^(-n/rate). 0:
+                      all were sampled */
     uint64_t made_lost, gone_lost; /* objects that were seen, and could not be told of */
     uint64_t resident_peak;        /* bytes, VmHWM; 0: not known */
     /* Bytes of glibc's malloc (mallinfo2(3)): from brk, from mmap, in use, and free. All 0: not
@@ -218,8 +217,9 @@ struct fgprof_profile {
     size_t label_count, label_capacity;
     struct profile_label_set *label_sets;
     size_t label_set_count, label_set_capacity;
-    bool has_elapsed; /* samples have their parts of their processes' time; what nothing used of it
-                         is a sample of its own, without count and time: PROFILE_IDLE */
+    bool has_elapsed; /* samples have their parts of their processes' elapsed time; elapsed time
+                         that no thread used is a separate sample without count and time:
+                         PROFILE_IDLE */
     bool has_sleeps;  /* samples have theirs */
     uint64_t *parallel_ns; /* by number: how long so many threads of a process ran at once */
     size_t parallel_count, parallel_capacity;
@@ -260,7 +260,7 @@ struct fgprof_profile {
     char *host;        /* the name of the machine that recorded it; NULL: not known */
 };
 
-/* The command line that recorded it; "" if not known. If it was not read from a file, that is the
+/* The command line that recorded it; "" if not known. If it was not read from a file, this is the
  * command that writes it. */
 const char *profile_recorded_by(const struct fgprof_profile *profile);
 
@@ -375,7 +375,7 @@ int profile_add_location(struct fgprof_profile *profile, uint64_t address, uint3
 int profile_add_kernel_function(struct fgprof_profile *profile, const char *name,
                                 uint32_t *ret_location);
 /* Replaces *stack by the same stack with kernel frames on top: `names`, leaf first, each followed
- * by a line feed. PROFILE_NO_STACK: by these frames alone. */
+ * by a line feed. If *stack is PROFILE_NO_STACK, the new stack has only these frames. */
 int profile_add_kernel_frames(struct fgprof_profile *profile, const char *names, uint32_t *stack);
 /* A location in the generated code of `function`. */
 int profile_add_jit_location(struct fgprof_profile *profile, uint64_t address, uint32_t mapping,
@@ -400,22 +400,23 @@ int profile_add_sample(struct fgprof_profile *profile, const struct profile_samp
 /* Gives the profile the samples of `from`, which keeps none, and drops timelines. */
 void profile_replace_samples(struct fgprof_profile *profile, struct fgprof_profile *from);
 
-/* Copies the timelines. `samples` has the profile's number for each sample of the stack table, or
- * PROFILE_NO_SAMPLE; `strings` has the threads' names. Returns 0 or -ENOMEM. */
+/* Copies the timelines. `samples` maps each sample of the stack table to its number in the profile,
+ * or to PROFILE_NO_SAMPLE; `strings` has the threads' names. Returns 0 or -ENOMEM. */
 int profile_set_timelines(struct fgprof_profile *profile, const struct timeline *timeline,
                           const uint32_t *samples, const struct strings *strings);
 
 /* The numbers of the timelines: first those of threads that do more than wait for at least a tenth
- * of their time, then the idle ones, each in their order. A wait for a lock is none of the latter,
- * and time spent waiting for a CPU does not count. The caller frees them; NULL: no memory. */
+ * of their time, then those of idle threads, each group in its own order. A wait for a lock does
+ * not make a thread idle, and time spent waiting for a CPU does not count. The caller frees them;
+ * NULL: no memory. */
 uint32_t *profile_timelines_idle_last(const struct fgprof_profile *profile);
 
-/* Once all locations have names: sets the mappings' has_* flags and the summary's
+/* Call this once all locations have names: sets the mappings' has_* flags and the summary's
  * samples_unnamed. */
 void profile_finish(struct fgprof_profile *profile);
 
-/* Finds in timelines how long threads did the same thing without interruption. As
- * fgprof_profile_spans. The caller frees the rows; their strings are the profile's. */
+/* Finds in timelines how long threads did the same thing without interruption, as
+ * fgprof_profile_spans does. The caller frees the rows; their strings belong to the profile. */
 int profile_spans(const struct fgprof_profile *profile, const struct fgprof_span_query *query,
                   struct fgprof_span **ret_rows, size_t *ret_count);
 

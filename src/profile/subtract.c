@@ -1,5 +1,5 @@
 /* Copies both profiles into a new one, in which equal rows become one row. The counts of the
- * profile before are negated. Each table refers to tables that are copied before it. */
+ * earlier profile are negated. Each table refers only to tables that are copied before it. */
 #include "profile/profile.h"
 #include "profile/objects.h"
 

@@ -30,8 +30,8 @@ static int set_threads(struct fgprof_profile *profile, const struct timeline *ti
 
 /* ---- The same by ticks ---- */
 
-/* A sample of a running thread stands for so many ticks before and after it. Beyond, it is a guess.
- */
+/* A sample of a running thread stands for this many ticks before and after it. Beyond that, it is a
+ * guess. */
 #define NEAR_TICKS 1
 
 /* One thread's runs, sorted by their last ticks. */
@@ -150,8 +150,8 @@ static int add_thread_ticks(struct fgprof_profile *profile, struct profile_timel
     return err || last_ran < tick ? err : add_running(profile, row, thread, tick, last_ran + 1);
 }
 
-/* Without the kernel's record nothing says what ended a wait, or which thread had a CPU, and ticks
- * are of no use. */
+/* Without the kernel's record, nothing says what ended a wait or which thread had a CPU, so ticks
+ * are useless. */
 static bool has_record(const struct fgprof_profile *profile)
 {
     const char *cpu = resource_kind_name(RESOURCE_CPU);

@@ -31,8 +31,8 @@ static uint64_t idle_ticks_of(const struct elapsed *process)
     return process->idle_ticks + process->pending;
 }
 
-/* Leaves out samples that nothing is subtracted from: empty ones, and those of threads that have
- * ended, which subtract_samples empties. */
+/* Omits samples from which nothing is subtracted: empty ones, and those of threads that have ended,
+ * which subtract_samples empties. */
 static void copy_samples(struct checkpoint *checkpoint, const struct stack_table *table)
 {
     for (size_t i = 0; i < table->sample_count; i++) {

@@ -7,11 +7,11 @@
 #include "worker/results.h"
 #include "worker/worker.h"
 
-/* A checkpoint: how much had been counted by then. Subtracted from later results it leaves what
- * came after, so that any number of overlapping profiles can share one recording. */
+/* A checkpoint: how much had been counted by then. Subtracting it from later results leaves what
+ * came after, so any number of overlapping profiles can share one recording. */
 struct checkpoint;
 
-/* Copies the figures of the results, as of `state`, when `ticks_planned` were due. The caller frees
+/* Copies the counts in the results, as of `state`, when `ticks_planned` were due. The caller frees
  * *ret_checkpoint. Returns 0 or -ENOMEM. */
 int checkpoint_take(const struct results *results, const struct sampling_state *state,
                     uint64_t ticks_planned, struct checkpoint **ret_checkpoint);
@@ -33,12 +33,11 @@ struct fgprof_moment; /* one that a caller holds, until fgprof_moment_free */
  * Returns 0 or -ENOMEM. */
 int checkpoints_new(uint64_t keep_ns, bool may_forget, struct checkpoints **ret_checkpoints);
 
-/* The recorder does not need them any more. Checkpoints that callers hold stay valid. Takes
- * NULL. */
+/* The recorder no longer needs them. Checkpoints that callers hold stay valid. Accepts NULL. */
 void checkpoints_release(struct checkpoints *checkpoints);
 
-/* Takes over a checkpoint, and drops the oldest if the next reaches back far enough. Returns 0, or
- * -ENOMEM; then the checkpoint is still the caller's. */
+/* Takes over a checkpoint, and drops the oldest if the next one reaches back far enough. Returns 0,
+ * or -ENOMEM, and then the caller still owns the checkpoint. */
 int checkpoints_keep(struct checkpoints *checkpoints, struct checkpoint *checkpoint);
 
 /* Drops the earliest quarter of the checkpoints, but none of the last second. Returns whether any
@@ -46,12 +45,12 @@ int checkpoints_keep(struct checkpoints *checkpoints, struct checkpoint *checkpo
 bool checkpoints_give_up(struct checkpoints *checkpoints);
 
 /* Sets what the checkpoints need; `is_crowded`: those that callers hold need nothing. Returns
- * whether samples from before that may be dropped, and then assumes that they are. */
+ * whether samples from before that may be dropped, and then assumes that they are dropped. */
 bool checkpoints_need(struct checkpoints *checkpoints, bool is_crowded,
                       struct worker_checkpoints *ret_checkpoints);
 
-/* Takes over a checkpoint that a caller holds. Returns 0, or -ENOMEM; then it is still the
- * caller's. */
+/* Takes over a checkpoint that a caller holds. Returns 0, or -ENOMEM, and then the caller still
+ * owns it. */
 int checkpoints_hold(struct checkpoints *checkpoints, struct checkpoint *checkpoint,
                      struct fgprof_moment **ret_checkpoint);
 

@@ -17,8 +17,8 @@ static int append_rows(void *rows, size_t *count, const void *from, size_t from_
     return 0;
 }
 
-/* Makes room for them, and appends them. The names are those of the fields of both. Evaluates to 0
- * or -ENOMEM. */
+/* Makes room for the new rows, and appends them. The names are those of the fields in both structs.
+ * Evaluates to 0 or -ENOMEM. */
 #define COPY_ROWS(to, from, rows, count, capacity)                                                 \
     (array_reserve(&(to)->rows, &(to)->capacity, (from)->count)                                    \
          ? -ENOMEM                                                                                 \

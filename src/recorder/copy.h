@@ -1,6 +1,6 @@
 /* A copy of a running recording's results. The worker makes it between two messages, and another
- * thread names it. So the tables need no lock, and slow symbolization delays neither a tick nor the
- * worker. */
+ * thread symbolizes it. So the tables need no lock, and slow symbolization delays neither a tick
+ * nor the worker. */
 #ifndef FGPROF_RECORDER_COPY_H
 #define FGPROF_RECORDER_COPY_H
 

@@ -162,8 +162,8 @@ static void sum_times(const struct fgprof_profile *profile, struct fgprof_summar
         *times[sample_state(&profile->samples[i])] += profile->samples[i].time_ns;
 }
 
-/* Converts to wall-clock time by the clock at the beginning, unless the clock has been set since,
- * or the machine was suspended. */
+/* Converts to wall-clock time as of the beginning, unless the clock has been set since, or the
+ * machine was suspended. */
 static uint64_t time_of(const struct clock *clock, uint64_t at_ns)
 {
     uint64_t told_ns = clock->start_time_ns + (at_ns - clock->ticks.start_ns);
@@ -172,9 +172,9 @@ static uint64_t time_of(const struct clock *clock, uint64_t at_ns)
     return apart_ns > CLOCK_STEP_NS ? now_ns : told_ns;
 }
 
-/* Sets the title that a process has given itself in place of its arguments, such as "postgres:
- * walwriter", unless it has none or has ended. Arguments may hold secrets, and are not kept: they
- * are several, or one word. */
+/* Sets the title that a process has set in place of its arguments, such as "postgres: walwriter",
+ * unless it has none or has ended. Arguments may hold secrets and are not kept; they are recognized
+ * as several strings, or one word. */
 static int set_title(struct fgprof_profile *profile, struct profile_process *process)
 {
     char path[32], text[256];
@@ -303,7 +303,7 @@ static int error_so_far(struct fgprof_recorder *recorder)
 }
 
 /* Makes a profile of the copy since a checkpoint (see checkpoints_lock), or of the last `last_ns`
- * if that is not 0. Under `recorder->naming`. */
+ * if that is not 0. The caller holds `recorder->naming`. */
 static int profile_copy(struct fgprof_recorder *recorder, const struct fgprof_moment *since,
                         uint64_t last_ns, fgprof_profile **ret_profile)
 {
@@ -352,8 +352,9 @@ int fgprof_recorder_moment(fgprof_recorder *recorder, fgprof_moment **ret_checkp
     return err;
 }
 
-/* Under `recorder->naming`. *ret_next: the moment at which the profile ends. It is held before
- * names are looked up, which takes a while: what came since stays apart from what was before. */
+/* *ret_next: the moment at which the profile ends. It is held before names are looked up, which
+ * takes a while: what comes in meanwhile belongs to the next profile. The caller holds
+ * `recorder->naming`. */
 static int profile_new_copy(struct fgprof_recorder *recorder, const struct fgprof_moment *since,
                             uint64_t last_ns, struct fgprof_moment **ret_next,
                             fgprof_profile **ret_profile)
@@ -438,8 +439,9 @@ static void swap_timelines(struct fgprof_recorder *recorder)
     recorder->results.timeline = timeline;
 }
 
-/* Idle threads are dropped from a copy: a profile since a moment, which may be asked for later,
- * needs all that was counted. Timelines are not copied, but lent. Under `recorder->naming`. */
+/* Idle threads are dropped only from a copy: a profile since a moment, which may be requested
+ * later, needs everything that was counted. Timelines are not copied, but lent. The caller holds
+ * `recorder->naming`. */
 static int profile_without_idle(struct fgprof_recorder *recorder, fgprof_profile **ret_profile)
 {
     int err = recorder_order_copy(recorder);

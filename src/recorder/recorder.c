@@ -19,8 +19,8 @@
 
 #define CHECKPOINTS_KEPT 12
 #define CHECKPOINTS_EVERY_MIN_NS 500000000u
-/* The part of the memory that timelines may take is 1 / TIMELINE_PART; beside stacks since the
- * start, half of that. */
+/* Timelines may take 1 / TIMELINE_PART of the memory or, next to stacks since the start, half of
+ * that. */
 #define TIMELINE_PART 2
 #define KEEP_BYTES_DEFAULT (64u << 20)
 /* Without checkpoints; beyond it, what has ended is no longer shown apart. */
@@ -174,8 +174,8 @@ static int raise_file_limit(void)
 }
 
 /* When threads share a table of open files, each doubling of it waits for an RCU grace period, some
- * 10 ms (expand_fdtable in the kernel's fs/file.c). It gets its size here, before there are ticks
- * to delay. */
+ * 10 ms (expand_fdtable in the kernel's fs/file.c). So it gets its full size here, before there are
+ * ticks to delay. */
 static void make_room_for_files(const struct sampler *sampler)
 {
     size_t wanted = FDS_PER_THREAD * processes_count_threads(sampler);

@@ -1,6 +1,6 @@
 /* The recorder owns the sampling thread, the worker and their results. recorder.c makes it, and
- * samples; profile.c makes profiles of the recording, at its end or while it goes on, of all of it
- * or of its last part. */
+ * samples; profile.c makes profiles of the recording, at its end or while it runs, of all of it or
+ * of its last part. */
 #ifndef FGPROF_RECORDER_RECORDER_H
 #define FGPROF_RECORDER_RECORDER_H
 
@@ -48,16 +48,16 @@ struct fgprof_recorder {
     _Atomic uint64_t copy_bytes, name_bytes; /* of the copy and the cache, when last used */
 };
 
-/* Samples and counts until the end. Returns 0, or why it could not begin. If an error ends it
- * early, that is in recorder->error. */
+/* Samples and counts until the end. Returns 0, or a negative errno if it could not begin. An error
+ * that ends it early is in recorder->error. */
 int recorder_sample(struct fgprof_recorder *recorder);
 
 /* How many ticks were due by that time. */
 uint64_t recorder_ticks_planned(const struct clock *clock, const struct sampling_counts *counts,
                                 uint64_t until_ns);
 
-/* Updates recorder->copy: the worker does it while it runs. The caller holds `recorder->naming`.
- * Returns 0, -ESRCH if sampling has not begun, or -ENOMEM. */
+/* Updates recorder->copy; while the worker runs, the worker does it. The caller holds
+ * `recorder->naming`. Returns 0, -ESRCH if sampling has not begun, or -ENOMEM. */
 int recorder_order_copy(struct fgprof_recorder *recorder);
 
 #endif

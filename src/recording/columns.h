@@ -1,6 +1,6 @@
 /* A profile's tables by columns, for recordings (write.c, read.c). A column is one field of all
  * rows of a table. Its number is never reused, so that a program can tell which of a file's columns
- * it knows. New fields of rows are added here as optional columns: older files have 0 for them. */
+ * it knows. New fields of rows are added here as optional columns: they are 0 for older files. */
 #ifndef FGPROF_RECORDING_COLUMNS_H
 #define FGPROF_RECORDING_COLUMNS_H
 
@@ -12,7 +12,7 @@
 #define RECORDING_HEAD_BYTES (RECORDING_MAGIC_BYTES + 4) /* including the version */
 
 /* Profiles of time keep the first version, which old programs read. They would misread profiles of
- * objects, which therefore have a version that they refuse. */
+ * objects, so those have a version that old programs refuse. */
 #define RECORDING_VERSION_TIME 1
 #define RECORDING_VERSION_OBJECTS 2
 _Static_assert(RECORDING_VERSION_OBJECTS == FGPROF_RECORDING_VERSION, "the latest");
@@ -80,7 +80,7 @@ int profile_make_rows(struct fgprof_profile *profile, enum profile_table table, 
 
 uint64_t profile_cell(const struct fgprof_profile *profile, const struct profile_column *column,
                       size_t row);
-/* Returns whether the column may have this value, as the tables are now; if not, nothing has
+/* Returns whether the column may have this value, given the tables so far; if not, nothing has
  * changed. */
 bool profile_set_cell(struct fgprof_profile *profile, const struct profile_column *column,
                       size_t row, uint64_t value);

@@ -1,5 +1,5 @@
-/* Reads a recording (write.c describes the format). It is foreign data: its contents are checked,
- * and memory is allocated only for what is in the file. */
+/* Reads a recording (write.c describes the format). It is untrusted: its contents are checked, and
+ * memory is allocated only for what is in the file. */
 #include "recording/recording.h"
 #include "recording/columns.h"
 #include "base/array.h"
@@ -13,12 +13,12 @@
 #include <unistd.h>
 #include <zlib.h>
 
-/* A small file may claim to be endless once inflated. A one-hour recording of 10,000 threads has
- * some tens of MB. */
+/* A small file may inflate without end. A one-hour recording of 10,000 threads has some tens of MB.
+ */
 #define INFLATED_MAX ((size_t)256 << 20)
 
-/* All rows in memory. A number takes a byte in the file, and columns may be missing, so a row may
- * take many times the bytes that it has there. */
+/* The limit for all rows in memory. A number takes a byte in the file, and columns may be missing,
+ * so a row may take many times its bytes in the file. */
 #define ROWS_BYTES_MAX ((uint64_t)1 << 30)
 
 #define GZIP_WINDOW (15 + 16) /* the largest window; 16 asks for a gzip header (zlib.h) */
@@ -139,7 +139,7 @@ static int fill_column(struct fgprof_profile *profile, const struct profile_colu
 }
 
 /* Takes a part of a table of `rows` rows, `left` of which are not taken yet. Returns false if the
- * part is not within the table, or larger than what is left. */
+ * part is not within the table, or is larger than what is left. */
 static bool take_part(size_t *left, size_t rows, size_t first, size_t count)
 {
     if (count > *left || first > rows - count)
@@ -148,8 +148,8 @@ static bool take_part(size_t *left, size_t rows, size_t first, size_t count)
     return true;
 }
 
-/* Checks what spans columns: the parts of another table that rows refer to lie within it and
- * together are no larger than it. */
+/* Checks constraints that span columns: the parts of another table that rows refer to lie within it
+ * and together are no larger than it. */
 static bool parts_are_right(const struct fgprof_profile *profile)
 {
     size_t lines = profile->line_count, stack_locations = profile->stack_location_count,

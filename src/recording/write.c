@@ -1,16 +1,16 @@
-/* A recording as it is, to be read again (recording/read.c): all samples, whatever the view.
+/* Writes a recording, to be read again (recording/read.c): all samples, whatever the view.
  *
  * The file is gzipped (RFC 1952), which adds a checksum of the whole. It has "fgprof-c", the
  * version in 4 bytes, little-endian, then sections: number, length in bytes, and that many bytes.
  * The section COLUMN_STRINGS has the strings, in order, each as its length and its bytes.
- * COLUMN_RECORDED_BY has the bytes of the command line that recorded it; COLUMN_REASON those of the
- * reason for which it was written, and COLUMN_HOST those of the machine's name, if they are known.
- * The others are the columns of recording/columns.h, with a number for each row; an optional one is
- * left out if it has nothing but zeros, as it reads the same, and another tells how many rows there
- * are. Numbers are LEB128 (DWARF 5, 7.6).
+ * COLUMN_RECORDED_BY has the bytes of the command line that recorded it, COLUMN_REASON the reason
+ * for which it was written, and COLUMN_HOST the machine's name, if they are known. The others are
+ * the columns of recording/columns.h, with a number for each row. An optional column of zeros is
+ * omitted, because it reads the same, if another column shows how many rows there are. Numbers are
+ * LEB128 (DWARF 5, 7.6).
  *
- * A program skips sections that it does not know, so what is new is a new section. The version
- * grows only if what is left without the new sections would be wrong: version 2 is of objects. */
+ * A program skips sections that it does not know, so new contents go into new sections. The version
+ * grows only if the rest would be wrong without the new sections: version 2 is for objects. */
 #include "recording/recording.h"
 #include "recording/columns.h"
 #include "base/protobuf.h"
@@ -41,8 +41,7 @@ static void put_strings(struct sink *sink, const struct strings *strings, struct
     put_section(sink, COLUMN_STRINGS, contents);
 }
 
-/* Leaves out an optional column of zeros, unless it `tells_rows`. Returns whether it was written.
- */
+/* Omits an optional column of zeros, unless it `tells_rows`. Returns whether it was written. */
 static bool put_column(struct sink *sink, const struct fgprof_profile *profile,
                        const struct profile_column *column, bool tells_rows,
                        struct buffer *contents)
