@@ -1,11 +1,11 @@
 /* The Firefox Profiler's processed format, gzipped: what https://profiler.firefox.com and `samply
- * load` open. Version 60, which later ones upgrade (docs-developer/CHANGELOG-formats.md and
+ * load` open. Version 60, which later versions upgrade (docs-developer/CHANGELOG-formats.md and
  * src/types/profile.ts in firefox-devtools/profiler).
  *
  * Tables of columns. All threads share a tree of stacks; a thread has samples, and markers for its
  * waits. A sample's weight is time. Each run of a timeline has two samples with half of its time
- * each, one when it begins and one when it ends, as the graph of a thread ends a sample half way to
- * the next one. The colour of a sample is the category of its leaf: the thread's state. */
+ * each, one at its begin and one at its end, because the profiler's thread graph ends a sample half
+ * way to the next one. The colour of a sample is the category of its leaf: the thread's state. */
 #include "output/output.h"
 #include "profile/frame.h"
 #include "output/json.h"

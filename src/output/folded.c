@@ -1,6 +1,6 @@
 /* Folded stacks, as flamegraph.pl reads them (brendangregg/FlameGraph): "root;caller;leaf COUNT",
- * one line per stack, sorted bytewise. How two profiles differ is written as difffolded.pl writes
- * it: "root;caller;leaf COUNT1 COUNT2", with 0 for a stack that one of them lacks. */
+ * one line per stack, sorted bytewise. The difference of two profiles is written as difffolded.pl
+ * writes it: "root;caller;leaf COUNT1 COUNT2", with 0 for a stack that one of them lacks. */
 #include "output/output.h"
 #include "profile/frame.h"
 #include "output/state.h"
@@ -99,7 +99,7 @@ static void append_thread(struct buffer *buffer, const struct fgprof_profile *pr
     replace_separators(buffer, from);
 }
 
-/* Frames for the labels that were asked for, in that order. A label that the sample lacks has no
+/* Appends frames for the requested labels, in that order. A label that the sample lacks has no
  * frame. */
 static void append_root_labels(struct buffer *buffer, const struct fgprof_profile *profile,
                                const struct profile_sample *sample)
@@ -117,8 +117,8 @@ static void append_root_labels(struct buffer *buffer, const struct fgprof_profil
     }
 }
 
-/* flamegraph.pl takes the last number of a line as the count, and the rest must not end in another
- * number, as a name like "step 12" would. */
+/* flamegraph.pl takes the last number of a line as the count, so the rest must not end in another
+ * number, as a name such as "step 12" would. */
 static void hide_count(struct buffer *buffer)
 {
     size_t at = buffer->length;
@@ -165,7 +165,7 @@ static int compare(const void *a, const void *b)
     return strcmp(((const struct folded_line *)a)->stack, ((const struct folded_line *)b)->stack);
 }
 
-/* Whether a line has a count. Differences of objects may be negative, as two's complement, which
+/* Whether a line has a count. Differences of objects may be negative, in two's complement, which
  * flamegraph.pl can't read. */
 static bool is_shown(const struct fgprof_profile *profile, uint64_t count)
 {
@@ -192,8 +192,8 @@ static size_t join_equal(const struct fgprof_profile *profile, struct folded_lin
     return kept;
 }
 
-/* Converts nanoseconds to ticks. Rounds running sums, so that short lines do not shorten the
- * total. */
+/* Converts nanoseconds to ticks. Rounds running sums instead of single lines, so that the total
+ * stays right. */
 static void count_ticks(struct folded_lines *lines, uint64_t period_ns)
 {
     uint64_t sum_ns = period_ns / 2, ticks = 0;

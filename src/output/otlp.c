@@ -78,7 +78,7 @@ enum {
     ATTRIBUTE_VALUE = 2,
 };
 
-/* The format's words: they follow the profile's own strings. The attributes' names are those of
+/* The format's own strings, which follow the profile's. The names of attributes are those of
  * OpenTelemetry's semantic conventions. */
 enum word {
     WORD_WALL,

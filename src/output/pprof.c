@@ -1,9 +1,9 @@
 /* profile.proto, gzipped (github.com/google/pprof/proto/profile.proto), with the value types of
- * Go's fgprof (github.com/felixge/fgprof), samples/count and time/nanoseconds, the time in two
- * parts, on_cpu/nanoseconds and off_cpu/nanoseconds, and if it is known elapsed/nanoseconds. Other
- * kinds have the types of Go's runtime/pprof. If times were chosen, each is a type of its own:
- * wall/nanoseconds, cpu/nanoseconds, off_cpu/nanoseconds, as servers for continuous profiling name
- * them. Profiles of objects have the types of profile/objects.h. */
+ * Go's fgprof (github.com/felixge/fgprof), samples/count and time/nanoseconds; the same time in two
+ * parts, on_cpu/nanoseconds and off_cpu/nanoseconds; and, if it is known, elapsed/nanoseconds.
+ * Other kinds have the types of Go's runtime/pprof. If times were chosen, each is a separate type:
+ * wall/nanoseconds, cpu/nanoseconds, off_cpu/nanoseconds, the names that servers for continuous
+ * profiling use. Profiles of objects have the types of profile/objects.h. */
 #include "output/output.h"
 #include "output/state.h"
 #include "base/name.h"
@@ -221,8 +221,8 @@ static uint64_t next_string(const struct fgprof_profile *profile)
                : word(profile, WORD_BYTES);
 }
 
-/* Servers ignore labels that are numbers (grafana/pyroscope, pkg/model/pprofsplit), so that these
- * have strings of their own next: the labels' names, and each process's id. */
+/* Servers ignore numeric labels (grafana/pyroscope, pkg/model/pprofsplit), so these get strings of
+ * their own next: the labels' names, and each process's id. */
 enum { SERVER_PROCESS, SERVER_PID, SERVER_PIDS };
 static const char *const server_words[SERVER_PIDS] = {"process_executable_name", "process_pid"};
 

@@ -1,7 +1,7 @@
 /* speedscope's JSON (https://www.speedscope.app/file-format-schema.json, jlfwong/speedscope
  * src/lib/file-format-spec.ts): frames that all profiles share, and a "sampled" profile for each
- * thread, with a stack and a weight for each run of its timeline. The format has no gaps: a run
- * that is left out has an empty stack. */
+ * thread, with a stack and a weight for each run of its timeline. The format has no gaps: an
+ * omitted run has an empty stack. */
 #include "output/output.h"
 #include "profile/frame.h"
 #include "output/json.h"

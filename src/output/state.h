@@ -9,9 +9,9 @@
 const char *state_name(uint32_t state);
 
 /* Appends the state as a frame: "[running]", "[runnable]", "[stopped]", "[unknown]". For a sleeping
- * thread this is what it waits for, like "[mutex g_lock]", or if that is not known the call that it
- * sleeps in, like "[read]"; for an uninterruptible one the wait
- * channel, or else the call, like "[uninterruptible: io_schedule]". */
+ * thread this is what it waits for, such as "[mutex g_lock]", or if that is not known, its system
+ * call, such as "[read]"; for an uninterruptible one the wait channel, or else the call, such as
+ * "[uninterruptible: io_schedule]". */
 void state_append_frame(struct buffer *buffer, const struct fgprof_profile *profile,
                         const struct profile_sample *sample);
 

@@ -15,17 +15,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What profiles of memory have in place of counts, and a map for all readers of profiles of
- * objects. The format is that of the heap profiles of gperftools and Go (runtime/pprof/pprof.go,
- * writeHeapInternal), as pprof's parseHeap (profile/legacy_profile.go) and google-pprof's
- * ReadHeapProfile read it. A line has "OBJECTS: BYTES [OBJECTS: BYTES] @ ADDRESSES": what is in
- * use, then all that was made.
+/* The lines that profiles of memory have instead of counts, and a map of files for all readers of
+ * profiles of objects. The format is that of the heap profiles of gperftools and Go
+ * (runtime/pprof/pprof.go, writeHeapInternal), as pprof's parseHeap (profile/legacy_profile.go) and
+ * google-pprof's ReadHeapProfile read it. A line has "OBJECTS: BYTES [OBJECTS: BYTES] @ ADDRESSES":
+ * what is in use, then everything that was made.
  *
- * The head ends in what the values are. "heap_v2/RATE": they are of objects that were seen, and the
- * reader scales them, as it does with those of Go, whose head ends in "heap/" and twice the rate.
- * google-pprof takes that for a sampling of another kind, and divides by the objects in use, which
- * may be 0. "heapprofile" and "growthz" are not scaled; of the latter pprof reads what is in use
- * alone. */
+ * The header ends with the kind of values. "heap_v2/RATE": they are of sampled objects, and the
+ * reader scales them, as it does for Go, whose header ends in "heap/" and twice the rate.
+ * google-pprof takes that for another kind of sampling, and divides by the objects in use, which
+ * may be 0. "heapprofile" and "growthz" are not scaled; of the latter pprof reads only what is in
+ * use. */
 
 /* Whether the profile's text is that of memory: of allocations, or of pages. */
 static bool memory_text_is_for(const struct fgprof_profile *profile)
@@ -95,8 +95,8 @@ static void memory_text_comments(struct sink *sink, const struct fgprof_profile 
     put_number(sink, "MaxRSS", objects->resident_peak);
 }
 
-/* Where files were mapped, as in /proc/PID/maps; readers expect nothing after that, and take a path
- * up to a space. */
+/* Where files were mapped, as in /proc/PID/maps. Readers expect nothing after it, and end a path at
+ * a space. */
 static void memory_text_map(struct sink *sink, const struct fgprof_profile *profile)
 {
     sink_print(sink, "--- Memory map: ---\n");
@@ -266,8 +266,8 @@ static void append_labels(struct buffer *buffer, const struct fgprof_profile *pr
     free(labels);
 }
 
-/* pprof subtracts one from every address, so that each is written plus one. Notes and kernel
- * functions have no address: theirs becomes 0 in pprof. */
+/* pprof subtracts one from every address, so each is written plus one. Notes and kernel functions
+ * have no address; pprof sees 0 for them. */
 void text_append_addresses(struct buffer *buffer, const struct fgprof_profile *profile,
                            const struct profile_stack *stack)
 {
@@ -482,7 +482,7 @@ static int64_t rank_of(const struct fgprof_profile *profile, const struct profil
     return (int64_t)(profile_is_of_contentions(profile) ? sample->time_ns : sample->count);
 }
 
-/* A sample of less than a tick has a line only if times are shown. Freed allocations are shown.
+/* A sample of less than a tick gets a line only if times are shown. Freed allocations are shown.
  * Counts can't be negative. */
 static bool has_line(const struct fgprof_profile *profile, int64_t rank)
 {

@@ -57,7 +57,7 @@ void dump_resource_name(const struct fgprof_dump *dump, const struct dump_thread
                       ret_name);
 }
 
-/* Like " 0x55d0c0, mutex g_lock". A futex that is part of no known lock has the name of its
+/* Such as " 0x55d0c0, mutex g_lock". A futex that is not part of a known lock is named after its
  * variable: " g_word". */
 static void append_futex(struct buffer *buffer, const struct fgprof_dump *dump,
                          const struct dump_thread *thread, bool has_addresses)

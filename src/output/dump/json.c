@@ -86,8 +86,8 @@ static void put_futex(struct json *json, const struct fgprof_dump *dump,
         json_bool(json, "timeout", true);
 }
 
-/* The process that must act for the wait to end. A thread of it is written beside it if it is
- * known. */
+/* The process that must act for the wait to end. If its thread is known, that is written next to
+ * it. */
 static void put_owner_process(struct json *json, const struct dump_thread *thread)
 {
     const struct wait_facts *facts = thread->facts;
@@ -219,7 +219,7 @@ static void put_goroutine(struct json *json, const struct fgprof_dump *dump,
     json_end(json, '}');
 }
 
-/* Writes each deadlock as the ids of its threads, in the order in which they wait for each
+/* Writes each deadlock as a list of thread ids, in the order in which the threads wait for each
  * other. */
 static void put_deadlocks(struct json *json, const struct fgprof_dump *dump)
 {

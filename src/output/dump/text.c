@@ -1,6 +1,6 @@
 /* A dump as text: a paragraph for each thread, in the form of Go's goroutine profile with debug=2
- * (printed by its runtime, "goroutine 1 [chan receive]:"), and one for each distinct stack, as with
- * debug=1 (printCountProfile of its runtime/pprof/pprof.go). */
+ * (printed by its runtime, "goroutine 1 [chan receive]:"), and one for each distinct stack, in the
+ * form of debug=1 (printCountProfile of its runtime/pprof/pprof.go). */
 #include "output/dump/dump.h"
 #include "profile/frame.h"
 #include "output/output.h"
@@ -14,8 +14,7 @@
 
 #define MEMBERS_NAMED_MAX 100 /* of the threads, goroutines and tasks with the same stack */
 
-/* The function's place in its source, else in which file it is: " (/src/a.c:12)" or
- * " (libfoo.so)". */
+/* The function's file and line, or else the mapped file: " (/src/a.c:12)" or " (libfoo.so)". */
 static void append_place(struct buffer *buffer, const struct fgprof_profile *profile,
                          const struct profile_location *location, const struct profile_line *line)
 {

@@ -1,5 +1,5 @@
-// What threads did while others waited for them: those that ended the waits, or had what was waited for. They may have
-// waited themselves, for the next ones. By the order of time, at the same moments.
+// What threads did while others waited for them: the threads that ended the waits, or had the resources. They may have waited
+// themselves, for other threads, and so on. All at the same moments, from timelines.
 
 const CHAIN_DEPTH = 8, CHAIN_SHOWN = 3; // of threads, and of what they did
 const CHAIN_STEPS_MAX = 1 << 21; // beyond, time is not followed
@@ -45,8 +45,8 @@ class Chains {
     return unseen > 0 ? [...parts, {sample: -1, begin, end: begin + unseen, name: nameOf(blamed)}] : parts;
   }
 
-  // Rows {name, state, place, wait, time, parts}, the most time first: threads of one name at one place. place: a frame; -1:
-  // not known.
+  // Rows {name, state, place, wait, time, parts}, the most time first: threads of one name at one place. place: a frame, or
+  // -1 if not known.
   rowsOf(parts) {
     const rows = new Map();
     for (const part of parts) {
@@ -63,8 +63,8 @@ class Chains {
     return [...rows.values()].sort((a, b) => b.time - a.time);
   }
 
-  // Rows for what was waited for by the samples of these numbers; the first of those that waited itself has `next`, which are
-  // such rows, too.
+  // Rows for the resources that the samples of these numbers waited for. The first rows that waited themselves have `next`:
+  // rows of the same kind.
   of(numbers) {
     const isOf = new Set(numbers), waiting = part => isOf.has(part.sample);
     const parts = this.timeline.threads.flatMap(thread => this.partsOf(thread, this.begin, this.end).filter(waiting));

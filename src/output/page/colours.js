@@ -1,5 +1,5 @@
-// Colours: running threads are warm, waiting ones cool. Each colour is so light or dark that text
-// on it has a contrast of 4.5 to 1 (WCAG 2.2, 1.4.3).
+// Colours: running threads are warm, waiting ones cool. Text on each colour has a contrast of at least
+// 4.5 to 1 (WCAG 2.2, 1.4.3).
 
 function hashOf(text) {
   let hash = 2166136261; // FNV-1a
@@ -14,8 +14,8 @@ const ALL_HUES = [210, 28, 125, 275, 355, 52, 172, 325]; // as far apart as the 
 const OWNER_HUE = {hue: 340, saturation: 60}; // of what the owner of a lock did, under those that wait
 const GREY = {hue: 60, saturation: 4};
 
-// A name has the same hue in each recording, unless a name before it in the list has taken that
-// hue.
+// A name has the same hue in each recording, unless a name before it in the list has already taken
+// that hue.
 class Hues {
   constructor(hues, saturation) {
     this.hues = hues;
@@ -73,7 +73,7 @@ class Palette {
   }
 
   // `shade`, 0 to 1, tells neighbours of one hue apart. `share` is how much of the frame the hue
-  // stands for: the less, the paler. Both have eight steps, so that few texts are made.
+  // stands for: the less, the paler. Both have eight steps, to limit the number of strings.
   css({hue, saturation}, shade, share) {
     const shadeStep = Math.round(8 * shade), shareStep = Math.round(8 * share);
     const key = ((hue * 101 + saturation) * 9 + shadeStep) * 9 + shareStep;
@@ -87,8 +87,8 @@ class Palette {
     return text;
   }
 
-  // `part`, -1 to 1, is a part of the largest difference. Its root is taken, so that a tenth can be
-  // seen.
+  // `part`, -1 to 1, is relative to the largest difference. Its square root is used, so that a tenth
+  // is visible.
   difference(part) {
     const step = Math.round(12 * Math.sqrt(Math.min(Math.abs(part), 1))) / 12;
     const light = this.isDark ? 30 + 14 * step : 87 - 21 * step;

@@ -1,5 +1,5 @@
-// The profile's tables (src/output/page/html.c describes them), made ready for counting: each
-// sample with its labels as texts, each location with the frames that it stands for.
+// The profile's tables (described in src/output/page/html.c), prepared for counting: each sample with its labels as texts,
+// each location with the frames that it stands for.
 
 const FLAG_KERNEL = 1, FLAG_JIT = 2, FLAG_NOTE = 4, FLAG_START = 64, FLAG_LIBRARY = 256; // as html.c writes them
 const FLAG_INLINED = 8, FLAG_ROOT = 16, FLAG_THREAD = 32, FLAG_UNNAMED = 128;
@@ -91,9 +91,8 @@ class Recording {
   }
 }
 
-// One recording, or two to compare. Their samples are one list; those of the recording before have
-// their time in `before`. What is counted is the time of threads, or elapsed time; or if `objects` is
-// not null, a value of these.
+// One recording, or two to compare. Their samples are in one list; those of the earlier recording have their time in `before`.
+// What is counted is the time of threads, or elapsed time, or if `objects` is not null, one of its values.
 class Profile {
   constructor(raw) {
     const isOfTwo = Boolean(raw.before);
@@ -132,8 +131,8 @@ class Profile {
     this.select(this.times, this.compared);
   }
 
-  // Scales what was before to the total time of what is after, or back. Of one recording,
-  // aggregate() does that, which knows the filters.
+  // Scales the earlier recording to the total time of the later one, or back. For a single recording, aggregate() does this,
+  // because it knows the filters.
   normalize(isNormalized) {
     const lengthBefore = this.before ? this.before.elapsed : this.lengthOf(this.compared && this.compared.times);
     this.elapsedBefore = isNormalized ? this.length : lengthBefore;
@@ -147,8 +146,8 @@ class Profile {
     }
   }
 
-  // Counts only what was between two times {begin, end} in ns; null: all. compared: {times} of what
-  // that is compared with, which is counted as before; null: nothing.
+  // Counts only samples between two times {begin, end} in ns; null: all. compared: {times}, whose samples are counted as
+  // before; null: nothing.
   select(times, compared = null) {
     Object.assign(this, {times, compared});
     if (this.before || this.objects)

@@ -1,8 +1,7 @@
-// How two recordings differ: grown is red, shrunk is blue, and the colour is stronger the nearer
-// the difference is to the largest of all frames.
+// How two recordings differ: grown is red, shrunk is blue, and the colour is stronger the closer the
+// difference is to the largest of all frames.
 
-// {of(node), largest}: the difference of each node, in its self time or including all that it
-// calls.
+// {of(node), largest}: the difference of each node, in its self time or in its total time.
 function differencesOf(tree, isSelf) {
   const [after, before] = isSelf ? [tree.self, tree.selfBefore] : [tree.time, tree.before];
   const of = node => after[node] - before[node];
@@ -40,8 +39,8 @@ function scaleLegend(largest, palette, textOf) {
   return item;
 }
 
-// Rows of the tooltip: before, after and the difference. `names`: of the amounts and the counts; the
-// latter are left out if they have none.
+// Rows of the tooltip: before, after and the difference. `names`: of the amounts and of the counts,
+// which are omitted if they have no name.
 function differenceTable(tree, node, amounts, names) {
   const table = element('table');
   const shares = [tree.before[node] / (tree.before[0] || 1), tree.time[node] / (tree.time[0] || 1)];

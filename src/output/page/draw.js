@@ -22,8 +22,8 @@ class Graph {
     new ResizeObserver(() => this.resize()).observe(element);
   }
 
-  // model: {tree, labelOf(node), colourOf(node, palette)}; found: what a search finds, null without
-  // one.
+  // model: {tree, labelOf(node), colourOf(node, palette)}; found: the matches of a search, null
+  // without a search.
   show(model, palette, found) {
     Object.assign(this, {model, palette, found});
     this.zoomed = 0;
@@ -120,8 +120,8 @@ class Graph {
     context.globalAlpha = alpha;
   }
 
-  // Draws a line for each narrow frame that is found or has found ones on it, at most one per
-  // pixel.
+  // Draws a line for each narrow frame that matches the search, or has a match on top of it; at
+  // most one line per pixel.
   drawFoundIn(block, y) {
     const {tree} = this.model, {context, found} = this, parent = tree.parent[block.node];
     let last = -1;

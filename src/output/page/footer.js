@@ -1,5 +1,5 @@
 // The recordings' own accounts, and the commands: the one that made the page and, if that only read
-// a kept recording, the one that recorded it.
+// a recording, the one that recorded it.
 
 // [name, command].
 function commandRows({recordings, before, after: {raw: {command}}}) {

@@ -1,5 +1,5 @@
-// The frames {name, label, file, line, lines, path, module, flags, shade}, each once, and for each
-// location the frames that it stands for, outermost first.
+// The distinct frames {name, label, file, line, lines, path, module, flags, shade}, and for each location the frames
+// that it stands for, outermost first.
 class FrameTable {
   constructor(recordings, withLines) {
     this.withLines = withLines;
@@ -70,8 +70,8 @@ class FrameTable {
     return this.places.get(stack);
   }
 
-  // The frames of the sample's stack, root first. Functions of one file that have no names look alike: a row of them
-  // is one frame.
+  // The frames of the sample's stack, root first. Functions of one file that have no names look alike, so a row of
+  // them becomes one frame.
   pathOf(sample) {
     const path = this.wholePathOf(sample), {frames} = this;
     return path.filter((frame, i) => frame !== path[i - 1] || !(frames[frame].flags & FLAG_UNNAMED));

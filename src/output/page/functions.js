@@ -1,5 +1,4 @@
-// Each function's own time, and its time with all that it calls; a recursive function counts once
-// per sample.
+// Each function's self time and total time; a recursive function counts once per sample.
 
 class Functions {
   // paths: for each sample, root first, numbers below `frameCount`.

@@ -1,6 +1,6 @@
-/* A self-contained page that shows a profile, or how two differ, as a flame graph: the sources in
- * page/ with the data between them, as JSON. Texts reach the screen through textContent or a
- * canvas, never as HTML. */
+/* A self-contained page that shows a profile, or the difference of two, as a flame graph: the
+ * sources in page/ with the data between them, as JSON. Text reaches the screen through textContent
+ * or a canvas, never as HTML. */
 #include "base/protobuf.h"
 #include "output/json.h"
 #include "output/output.h"
@@ -20,27 +20,24 @@
 /* The profile's tables, which refer to each other by number:
  *   processes  [pid, name, title]: the title only if it has one
  *   strings    each text once; 0 in place of one that nothing refers to
- *   locations  [module, flags, function, file, line, ...]: the last three for each function that is
- *              there, innermost first; if none is known, a text in place of them
+ *   locations  [module, flags, function, file, line, ...]: the last three for each function there,
+ *              innermost first; if none is known, a text in place of them
  *   stacks     [location, ...], leaf first
  *   samples    [stack, thread name, tid, state, syscall, wait channel, count, time_ns, process,
  *              elapsed_ns, labels, value, ...]: what follows the process only if the profile has
  *              it; labels is the number of a row of `labels`, from 1 on, or 0 for none; the values
  *              are an object's, one of each type
- *   labels     [key, value, ...], sorted by key; left out if there are none
- *   parallel   [ns, ...]: how long 0, 1, ... threads of a process ran at once; left out if that is
- *              not known
- *   objects    {kind, types, shown, ...}: of a profile of objects, the types [name, unit] and the
- *              number of the one that is shown first; else left out
- *   births     [tid, maker, function] of threads, as struct profile_birth; left out if there are
- *              none
- *   timelines  {grain_ns, ended_early, threads, runs}, if it was recorded when threads were where:
- *              see write_timelines
- *   places     of each stack, how many frames are nearer to the leaf than its place in the
- *              program's own code (profile/place.h)
- *   findings   [text, detail, function]: what the report says first; detail and function may be ""
- *   idle       [process, thread name, tid] of threads that only waited for work, as the report has
- *              it; these three are left out of profiles of objects and of differences */
+ *   labels     [key, value, ...], sorted by key; omitted if there are none
+ *   parallel   [ns, ...]: how long 0, 1, ... threads of a process ran at once; omitted if not known
+ *   objects    {kind, types, shown, ...}: for a profile of objects, the types [name, unit] and the
+ *              number of the one that is shown first; otherwise omitted
+ *   births     [tid, maker, function] of threads, as struct profile_birth; omitted if there are
+ * none timelines  {grain_ns, ended_early, threads, runs}, if it was recorded when threads were
+ * where: see write_timelines places     for each stack, how many frames are nearer to the leaf than
+ * its place in the program's own code (profile/place.h) findings   [text, detail, function]: the
+ * report's findings; detail and function may be "" idle       [process, thread name, tid] of
+ * threads that only waited for work, as in the report; these last three are omitted from profiles
+ * of objects and from differences */
 /* As in page/data.js. */
 enum { FLAG_KERNEL = 1, FLAG_JIT = 2, FLAG_NOTE = 4, FLAG_START = 64, FLAG_LIBRARY = 256 };
 
@@ -392,8 +389,8 @@ static void page_report(const struct fgprof_profile *profile, const struct profi
     report_free(&report);
 }
 
-/* Writes all of the profile that the page shows as members of a JSON object, without the object's
- * braces. They are described above, and data.js reads them. */
+/* Writes all of the profile that the page shows, as members of a JSON object without its braces.
+ * The members are described above, and data.js reads them. */
 static void page_data(const struct fgprof_profile *profile, const struct profile_view *view,
                       struct json *json)
 {
@@ -452,8 +449,8 @@ static void write_waker(const struct fgprof_profile *profile, const struct profi
  *   kind, resource, and if there is an owner: its process, its name, its tid, its stack + 1, and
  *   the number + 1 of the earlier row that says what it waited for itself
  * with 0 for what is not known. "wakers", if any is known, has for each of these rows what ended
- * the wait, if that is known: its name, and if it is a thread that is sampled, its process + 1, its
- * tid, its stack + 1. "sample_waits" has for each sample the number + 1 of its row; 0: its thread
+ * the wait, if that is known: its name, and if it is a sampled thread, its process + 1, its tid,
+ * its stack + 1. "sample_waits" has for each sample the number + 1 of its row, or 0 if its thread
  * waited for nothing, or that is not known. */
 static void page_waits(const struct fgprof_profile *profile, const struct profile_view *view,
                        struct json *json)
@@ -516,8 +513,8 @@ static void pack_run(struct packed_runs *packed, uint32_t sample_plus_1, uint64_
     protobuf_varint(&packed->bytes, grains);
 }
 
-/* Returns how many runs are packed: of those that are equal in the view, one. Their ends are
- * rounded, and not their times, so that no error adds up. */
+/* Returns how many runs are packed; successive runs that are equal in the view become one. Their
+ * ends are rounded, and not their times, so that no error adds up. */
 static uint32_t pack_thread(struct packed_runs *packed, const struct fgprof_profile *profile,
                             const struct profile_view *view,
                             const struct profile_timeline *timeline)
@@ -597,7 +594,7 @@ static void write_packed(const struct fgprof_profile *profile, const struct pack
     json_end(json, '}');
 }
 
-/* When threads were where. Time is in grains, from the recording's start on. "threads" has rows of
+/* When threads were where. Time is in grains, from the recording's start. "threads" has rows of
  *   begin, number of runs
  * and "runs" their runs, one thread's after the other, as varints in base64. A run is
  *   number, sample + 1, grains

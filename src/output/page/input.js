@@ -46,8 +46,8 @@ function bindMouse(page) {
   });
 }
 
-// The node that a key leads to; the up key goes towards the root in an icicle. Nodes too narrow to
-// be seen are skipped.
+// The node that a key moves to; in an icicle the up key moves towards the root. Nodes too narrow
+// to be seen are skipped.
 function neighbour({model: {tree}, layout, selected, zoomed, isIcicle}, key) {
   if (selected < 0 || !layout.placeOf(selected))
     return zoomed;

@@ -1,11 +1,11 @@
 // The visible part of the tree at a zoom, as boxes {node, x, w, isBlock} in rows by depth. It is
-// made anew when the zoom or the width changes, and a row is made when it is first asked for. So
-// the work is bounded by the screen and not by the profile.
+// rebuilt when the zoom or the width changes, and a row is made on demand. So the work is bounded
+// by the screen and not by the profile.
 
 const NARROWEST = 0.5; // pixels
 
-// On a box are its visible children, the widest first, followed by a block: one box for all narrow
-// ones, with one of them as its `node` and nothing on it.
+// On a box are its visible children, the widest first, followed by a block: one box that stands
+// for all narrow children, with one of them as its `node` and nothing on it.
 class Layout {
   constructor(tree, zoomed, width) {
     this.tree = tree;

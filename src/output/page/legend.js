@@ -15,7 +15,7 @@ function legendItem(name, colour, share, onFilter, isChosen) {
   return item;
 }
 
-// parts: [{name, value, hue, time}]. filter: {id, chosen, has(value), onFilter(value)} of the control that filters by
+// parts: [{name, value, hue, time}]. filter: {id, chosen, has(value), onFilter(value)}: the control that filters by
 // their values.
 function legendItems(parts, total, palette, filter) {
   return parts.filter(part => part.time > 0).sort((a, b) => b.time - a.time).slice(0, LEGEND_MAX)

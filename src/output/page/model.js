@@ -45,9 +45,9 @@ function hasLabel(sample, label) {
   return false;
 }
 
-// choice: {process, thread, state, module, label}, '' for all; label is 'key=value'; thread is 'name' or 'name/tid', state is a
-// category, 'on-cpu' or 'off-cpu'. hidesIdle: without threads that only waited for work, unless they are chosen.
-// times: only those that have time then, which is in `amount`.
+// choice: {process, thread, state, module, label}, '' for all; label is 'key=value'; thread is 'name' or 'name/tid'; state is a
+// category, 'on-cpu' or 'off-cpu'. hidesIdle: without threads that only waited for work, unless they are chosen. times: only
+// samples with time in that range, which is in `amount`.
 function keeps(sample, choice, amount) {
   // In thread-seconds, a sample of less than a tick still counts; idle time does not.
   if (!sample.ns && (choice.isElapsed || !sample.ownCount))
@@ -70,8 +70,8 @@ function keeps(sample, choice, amount) {
   }
 }
 
-// The part of a root-first path that a function's own graph shows; null if the function is not in
-// it. All calls of a recursive function are taken, once.
+// The part of a root-first path that a function's own graph shows; null if the function is not in it. A recursive function's
+// calls are all included, as one.
 function pathOf(path, pivot, isInverted) {
   if (pivot) {
     const at = isInverted ? path.findLastIndex(frame => pivot[frame]) : path.findIndex(frame => pivot[frame]);
@@ -101,8 +101,8 @@ class Stacks {
     this.functions = this.whole = new Functions(this.paths, table.frames.length); // whole: with what is left out
   }
 
-  // The same without the functions of these names, whose time is their callers' then; the last ones are kept.
-  // isOwn: without the C and C++ libraries and what starts threads and programs, unless nothing is left then.
+  // The same without the functions of these names, whose time goes to their callers; the last result is kept. isOwn: without
+  // the C and C++ libraries and the functions that start threads and programs, unless nothing is left then.
   without(names, isOwn) {
     const key = [isOwn, ...names].join('\0'), others = FLAG_LIBRARY | FLAG_START | FLAG_KERNEL;
     if (!names.length && !isOwn)
@@ -130,8 +130,8 @@ class Stacks {
     return names.map(name => this.table.rootOf(name));
   }
 
-  // The tree's shape for a choice {pivot, isInverted, roots}; the last one is kept. pivot: for each frame whether it
-  // is of the function; null: of all.
+  // The tree's shape for a choice {pivot, isInverted, roots}; the last one is kept. pivot: for each frame whether it belongs to
+  // the function; null: all frames.
   shapeOf({pivot, isInverted, roots}) {
     const key = [pivot && pivot.findIndex(Boolean), isInverted, roots].join();
     if (this.shapeKey === key)
@@ -178,8 +178,8 @@ function unknownOwners(samples, filtered, choice) {
     : 0;
 }
 
-// What the page shows for a choice {process, thread, state, module, label, times, hidesIdle, lines, isInverted, pivot,
-// hidden, isOwn, roots, colour, side, waiting, chosen, compared, isNormalized}. compared: the filters that differ in what it is
+// What the page shows for a choice {process, thread, state, module, label, times, hidesIdle, lines, isInverted, pivot, hidden,
+// isOwn, roots, colour, side, waiting, chosen, compared, isNormalized}. compared: the filters that differ in the selection
 // compared with; null: nothing.
 function aggregate(profile, choice) {
   const stacks = (choice.waiting === 'blame' ? profile.blamedStacks(choice.lines)

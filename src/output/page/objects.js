@@ -1,5 +1,5 @@
-// Profiles of objects have no time: what is counted in its place is one of the types of values that
-// they have, such as bytes in use. The unit is the type's number. (src/profile/objects.h)
+// Profiles of objects have no time: one of their types of values, such as bytes in use, is counted
+// instead. The unit is the type's number. (src/profile/objects.h)
 
 const WORDS = new Map(Object.entries({
   inuse_space: 'bytes in use', inuse_objects: 'objects in use',

@@ -417,8 +417,8 @@ class Page {
     return true;
   }
 
-  // Shows the graph of what is waited for under its owners, or under those that wait if none is
-  // known; null: of all time.
+  // Shows the graph of the resources under their owners, or, if no owner is known, under the threads that wait; null: of
+  // all time.
   showWait(chosen) {
     this.choices.chosen = chosen;
     this.choices.set('waiting', !chosen ? '' : chosen.isOwned ? 'blame' : 'wait');

@@ -1,7 +1,7 @@
 // Which frames a regular expression finds, and how much of the time is in them.
 
-// Without a capital letter, case is ignored. A text that is not a regular expression is searched
-// literally.
+// Without a capital letter, case is ignored. A text that is not a valid regular expression is
+// searched for literally.
 function matcherOf(text) {
   const flags = /[A-Z]/.test(text) ? 'u' : 'iu';
   try {

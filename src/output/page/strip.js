@@ -1,5 +1,4 @@
-// The strip of time above the graph: what all threads did, below it each of the busiest ones, and
-// the time that is selected.
+// The strip of time above the graph: what all threads did, then a row for each of the busiest threads, and the selected time.
 
 const STRIP_AXIS = 16, STRIP_ALL = 44, STRIP_GAP = 4, STRIP_ROW = 15;
 const STRIP_ROWS = 6, STRIP_ROWS_MAX = 384; // at first; a canvas has a greatest height
@@ -31,8 +30,8 @@ function axisText(ns, step) {
 }
 
 class Strip {
-  // onTime(times, isCompared): selects {begin, end} in ns, null: all; isCompared: to be compared with the time that
-  // was selected; onThread(sample): filters by its thread.
+  // onTime(times, isCompared): selects {begin, end} in ns, null: all; isCompared: to compare with the time selected before.
+  // onThread(sample): filters by its thread.
   constructor(section, profile, tip, onTime, onThread) {
     Object.assign(this, {section, timeline: profile.timeline, samples: profile.samples, tip, onTime, onThread});
     this.lengthNs = profile.after.elapsed;

@@ -1,15 +1,15 @@
-// The functions, sortable; a search narrows them. Rows are made as the user scrolls to them, at
-// first no more than one can read.
+// The functions, sortable; a search narrows them. Rows are made as the user scrolls to them; at first only about a
+// screenful.
 
 const ROWS_SHOWN = 100;
 const ROWS_STEP = 20; // made at a time
 const ROWS_AHEAD = '400px'; // how far below the visible part they are made
 const PAUSE_MS = 120; // after a letter is typed
 
-// {key, head, kind, value(row), text(row), tone(row), full(row)}: `kind` and `tone` are classes,
-// and numbers have a tone; a column without a key is not sortable; `full` is the whole text of what
-// may be cut. `amounts` are the page's: {after(ns), before(ns), difference(ns, before),
-// tone(difference)}; `totals` is the time of all samples in the table.
+// {key, head, kind, value(row), text(row), tone(row), full(row)}: `kind` and `tone` are classes, and only numbers have
+// a tone; a column without a key is not sortable; `full` is the whole of a text that may be cut off. `amounts` are the
+// page's: {after(ns), before(ns), difference(ns, before), tone(difference)}; `totals` is the time of all samples in the
+// table.
 function columnsOf(frames, amounts, totals, isDifference) {
   const columns = [];
   for (const [key, name] of [['self', 'Self'], ['total', 'Total']]) {
@@ -97,8 +97,8 @@ class FunctionTable {
     return made;
   }
 
-  // While a search is being typed, or at a zoom, the rows can wait: they take longer than the graph.
-  // node: the one that is zoomed to.
+  // While a search is being typed, or during a zoom, the rows can wait: they take longer than the graph. node: the one
+  // that is zoomed to.
   show(model, node, amounts, matches, unit, isTyped, isDifference) {
     this.setDifference(isDifference);
     this.columns = columnsOf(model.frames, amounts, model.totals, this.isDifference);

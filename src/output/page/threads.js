@@ -1,5 +1,5 @@
-// The table of threads: how long each ran, waited for a CPU and was blocked, and where it mostly was.
-// A click on one filters by it.
+// The table of threads: how long each ran, waited for a CPU and was blocked, and where it mostly was. A click on a thread filters
+// by it.
 
 const THREADS_SHOWN = 200;
 // A place in the program's code, and what was waited for there.
@@ -21,7 +21,8 @@ function largest(map) {
 }
 
 // [{thread, threadName, process, running, runnable, blocked, time, call, place, function, wait}, ...], those that want a CPU most
-// first. wait: {text, resource} of what it waits for there, or null. stacks: of these samples; kept: which of them count.
+// first. wait: {text, resource} of the resource that it waits for there, or null. stacks: of these samples; kept: which of the
+// samples count.
 function countThreads({samples, table}, kept) {
   const threads = new Map();
   samples.forEach((sample, i) => {
@@ -52,7 +53,7 @@ function countThreads({samples, table}, kept) {
 }
 
 class ThreadTable {
-  // onThread(row): filters by the thread; null: by none. onCompare(row): compares it with what is chosen; null: nothing.
+  // onThread(row): filters by the thread; null: by none. onCompare(row): compares it with the selection; null: nothing.
   // onName(id, value): filters by another name in the table. onWait(row): shows what the thread's wait depended on.
   constructor(section, onThread, onCompare, onName, onWait) {
     this.body = section.querySelector('tbody');

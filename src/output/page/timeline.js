@@ -1,8 +1,8 @@
-// When threads were where. html.c describes what is read (write_timelines); here it is
+// When threads were where. html.c describes the input (write_timelines); here it is
 //
 //   threads   {begin, first, last}: when the thread's first run begins, and which runs are its own
-//   until     of each run, when it ends
-//   sample    of each run, the number of its sample; -1: the thread was absent
+//   until     for each run, when it ends
+//   sample    for each run, the number of its sample; -1: the thread was absent
 //
 // with times in grains since the recording's start.
 

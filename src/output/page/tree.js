@@ -1,11 +1,11 @@
 // What is counted in a shape, for the samples that a filter keeps. For each node:
 //
 //   time, count, self                 of all samples that pass through it; of those that end in it
-//   before, countBefore, selfBefore   the same of the other recording, where two are compared
+//   before, countBefore, selfBefore   the same of the earlier recording, if two are compared
 //   width                             what is shown: time or before
 //
-// A node's samples follow each other, so what is counted in it is the difference of two running
-// sums over the samples: a filter costs a walk through the samples and one through the nodes.
+// A node's samples are consecutive, so what is counted in it is the difference of two running sums
+// over the samples: a filter costs one pass over the samples and one over the nodes.
 
 class Tree {
   // kept: for each sample, whether a filter keeps it; side: 'time' or 'before'; categories: the

@@ -1,6 +1,6 @@
-// Times and shares as texts, in the chosen unit: "total" is thread-seconds; "threads" is how many
-// threads there were at a time on average, which is the total divided by the recording's length;
-// "elapsed" is each instant of a process, divided among its threads.
+// Times and shares as texts, in the chosen unit: "total" is thread-seconds; "threads" is the average
+// number of threads, which is the total divided by the recording's length; "elapsed" is each instant of a
+// process, divided among its threads.
 
 function percent(share) {
   if (!share)

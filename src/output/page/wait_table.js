@@ -1,5 +1,5 @@
-// The table of what threads waited for. A row opens to its owners and its waiters, with their
-// stacks; a click on its name shows the graph of its owners.
+// The table of what threads waited for. A row opens to show its owners and waiters, with their stacks; a click on its
+// name shows the graph of its owners.
 
 const WAITS_SHOWN = 100, PARTIES_SHOWN = 3, STACKS_SHOWN = 3;
 const FRAMES_SHOWN = 8; // of a stack, the innermost
@@ -13,10 +13,8 @@ function moreText(count, what) {
 }
 
 class WaitTable {
-  // onGraph({resource, owner, isOwned}): shows the graph of the resource in the hands of the owner's
-  // threads, '' for all.
-  // deadlocks: the lines of those that were proven.
-  // onName(name): searches for a function.
+  // onGraph({resource, owner, isOwned}): shows the graph of the resource in the hands of the owner's threads, '' for
+  // all. deadlocks: the lines of proven ones. onName(name): searches for a function.
   constructor(section, samples, deadlocks, onGraph, onName) {
     this.section = section;
     this.body = section.querySelector('tbody');

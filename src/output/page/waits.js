@@ -1,13 +1,12 @@
-// What threads waited for and its owners, as stacks and as a table. src/output/page/html.c
-// describes what is read.
+// What threads waited for and the owners of that, as stacks and as a table. src/output/page/html.c describes the input.
 
 const NOT_SAMPLED = '[not sampled then]';
 const PLACE_NOT_KNOWN = '[place not known]';
 const CHAIN_MAX = 64; // as in src/profile/kind.c
 const LOCKS = ['mutex', 'read-write lock'];
 
-// Gives each sample its `wait`, null if it did not wait or nothing is known of that, and its
-// `resource`: two processes may have locks of the same name.
+// Gives each sample its `wait`, null if it did not wait or the wait is not known, and its `resource`: two processes may have
+// locks of the same name.
 function linkWaits(recording) {
   const {raw, strings, samples} = recording;
   const isTold = raw.waits !== undefined && !recording.isOfTwo;
@@ -30,8 +29,8 @@ function isUnnamed({kind, resource}, modules) {
   return Boolean(address) && (!file || modules.has(file));
 }
 
-// Gives samples whose threads wait for different unnamed things at one place in the program's code one `resource`, with
-// a `groupTitle`. Those of idle threads are not mixed with others.
+// Gives samples whose threads wait for different unnamed resources at one place in the program's code one `resource`, with a
+// `groupTitle`. Samples of idle threads are not mixed with others.
 function groupUnnamed(samples, table) {
   const modules = new Set(table.frames.map(frame => frame.module)), groups = new Map();
   for (const sample of samples) {
@@ -74,8 +73,8 @@ function waitOf(recording, [kind, resource, process, name, tid, stackPlus1, next
   };
 }
 
-// The waits from the thread of the sample on: that for its owner, that of the owner, and so on. Of
-// a circle each thread is there once.
+// The waits that start at the sample's thread: for its owner, that one's wait for its owner, and so on. In a circle, each thread
+// appears once.
 function chainOf(sample) {
   const chain = [], passed = [sample];
   for (let {wait} = sample; wait && wait.blamed && chain.length < CHAIN_MAX; wait = wait.next) {
@@ -92,16 +91,14 @@ function isSameThread(a, b) {
   return Boolean(a.tid) && a.tid === b.tid && a.process === b.process;
 }
 
-// The sample under the one at the end of the chain of owners; as it is if it has no owner. Times
-// stay those of the sample.
+// The sample under the one at the end of the chain of owners; unchanged if it has no owner. Times stay those of the sample.
 function blamed(sample) {
   const last = chainOf(sample).at(-1);
   return last ? Object.assign(Object.create(sample), last.blamed, {waiter: sample}) : sample;
 }
 
-// The path of a blamed sample, root first: the owner's stack, what it holds, the name of the thread
-// that waits, and the stack of that one. The owner's name is a root, as it may also be that of all
-// threads. `table` is the FrameTable.
+// The path of a blamed sample, root first: the owner's stack, the resource it holds, the name of the waiting thread, and the
+// waiting thread's stack. The owner's name is a root, because it may also be that of all threads. `table` is the FrameTable.
 function blamePath(table, sample) {
   const {waiter} = sample;
   if (!waiter)
@@ -130,9 +127,9 @@ function heldText({kind, resource, isWoken}) {
   return LOCKS.includes(kind) ? `[holds ${resource}]` : `[${resource}]`;
 }
 
-// Whether the graph has the sample, by the choice {waiting, chosen}. waiting: '' for all time,
-// 'wait' for waits, 'blame' for those with an owner. chosen: null or {resource, owner}, with the
-// name of the owner's threads, or of what ended the waits; '' for all.
+// Whether the graph has the sample, by the choice {waiting, chosen}. waiting: '' for all time, 'wait' for waits, 'blame' for
+// those with an owner. chosen: null or {resource, owner}, with the name of the owner's threads, or of what ended the waits; ''
+// for all.
 function isOfWaits({wait, resource}, {waiting, chosen}) {
   if (!waiting)
     return true;
@@ -141,8 +138,8 @@ function isOfWaits({wait, resource}, {waiting, chosen}) {
     (!chosen || (chosen.resource === resource && (!chosen.owner || (by && nameOf(by) === chosen.owner))));
 }
 
-// For each node of blamed stacks, whether it is what an owner did, and not what the threads did that wait: it is
-// under the name of the thread that waits.
+// For each node of blamed stacks, whether it shows an owner rather than the waiting threads: it is under the name of the waiting
+// thread.
 function ownersOf({tree, frames}, isInverted) {
   const isPast = new Uint8Array(tree.length); // whether that name is on the path to the node
   for (let node = 1; node < tree.length; node++)
@@ -150,8 +147,8 @@ function ownersOf({tree, frames}, isInverted) {
   return isPast.map((isWaiter, node) => isInverted ? isWaiter : node && !isWaiter ? 1 : 0);
 }
 
-// What the graph leaves out, and how it is to be read. unknown, lost: the time for which the owner is not known, and
-// that with the time that is shown; unknown is 0 if there is none.
+// What the graph omits, and how to read it. unknown, lost: the time for which the owner is not known, and that with the shown
+// time; unknown is 0 if there is none.
 function waitingText(waiting, unknown, lost) {
   switch (waiting) {
   case 'wait': return ' Only waits for something that is known.';
@@ -193,8 +190,9 @@ function byTime(parties) {
 }
 
 // Rows {key, kind, title, resources, process, time, owned, idle, waiters, owners, wakers, blamed, threads, place, numbers (of
-// samples), blamedNames}: what has an owner comes first, the most time first, and what idle threads alone wait for last; `owned` is the time for which the owner
-// is known, `blamed` that for which it or the thread that ended the wait is.
+// samples), blamedNames}, sorted: resources that only idle threads wait for come last, those with an owner come before those
+// without, then the most time first. `owned` is the time for which the owner is known, `blamed` that for which the owner or the
+// thread that ended the wait is known.
 function countWaits({samples, table}, kept) {
   const rows = new Map();
   samples.forEach((sample, i) => {
@@ -231,8 +229,8 @@ function countWaits({samples, table}, kept) {
 
 // ---- Deadlocks ----
 
-// The links {from, resource, to} of a circle in the sample's chain of owners, which begins with the
-// thread that has the smallest id; null: there is none.
+// The links {from, resource, to} of a circle in the sample's chain of owners, starting at the thread with the smallest id; null:
+// there is none.
 function circleOf(sample) {
   const links = [];
   let from = sample;
@@ -249,8 +247,8 @@ function circleOf(sample) {
   return null;
 }
 
-// The circles in the samples, each once. Threads are looked at one after the other, so that one
-// that was seen once may never have been there.
+// The distinct circles in the samples. Threads are sampled one after the other, so a circle that was seen only once may never
+// have existed.
 function findCircles(samples) {
   const found = new Map();
   for (const sample of samples) {

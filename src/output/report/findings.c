@@ -36,7 +36,7 @@ struct finding {
 };
 
 /* Takes over the finding's texts. Findings about threads are added first and sorted by time. There
- * are never too many: see the numbers above. */
+ * is always room: see the numbers above. */
 static int add(struct report *report, struct finding *finding)
 {
     size_t at = report->finding_count;
@@ -228,8 +228,9 @@ static bool is_below(const struct call_tree *tree, uint32_t node, uint32_t funct
     return false;
 }
 
-/* Finds where the function that takes the lock spends its other time, mostly with the lock: the use
- * with the most time, summed over threads. `times`: room for each node of the largest tree. */
+/* Finds where the function that takes the lock spends its other time, usually while it holds the
+ * lock: the use with the most time, summed over threads. `times`: room for each node of the largest
+ * tree. */
 static void find_user_without_lock(const struct report *report, const struct lock *lock,
                                    uint64_t *times, struct report_use *ret_most)
 {

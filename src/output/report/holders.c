@@ -1,5 +1,5 @@
-/* The resources that cost most waiting time, with their owners, and where owners and waiters mostly
- * were. */
+/* The resources that cost the most waiting time, with their owners, and where owners and waiters
+ * mostly were. */
 #include "output/report/report.h"
 #include "base/array.h"
 #include "profile/kind.h"
@@ -83,8 +83,8 @@ static bool is_for(const struct fgprof_profile *profile, const struct profile_wa
     return strcmp(strings_get(&profile->strings, wait->kind), resource_kind_name(kind)) == 0;
 }
 
-/* Where the thread was that held the resource, or ended the wait; PROFILE_NO_STACK: not known.
- * Returns false if the wait is not one of those that are looked for. */
+/* The stack of the thread that held the resource, or ended the wait; PROFILE_NO_STACK: not known.
+ * Returns false if the wait does not match the search. */
 static bool find_stack(const struct search *search, const struct profile_wait *wait,
                        uint32_t *ret_stack)
 {

@@ -1,5 +1,5 @@
-/* The report as JSON. Keys stay as they are; what is new gets new ones. `version` grows if the
- * meaning of a key changes. */
+/* The report as JSON. Keys are stable; new contents get new keys. `version` grows if the meaning of
+ * a key changes. */
 #include "output/report/report.h"
 #include "output/json.h"
 

@@ -8,8 +8,8 @@
 
 #define PIDS_MAX 8
 
-/* What to run for a kind of finding: options and the output file, or a dump if the process may
- * still run. */
+/* The command to run for a kind of finding: options and the output file, or a dump if the process
+ * may still be running. */
 static const struct suggestion {
     const char *kind, *options, *output, *why;
     bool is_dump;

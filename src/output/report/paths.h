@@ -1,5 +1,5 @@
-/* The paths of a table's rows: without the functions that they have in common, but for the last of
- * these, and with those that tell two rows apart. */
+/* The paths of a table's rows: without the functions that all of them share, except the last of
+ * these, and with the functions that tell two rows apart. */
 #ifndef FGPROF_OUTPUT_REPORT_PATHS_H
 #define FGPROF_OUTPUT_REPORT_PATHS_H
 

@@ -10,13 +10,13 @@
 #include <string.h>
 
 /* A thread that waits for work for at least this share of its time is idle. Time waiting for a CPU
- * does not count, as on a busy machine that is much of any thread's time. */
+ * is excluded, because on a busy machine it is much of any thread's time. */
 #define IDLE_SHARE_PERCENT 90
 
 #define NO_LOCK UINT32_MAX
 
-/* Calls in which threads wait for work or for a time. An interrupted poll or nanosleep becomes
- * restart_syscall. */
+/* System calls in which threads wait for work or for a time. An interrupted poll or nanosleep
+ * becomes restart_syscall. */
 static const char *const calls_for_work[] = {
     "epoll_wait",   "epoll_pwait",     "epoll_pwait2",    "poll",       "ppoll",
     "select",       "pselect6",        "futex",           "futex_wait", "futex_waitv",
@@ -42,8 +42,8 @@ static bool waits_for_work(const struct fgprof_profile *profile,
                        COUNT_OF(calls_for_work));
 }
 
-/* The outermost frame that waits for a lock, among the last few: a thread that has got the lock is
- * no longer in such a frame. */
+/* The outermost frame that waits for a lock, among the last few: a thread that has acquired the
+ * lock is no longer in such a frame. */
 static uint32_t find_lock_frame(const struct labels *labels, const struct labelled_stack *labelled)
 {
     enum { FRAMES_IN_A_LOCK = 16 };
@@ -210,7 +210,7 @@ static int add_sample(struct making *making, const struct profile_sample *sample
     return err ? err : add_time_there(making, &elapsed, depth);
 }
 
-/* Inserts the node into the rows, if it has self time, the most first, equal ones in the order in
+/* Inserts the node into the rows, if it has self time: the most first, equal ones in the order in
  * which they were found. */
 static void place_node(const struct call_tree *tree, uint32_t node, struct report_paths *paths)
 {

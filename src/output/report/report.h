@@ -1,5 +1,5 @@
-/* What a report says, before it is text or JSON: the samples of a profile by threads and by call
- * trees, and what follows from them. Each part has a file that makes it, in this order:
+/* The contents of a report, before it becomes text or JSON: the samples of a profile by threads and
+ * by call trees, and what follows from them. Each part has a file that makes it, in this order:
  *
  *   report.c    threads, processes and their times; the call trees; which waits are idle
  *   symbols.c   modules whose symbols would help, and why stacks are cut
@@ -7,7 +7,7 @@
  *   findings.c  what is worth a look, the largest first
  *   next.c      the command to run next
  *
- * text.c and json.c write the same of it. */
+ * text.c and json.c write the same contents. */
 #ifndef FGPROF_OUTPUT_REPORT_REPORT_H
 #define FGPROF_OUTPUT_REPORT_REPORT_H
 
@@ -67,7 +67,7 @@ struct report_use {
     uint32_t activity; /* enum report_activity */
     uint32_t node, thread;
     uint32_t call; /* the label of the system call or kernel function that it waited in; 0: none.
-                      Of elapsed time, the state of a thread that waited in none. */
+                      For elapsed time, the state of a thread that waited in none. */
     uint64_t time_ns;
     bool is_lock; /* it waited for a lock */
 };
@@ -94,8 +94,7 @@ struct report_finding {
     char *text, *detail; /* detail: NULL: none */
 };
 
-/* A thread that held what others waited for; or, where nobody is known to have held it, that ended
- * their waits. */
+/* A thread that held what others waited for or, if no holder is known, that ended their waits. */
 struct report_hold {
     uint32_t resource, owner_name;  /* strings of the profile */
     uint32_t process;               /* the owner's */
@@ -138,7 +137,7 @@ struct report {
     struct report_finding findings[REPORT_FINDINGS_MAX];
     size_t finding_count;
     struct report_holds held, woken;
-    struct report_holds cpus; /* that threads waited for; a row with no thread: an idle one, or that
+    struct report_holds cpus; /* that threads waited for; a row with no thread: an idle CPU, or that
                                  of a thread that is not sampled */
     struct report_module modules[REPORT_MODULES_MAX];
     size_t module_count, modules_left_out;
@@ -147,8 +146,8 @@ struct report {
     const char *next_why; /* static */
 };
 
-/* Makes the report of `profile` and `view`, which are set. Returns 0 or -ENOMEM. It is to be freed
- * in any case. */
+/* Makes the report of `profile` and `view`, which are set. Returns 0 or -ENOMEM. Free it in either
+ * case. */
 int report_make(struct report *report);
 void report_free(struct report *report);
 
@@ -181,7 +180,7 @@ static inline double report_rate_hz(const struct fgprof_profile *profile)
 /* Appends " on db1", if it is known where the profile was recorded. */
 void report_append_host(struct buffer *buffer, const struct fgprof_profile *profile);
 
-/* Appends a process as "name/12" and a thread as "name"/13, with its process if there are several.
+/* Appends a process as "name/12", or a thread as "name"/13 with its process if there are several.
  */
 void report_append_process(struct buffer *buffer, const struct report *report, uint32_t process);
 void report_append_thread(struct buffer *buffer, const struct report *report,
@@ -210,7 +209,7 @@ static inline bool report_is_idle(const struct report_thread *thread)
 }
 
 /* Gets up to `max` threads that are not idle: those that want a CPU most, then those with the most
- * busy time. Returns how many. */
+ * busy time. Returns how many there are. */
 size_t report_busiest(const struct report *report, uint32_t *ret_threads, size_t max);
 
 /* Appends a file's name as a shell takes it. */
@@ -218,7 +217,7 @@ void report_append_file(struct buffer *buffer, const char *path);
 
 /* Writes a member of an object: a text of at most `columns` columns. */
 void report_json_string(struct json *json, const char *key, const char *text, size_t columns);
-/* Writes the members "frames", the functions on the way to a node, root first, and
+/* Writes the members "frames", the functions on the path to a node, root first, and
  * "frames_omitted". */
 void report_json_frames(struct json *json, const struct call_tree *tree,
                         const struct labels *labels, uint32_t node);

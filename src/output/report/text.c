@@ -326,8 +326,8 @@ static void append_modules(struct buffer *buffer, const struct report *report)
     append_left_out(buffer, report->modules_left_out);
 }
 
-/* Shows up to `max` paths of threads' time on a CPU, and in waits, and up to `others_max` rows of
- * what else may have many. */
+/* Shows up to `max` paths of threads' time on a CPU and in waits, and up to `others_max` rows of
+ * each other table that may be long. */
 static void append_all(struct buffer *buffer, const struct report *report, size_t max,
                        size_t others_max)
 {
