@@ -105,10 +105,10 @@ static size_t count_variables(void)
     return count;
 }
 
-/* Copies the calling process's environment, with settings for the dynamic linker to load the agent,
- * and for the agent. If `has_children`, the program's children get the agent too. The caller frees
- * the array and its strings with preload_free. Returns 0, -ELIBACC if libfgprof-agent.so is not
- * found, -ELIBBAD if LD_PRELOAD can't hold its path, -ENOMEM. */
+/* Copies the calling process's environment, and adds settings that make the dynamic linker load the
+ * agent, and the agent's own settings. If `has_children`, the program's children get the agent too.
+ * The caller frees the array and its strings with preload_free. Returns 0, -ELIBACC if
+ * libfgprof-agent.so is not found, -ELIBBAD if LD_PRELOAD can't hold its path, or -ENOMEM. */
 static int preload_environment(const struct object_options *objects, bool has_children,
                                char ***ret_environment)
 {
@@ -134,8 +134,8 @@ static int preload_environment(const struct object_options *objects, bool has_ch
     return err;
 }
 
-/* The command gets the caller's signal mask. The two signals that a program ignores when it writes
- * profiles get their default action. */
+/* The command gets the caller's signal mask. The two signals that a program ignores while it writes
+ * profiles are reset to their default action. */
 static int set_signals(posix_spawnattr_t *attributes, const sigset_t *mask)
 {
     sigset_t defaults;
@@ -185,8 +185,8 @@ static int spawn(struct fgprof_recorder *recorder, char *const argv[], char **en
     return -err;
 }
 
-/* Loads the agent if it is needed for objects, or, if it can be found, for threads that the kernel
- * does not report. *ret_environment is NULL for the caller's. */
+/* Loads the agent if objects need it, or, if it can be found, for threads that the kernel does not
+ * report. *ret_environment is NULL if the caller's is used. */
 static int make_environment(const struct fgprof_recorder *recorder, char ***ret_environment)
 {
     const struct sampler_options *options = &recorder->options.sampler;

@@ -183,8 +183,8 @@ static const struct reason about_growth[] = {
     {0, NULL},
 };
 
-/* What the kernel's Documentation/admin-guide/sysctl/kernel.rst says of perf_event_paranoid; with 3
- * or more, which Debian's kernel has, nothing is permitted. */
+/* Explains it as the kernel's Documentation/admin-guide/sysctl/kernel.rst describes
+ * perf_event_paranoid; with 3 or more, which Debian's kernel supports, nothing is permitted. */
 static void explain_refused_faults(const char *process, int error, char *buffer,
                                    size_t buffer_bytes)
 {

@@ -27,10 +27,9 @@ static bool is_wanted(pid_t pid, const regex_t *expression)
            !is_helper_name(name) && regexec(expression, name, 0, NULL, 0) == 0;
 }
 
-/* Lists the processes whose name matches the expression, except the calling process, helpers
- * of profilers, kernel threads and zombies. The caller frees *ret_pids. Returns 0 or a negative
- * errno.
- */
+/* Lists the processes whose name matches the expression, except the calling process, profilers'
+ * helper processes, kernel threads and zombies. The caller frees *ret_pids. Returns 0 or a negative
+ * errno. */
 static int processes_find(const regex_t *expression, pid_t **ret_pids, size_t *ret_count)
 {
     pid_t *pids = NULL;

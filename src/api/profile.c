@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* For a struct of the caller that may be older or newer (see "Compatibility" in fgprof.h): copies
- * what both have, and sets the rest of the caller's to zero. */
+/* For a struct of the caller that may be older or newer than ours (see "Compatibility" in
+ * fgprof.h): copies the fields that both have, and zeroes the rest of the caller's. */
 static void sized_copy(void *to, size_t to_bytes, const void *from, size_t from_bytes)
 {
     size_t bytes = to_bytes < from_bytes ? to_bytes : from_bytes;
@@ -19,8 +19,8 @@ static void sized_copy(void *to, size_t to_bytes, const void *from, size_t from_
     memset((char *)to + bytes, 0, to_bytes - bytes);
 }
 
-/* A later field must not take the place of padding: an older library would copy its padding there
- * instead of zeroes. */
+/* A later version must not put a new field into padding: an older library would copy its padding
+ * there instead of zeroes. */
 #define SIZED_ENDS_WITH(type, last)                                                                \
     _Static_assert(offsetof(type, last) + sizeof((type){0}.last) == sizeof(type),                  \
                    "no padding at the end of " #type)

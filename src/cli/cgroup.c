@@ -1,5 +1,5 @@
-/* Reads the hierarchies below CGROUP_ROOT (cgroups(7)): one of version 2, or several of version 1,
- * which may hold the same group. */
+/* Reads the hierarchies below CGROUP_ROOT (cgroups(7)): a single one of version 2, or several of
+ * version 1, which may contain the same group. */
 #include "cli/cgroup.h"
 #include "base/starter.h"
 #include "cli/options/values.h"

@@ -15,9 +15,9 @@ enum cgroup_by {
 
 #define CGROUP_ROOT "/sys/fs/cgroup"
 
-/* Lists the processes in the group and in those below it, but this one and helpers of profilers.
- * Prints the reason on stderr and returns false if there is no such group, or nothing to sample in
- * it. The caller frees *ret_pids, also on failure. */
+/* Lists the processes in the group and in the groups below it, except this process and profilers'
+ * helpers. Prints the reason on stderr and returns false if there is no such group, or nothing to
+ * sample in it. The caller frees *ret_pids, even on failure. */
 bool find_cgroup_processes(enum cgroup_by by, const char *name, pid_t **ret_pids,
                            size_t *ret_count);
 

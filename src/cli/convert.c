@@ -69,9 +69,9 @@ static bool set_up(const struct cli_options *options, const char *path, fgprof_p
     return !err || say("%s can't be read: %s", path, strerror(-err));
 }
 
-/* Reads the recording `path`, which is open as `fd` (or a negative errno says why not), and sets it
- * to be written as the options say. If it can't be read, prints the reason on stderr and returns
- * NULL. */
+/* Reads the recording `path`, which is open as `fd` (or, if negative, the errno says why not), and
+ * configures its output as in the options. If it can't be read, prints the reason on stderr and
+ * returns NULL. */
 static fgprof_profile *read_profile(const struct cli_options *options, const char *path, int fd)
 {
     fgprof_profile *profile;
@@ -110,8 +110,8 @@ static void complain_of_write(const struct cli_options *options, int err)
         say("%s can't be written: %s", output_file_name(options->output), strerror(-err));
 }
 
-/* Takes what writing it has returned: 0 or a negative errno, which is printed on stderr. Returns
- * the command's exit status. */
+/* Takes the result of writing the profile: 0 or a negative errno, which is printed on stderr.
+ * Returns the command's exit status. */
 static int status_of(const struct cli_options *options, int err)
 {
     if (err)

@@ -4,8 +4,8 @@
 
 #include "cli/options/options.h"
 
-/* Makes the profile that of the path, unless it is to be written as a recording. Returns 0 or a
- * negative errno. */
+/* Turns the profile into that of the critical path, unless it is to be written as a recording.
+ * Returns 0 or a negative errno. */
 int critical_make(const struct cli_options *options, fgprof_profile *profile);
 
 /* Prints why that failed. `path`: the recording that was read; NULL: none was. */

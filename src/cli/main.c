@@ -307,8 +307,8 @@ static int show_help(int argc, char **argv)
     return EXIT_WRITTEN;
 }
 
-/* Else a file of ours would get one of their numbers, and what is said would go into it. What we
- * start still has none. */
+/* Opens the standard descriptors that are closed. Otherwise a file of ours would get one of their
+ * numbers, and messages would go into it. Programs that we start still do not have them. */
 static void open_standard_files(void)
 {
     static const int modes[] = {O_RDONLY, O_RDONLY, O_WRONLY}; /* writing output fails, as before */

@@ -51,8 +51,8 @@ static bool can_be_linked(int fd)
            file.st_ino == linked.st_ino;
 }
 
-/* A file without a name (O_TMPFILE, open(2)) leaves nothing behind, however we end. Not every file
- * system has them. False: there is none. */
+/* An unnamed file (O_TMPFILE, open(2)) leaves nothing behind, however this process ends. Not every
+ * file system supports it. Returns false if this one does not. */
 static bool open_unnamed(struct output_file *file)
 {
     const char *name = basename(file->path);
@@ -98,8 +98,8 @@ const char *output_file_name(const char *path)
 }
 
 /* Resolves the links in `path`. Returns NULL and sets errno if it no longer leads to the file that
- * was found there. realpath(3) also resolves links of other users that the kernel would not follow
- * (fs.protected_symlinks). */
+ * was found there. realpath(3) alone would also follow links of other users that the kernel would
+ * not (fs.protected_symlinks). */
 static char *target_of(const char *path, const struct stat *found)
 {
     struct stat status;
@@ -163,8 +163,8 @@ int output_file_rename(struct output_file *file, const char *name)
     return 0;
 }
 
-/* A link replaces no file, but a rename does: gives the file without a name one of its own, beside
- * the file that is to be replaced. */
+/* A link can't replace a file, but a rename can. So this first names the unnamed file, in the
+ * directory of the file to be replaced. */
 static int link_beside(struct output_file *file, const char *link)
 {
     for (int tries = 0; tries < LINK_TRIES; tries++) {

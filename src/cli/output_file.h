@@ -1,6 +1,6 @@
-/* A file that is written whole or not at all: it gets its name when it is complete. Until then it
- * has none, or, if the file system has no such files, another one beside it. Standard output and
- * devices are written directly. */
+/* A file that is written completely or not at all: it gets its name when it is complete. Until then
+ * it has none or, if the file system has no unnamed files, a temporary one in the same directory.
+ * Standard output and devices are written directly. */
 #ifndef FGPROF_CLI_OUTPUT_FILE_H
 #define FGPROF_CLI_OUTPUT_FILE_H
 
@@ -16,11 +16,11 @@ const char *output_file_name(const char *path);
 /* Opens `path` for writing, "-" for standard output. Returns 0 or a negative errno. */
 int output_file_open(struct output_file *file, const char *path);
 
-/* Creates `path`, or replaces what is there, also if that is a symbolic link: none is followed.
+/* Creates `path`, or replaces what is there, even if it is a symbolic link: none is followed.
  * Returns 0 or a negative errno. */
 int output_file_create(struct output_file *file, const char *path);
 
-/* Gives a file that is not committed yet another name in its directory. Returns 0, -ENOMEM, or
+/* Gives a file that is not committed yet another name in the same directory. Returns 0, -ENOMEM, or
  * -EINVAL if the file is written directly. */
 int output_file_rename(struct output_file *file, const char *name);
 
@@ -28,7 +28,7 @@ int output_file_rename(struct output_file *file, const char *name);
  * that was there before is unchanged. */
 int output_file_commit(struct output_file *file);
 
-/* Removes the temporary file, so that all is as before output_file_open. Harmless after
+/* Removes the temporary file, which restores the state before output_file_open. Harmless after
  * output_file_commit. */
 void output_file_abandon(struct output_file *file);
 

@@ -16,9 +16,9 @@
 #define BIT(capability) ((uint64_t)1 << (capability))
 #define NEW_TASK_EVENT "events/task/task_newtask/id"
 
-/* Stacks and memory of other users' processes, and files that were deleted under them; samples by
- * the kernel, and locked memory for them; the kernel's own symbols; and running at once at a tick.
- */
+/* Needed for stacks and memory of other users' processes, and for files deleted under them; for
+ * samples by the kernel, and the locked memory for them; for the kernel's own symbols; and to run
+ * immediately at a tick. */
 #define SAMPLING                                                                                   \
     (BIT(CAP_SYS_PTRACE) | BIT(CAP_DAC_READ_SEARCH) | BIT(CAP_CHECKPOINT_RESTORE) |                \
      BIT(CAP_PERFMON) | BIT(CAP_BPF) | BIT(CAP_IPC_LOCK) | BIT(CAP_SYSLOG) | BIT(CAP_SYS_NICE))
@@ -100,8 +100,8 @@ static bool is_writable_around(const char *path)
     return can;
 }
 
-/* Whether the directory named by the first variable that is set is writable; true if none is set.
- */
+/* Whether the directory in the first of these variables that is set is writable; true if none is
+ * set. */
 static bool is_place_writable(const char *const *variables)
 {
     const char *place = NULL;

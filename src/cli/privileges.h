@@ -4,9 +4,9 @@
 
 #include "cli/options/options.h"
 
-/* To be called before there are other threads, as capabilities are each thread's own. Keeps what
- * sampling needs, of what this process has, and what opening the command's files and address takes.
- * Returns false, and prints the reason, if the rest can't be given up. */
+/* Call this before there are other threads, because capabilities are per thread. Of its
+ * capabilities, this process keeps those that sampling needs, and those for opening the command's
+ * files and address. Returns false, and prints the reason, if the others can't be dropped. */
 bool privileges_limit(const struct cli_options *options);
 
 /* The same once a command that stays has its directory and its address. */

@@ -67,8 +67,9 @@ static void name_busiest(const struct fgprof_progress *progress, struct progress
     line->naming = (struct throttle){began_ns, monotonic_ns() - began_ns};
 }
 
-/* A line that is longer than the terminal is wide would be wrapped, and only its last part replaced
- * by the next one. So the terminal is told to cut it (DECAWM), and to wrap again, in one write. */
+/* The terminal would wrap a line that is longer than it is wide, and the next line would replace
+ * only the last part. So one write tells the terminal to cut lines (DECAWM), and to wrap again
+ * afterwards. */
 #define NO_WRAP "\033[?7l"
 #define WRAP "\033[?7h"
 

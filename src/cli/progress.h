@@ -13,11 +13,11 @@ struct progress {
     char busiest[64];          /* the function with the most time on a CPU so far; "": none yet */
 };
 
-/* Sets `library` to show progress if stderr is a terminal and the user has not given -q.
- * `progress`, whose options are set, must live as long as that. */
+/* Makes `library` show progress if stderr is a terminal and the user has not given -q. `progress`,
+ * whose options are set, must live as long as `library`. */
 void progress_enable(struct progress *progress, fgprof_options *library);
 
-/* Sets `library` to fetch debug information, with progress, if the user wants that. Returns false
+/* Makes `library` fetch debug information, with progress, if the user asked for that. Returns false
  * if it can't be fetched, and prints the reason on stderr. */
 bool progress_enable_fetch(const struct cli_options *options, fgprof_options *library);
 

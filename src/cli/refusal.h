@@ -1,5 +1,4 @@
-/* What would help if the kernel refuses what it is asked for: appended to a message that says what
- * it refused. */
+/* What would help if the kernel refuses a request: appended to the message about the refusal. */
 #ifndef FGPROF_CLI_REFUSAL_H
 #define FGPROF_CLI_REFUSAL_H
 
@@ -14,7 +13,7 @@ const char *refusal_bpf_remedy(int error);
 /* The same for those that record switches. */
 const char *refusal_record_remedy(int error);
 
-/* How to learn why the kernel refused the record of switches; "": there is nothing more to learn.
+/* How to find out why the kernel refused the record of switches; "": there is no more to find out.
  */
 const char *refusal_log_advice(const struct cli_options *options, int record_refusal);
 

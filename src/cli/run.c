@@ -81,8 +81,8 @@ static int start_and_record(const struct cli_options *options, fgprof_recorder *
     if (!err && check_objects(options, recorder, child))
         return record_started(options, recorder, file);
     if (child) {
-        /* The command runs but may not be sampled, for example because it has more privileges. Do
-         * not end it. */
+        /* The command runs but may not be sampled, for example because it has more privileges. Let
+         * it run. */
         int wait_status;
         if (err)
             complain_of_child(child, err);

@@ -147,7 +147,7 @@ static void forward(int number, siginfo_t *info, void *context)
     int saved_errno = errno;
     pid_t child = fgprof_recorder_child(current);
     /* Ctrl-C and Ctrl-\ at the terminal (SI_KERNEL) go to the whole foreground process group. A
-     * hang-up goes to the session's leader alone. */
+     * hang-up goes only to the session's leader. */
     bool has_reached_it = (number == SIGINT || number == SIGQUIT) && info->si_code == SI_KERNEL;
     if (child <= 0 && !was_started)
         early_signal = number;
@@ -158,8 +158,8 @@ static void forward(int number, siginfo_t *info, void *context)
     errno = saved_errno;
 }
 
-/* nohup ignores SIGHUP, and shells make background jobs ignore SIGINT and SIGQUIT: leaves that so.
- */
+/* nohup ignores SIGHUP, and shells make background jobs ignore SIGINT and SIGQUIT: ignored signals
+ * stay ignored. */
 static void handle_one(int number, void (*handler)(int, siginfo_t *, void *))
 {
     struct sigaction action = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO | SA_RESTART};

@@ -17,8 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* One of 18 MB when decompressed (bench/convert_cost.py) needs up to 280 MB and 5 s: the largest,
- * of 256 MiB, then need half of the memory and an eighth of the time. */
+/* A recording of 18 MB when decompressed (bench/convert_cost.py) needs up to 280 MB and 5 s: so the
+ * largest, of 256 MiB, need half of this memory and an eighth of the time. */
 #define MEMORY_BYTES_MAX ((uint64_t)8 << 30)
 #define CPU_SECONDS_MAX 600
 #define MESSAGES_BYTES_MAX 65536
@@ -42,7 +42,7 @@ struct result {
 
 /* ---- In the child ---- */
 
-/* Keeps the child's files only, as its descriptors from 0 on; some may be negative. Returns 0 or a
+/* Keeps only the child's files, as its descriptors from 0 on; some may be negative. Returns 0 or a
  * negative errno. */
 static int keep_only(const int fds[CHILD_FDS])
 {
@@ -129,8 +129,8 @@ static int open_once(struct result *result, const struct cli_options *options)
     return err;
 }
 
-/* A pipe that can't be read would fill, and its writer wait for ever: then nothing more is taken.
- * Returns how many bytes were read; 0 at the end. */
+/* A pipe that can't be read counts as ended: it would otherwise fill up, and its writer wait for
+ * ever. Returns how many bytes were read; 0 at the end. */
 static size_t read_part(struct result *result, int from, char *part, size_t bytes)
 {
     ssize_t got;

@@ -7,8 +7,8 @@
 #define TEXT_BYTES 8192 /* of a message; what is longer is cut */
 #define ESCAPED_BYTES 4 /* "\x1b" */
 
-/* Writes the character that `text` begins with, or a byte of what is none, escaped: a terminal may
- * take a byte from 0x80 to 0x9f alone for a control character. Returns what comes after it. */
+/* Writes the first character of `text`, or a byte that is not part of one, escaped: a terminal may
+ * take a lone byte from 0x80 to 0x9f for a control character. Returns what comes after it. */
 static const char *escape(const char *text, char to[ESCAPED_BYTES + 1])
 {
     size_t bytes = utf8_printable_bytes(text);
@@ -28,8 +28,8 @@ void put_escaped(FILE *to, const char *text)
     }
 }
 
-/* Prints the line at once, as others may print, and without memory, which may be what is lacking.
- */
+/* Prints the line in one write, because others may print too, and without allocating memory, which
+ * may be what is short. */
 static void put_line(const char *before, const char *format, va_list arguments, const char *after)
 {
     char text[TEXT_BYTES], line[ESCAPED_BYTES * TEXT_BYTES + 1], *end = line;

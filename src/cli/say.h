@@ -1,14 +1,14 @@
-/* What is said to the user on stderr, a line at once, as other threads and programs print there,
- * too. Much of it repeats names and paths that come from a sampled process: control characters are
- * escaped, so that a terminal does not take them as commands. */
+/* Messages to the user on stderr, each line in one write, because other threads and programs print
+ * there too. Many repeat names and paths from a sampled process, so control characters are escaped:
+ * otherwise a terminal would take them as commands. */
 #ifndef FGPROF_CLI_SAY_H
 #define FGPROF_CLI_SAY_H
 
 #include <stdbool.h>
 #include <stdio.h>
 
-/* Prints "fgprof-c: " and the text. Returns false, as most of what is said is why something can't
- * be done. */
+/* Prints "fgprof-c: " and the text. Returns false, because most messages say why something can't be
+ * done. */
 bool say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* The same once: nothing is said if *was_said. */

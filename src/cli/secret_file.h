@@ -4,8 +4,8 @@
 
 #define SECRET_BYTES 8192
 
-/* Reads a whole file, which may be replaced at any time, without line ends at its end: editors add
- * them. Returns NULL, or says what is wrong. The caller forgets the secret after use. */
+/* Reads a whole file, which may be replaced at any time, without its final line ends, which editors
+ * add. Returns NULL, or the reason why not. The caller erases the secret after use. */
 const char *secret_file_read(const char *path, char ret_secret[SECRET_BYTES]);
 
 /* Whether a header can hold it. Returns NULL, or says what is wrong. */

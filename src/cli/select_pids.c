@@ -40,9 +40,9 @@ bool is_target(const char *word)
     return is_found;
 }
 
-/* Lists the processes whose name matches, as pgrep(1) does. A name that is longer than the kernel
- * keeps matches what it keeps. The caller frees *ret_pids. Returns whether there is any; if not,
- * prints the reason on stderr. */
+/* Lists the processes whose name matches, as pgrep(1) does. A name longer than the kernel keeps
+ * matches the part that it keeps. The caller frees *ret_pids. Returns whether there are any; if
+ * not, prints the reason on stderr. */
 static bool find_named_processes(const char *name, pid_t **ret_pids, size_t *ret_count)
 {
     int err = find_by_name(name, ret_pids, ret_count);

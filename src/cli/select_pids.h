@@ -7,14 +7,13 @@
 /* Whether the word can name a process: it is a number, or the name of one that runs. */
 bool is_target(const char *word);
 
-/* Lists the processes whose name matches. Of a name that is longer than the 15 bytes which the
- * kernel keeps, those are compared. The caller frees *ret_pids. Errors: those of
- * fgprof_find_processes. */
+/* Lists the processes whose name matches. Of a longer name, only the 15 bytes that the kernel keeps
+ * are compared. The caller frees *ret_pids. Errors: those of fgprof_find_processes. */
 int find_by_name(const char *name, pid_t **ret_pids, size_t *ret_count);
 
 /* Adds the processes that options->targets name to options->pids. A number is an id; a word is the
- * name of one process, as --pgrep takes it. If several match, it must be the whole name of one of
- * them. With --wait, a word is for processes that come later, too. On failure, prints the reason on
+ * name of one process, as with --pgrep. If several match, it must be the whole name of one of them.
+ * With --wait, a word also stands for processes that come later. On failure, prints the reason on
  * stderr, or a list of those that match, and returns false. */
 bool find_targets(struct cli_options *options);
 

@@ -13,7 +13,7 @@ static size_t least(size_t one, size_t other)
 size_t edit_distance(const char *one, const char *other)
 {
     /* The distances of the first i letters of `one`, of one fewer, and of two fewer, to the first j
-     * of the other. */
+     * letters of the other word. */
     size_t rows[3][LENGTH_MAX + 1];
     size_t length = strnlen(one, LENGTH_MAX), columns = strnlen(other, LENGTH_MAX);
     for (size_t j = 0; j <= columns; j++)

@@ -4,12 +4,12 @@
 
 #include <stddef.h>
 
-/* How many letters to insert, delete, replace or swap with the next to get from one word to the
- * other: the optimal string alignment distance. Words of over 63 letters are cut. */
+/* The optimal string alignment distance: how many letters must be inserted, deleted, replaced or
+ * swapped with the next to turn one word into the other. Words of over 63 letters are cut. */
 size_t edit_distance(const char *one, const char *other);
 
-/* The nearest of the words that is near: at most one edit for each three letters of `word`. NULL:
- * there is none. */
+/* The closest of the words, with at most one edit for each three letters of `word`. NULL: there is
+ * none. */
 const char *suggest(const char *word, const char *const *words, size_t count);
 
 #endif

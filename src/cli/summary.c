@@ -306,8 +306,8 @@ static void summarize_exceptions(const fgprof_profile *profile,
                  "make sampling cheaper");
 }
 
-/* The limit is each thread's. All threads together can exceed it too: a thread may be paused for a
- * moment before it has run, and of a long pause only a part is charged. */
+/* The limit is per thread. All threads together can exceed it too: a thread may be paused for a
+ * moment before it has run, and only part of a long pause is charged. */
 static void summarize_pause_limit(const struct cli_options *options,
                                   const struct fgprof_summary *summary)
 {

@@ -1,6 +1,6 @@
-/* What a release has as bin/fgprof-c: starts the program with the system's glibc, or where that is
- * too old or missing, with the one that the release has. The program itself has all its other
- * libraries beside it. */
+/* The release's bin/fgprof-c: starts the program with the system's glibc or, if that is too old or
+ * missing, with the glibc in the release. All its other libraries are installed next to the
+ * program. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

@@ -15,7 +15,7 @@ bool format_of_ending(const char *path, enum fgprof_format *ret_format);
 const char *format_ending(enum fgprof_format format);
 bool format_has_ending(const char *text);
 
-/* Prints all formats with their endings, for --help, in lines of at most `width` columns that are
+/* Prints all formats with their file endings, for --help, in lines of at most `width` columns,
  * indented by `indent` spaces. */
 void formats_print(int indent, int width);
 

@@ -130,8 +130,8 @@ static inline const char *options_kind_name(const struct cli_options *options)
     return options->kind == FGPROF_KIND_CUSTOM ? options->custom : kind_names[options->kind];
 }
 
-/* How to tell threads of equal name apart: by id for a page, which can join them itself, and for a
- * report, which looks at each; else as the options say. */
+/* How to distinguish threads of equal name: by id for a page, which can merge them itself, and for
+ * a report, which looks at each thread; otherwise as the options say. */
 enum fgprof_threads options_threads(const struct cli_options *options);
 
 void options_free(struct cli_options *options);
@@ -145,8 +145,8 @@ static inline bool options_are_of_objects(const struct cli_options *options)
 /* Makes the library's options from these. NULL if memory is short. */
 fgprof_options *options_for_library(const struct cli_options *options);
 
-/* Sets `profile` to be written as these say. Returns 0 or a negative errno: -EINVAL if it can't be
- * of the kind that they ask for, or they choose time and it has none. */
+/* Sets how `profile` is written, as in the options. Returns 0 or a negative errno: -EINVAL if it
+ * can't be of the requested kind, or the options select time and it has none. */
 int options_for_profile(const struct cli_options *options, fgprof_profile *profile);
 
 #endif

@@ -340,7 +340,7 @@ static bool check_format(struct cli_options *options)
            check_objects(options);
 }
 
-/* "fgprof-c" and the words of `argv`, quoted for a shell if needed. The caller frees it. NULL if
+/* "fgprof-c" and the words of `argv`, quoted for a shell where needed. The caller frees it. NULL if
  * memory is short. */
 static char *command_line_of(int argc, char **argv)
 {

@@ -26,14 +26,14 @@ struct cli_option {
     const char *name;
     char letter;       /* '\0': none */
     const char *value; /* as --help shows it; NULL: the option takes no value; "[=...]": the value
-                          is optional, and only the long form takes it */
+                          is optional, and only the long form can have one */
     unsigned commands; /* the commands that have it: one bit each, 1u << enum cli_command */
     enum option_group group;
     const char *help; /* lines */
     bool is_common;   /* among the first to know of */
 
-    /* Takes a value of its own kind; NULL if none was given. On failure, prints the reason on
-     * stderr and returns false; if memory is short, only sets errno to ENOMEM. */
+    /* Parses and stores the value; NULL if none was given. On failure, prints the reason on stderr
+     * and returns false; if memory is short, only sets errno to ENOMEM. */
     bool (*set)(struct cli_options *options, const char *value);
     bool (*set_push)(struct push_options *push, const char *value); /* the same */
     /* If both are NULL: */
@@ -45,8 +45,8 @@ struct cli_option {
 
 #define OPTIONS_MAX 80
 
-/* In the order of --help, grouped. Every command also has --help and --help-all, which are
- * not listed here. */
+/* In the order of --help, grouped. Every command also has --help and --help-all, which are not in
+ * the table. */
 extern const struct cli_option option_table[];
 extern const size_t option_count;
 

@@ -33,7 +33,7 @@ bool id_is_there(const pid_t *ids, size_t count, pid_t id);
 /* Adds ids such as "12,34" to *ids, which the caller frees. Prints errors, but for errno ENOMEM. */
 bool ids_parse(const char *list, const char *what, pid_t **ids, size_t *id_count);
 
-/* Whether the value of `what` is an extended regular expression. Prints errors, but for errno
+/* Whether the value of `what` is an extended regular expression. Prints errors, except for errno
  * ENOMEM. */
 bool regex_check(const char *what, const char *value);
 

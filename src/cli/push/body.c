@@ -123,7 +123,7 @@ static void add_kind(struct buffer *buffer, const struct pushed *pushed, unsigne
     fgprof_profile_free(made);
 }
 
-/* As the field numbers of push/v1/push.proto and types/v1/types.proto
+/* Field numbers of push/v1/push.proto and types/v1/types.proto
  * (github.com/grafana/pyroscope/tree/main/api). */
 enum {
     PUSH_REQUEST_SERIES = 1,
@@ -163,7 +163,7 @@ static void make_id(char text[37])
         text += sprintf(text, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", bytes[i]);
 }
 
-/* `__delta__` says that the values do not add up those of the profile before
+/* `__delta__` says that the values do not include those of the previous profile
  * (pkg/phlaredb/head.go). */
 static void add_series(struct buffer *request, const struct pushed *pushed, unsigned kind)
 {
@@ -221,7 +221,7 @@ static void add_encoded(struct buffer *query, const char *text)
     }
 }
 
-/* "service{host_name=h,region=eu}", without what would end a name or value there
+/* "service{host_name=h,region=eu}", without characters that would end a name or value there
  * (api/model/labelset). */
 static void add_name(struct buffer *query, const struct labels *labels)
 {
@@ -248,8 +248,8 @@ static void add_name(struct buffer *query, const struct labels *labels)
     free(name.bytes);
 }
 
-/* The server takes contentions for those of a mutex profile, unless it is told otherwise. It reads
- * only parts with a file name (pkg/og/convert/pprof). */
+/* The server takes contentions for a mutex profile unless it is told otherwise. It reads only parts
+ * that have a file name (pkg/og/convert/pprof). */
 static void add_form(struct buffer *form, const struct buffer *profile)
 {
     buffer_puts(form, "--" BODY_BOUNDARY "\r\nContent-Disposition: form-data; name=\"profile\"; "
@@ -263,7 +263,7 @@ static void add_form(struct buffer *form, const struct buffer *profile)
 }
 
 /* The body is the profile itself. With format=pprof the server takes even a form for a profile, so
- * that a form must come without it (pkg/ingester/pyroscope/ingest_handler.go). */
+ * forms are sent without it (pkg/ingester/pyroscope/ingest_handler.go). */
 static int make_ingest(const struct pushed *pushed, unsigned kind, struct bodies *bodies)
 {
     struct buffer profile = {0}, form = {0}, query = {0};

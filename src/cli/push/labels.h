@@ -23,17 +23,17 @@ struct labels {
     char container[CONTAINER_ID_LENGTH + 1];
 };
 
-/* Of the process `pid`, which has that name. If there are `others`, they are what all have in
- * common. The values of tags are not copied. */
+/* The labels of the process `pid`, which has that name. If there are `others`, only the labels that
+ * all of them share. The values of tags are not copied. */
 void labels_make(const struct push_options *options, pid_t pid, const char *name, bool has_others,
                  struct labels *ret_labels);
 
 /* Copies text so that it is valid UTF-8 without control characters: other bytes become '?'. */
 void label_clean(const char *text, char *to, size_t to_bytes);
 
-/* Finds the id of a container in the text of /proc/PID/cgroup, which need not be trusted: the last
- * 64 hexadecimal digits that stand alone, as Docker, containerd, CRI-O and Podman have them in the
- * names of their cgroups, such as
+/* Finds the id of a container in the text of /proc/PID/cgroup, which is not trusted: the last 64
+ * hexadecimal digits that stand alone, as in the cgroup names of Docker, containerd, CRI-O and
+ * Podman, such as
  *   0::/system.slice/docker-<id>.scope
  *   4:memory:/kubepods/burstable/pod<uid>/<id>
  * Returns false if there is none. */

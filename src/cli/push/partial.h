@@ -1,4 +1,4 @@
-/* What an OTLP server answers if it has taken a request only in part, or has something to say of it
+/* An OTLP server's answer if it has accepted only part of a request, or has a warning about it
  * (opentelemetry-proto, docs/specification.md, "Partial Success"). */
 #ifndef FGPROF_CLI_PUSH_PARTIAL_H
 #define FGPROF_CLI_PUSH_PARTIAL_H
@@ -12,8 +12,8 @@ struct partial_success {
     size_t message_bytes; /* 0: there is none */
 };
 
-/* Reads an ExportProfilesServiceResponse, which may be anything. What can't be read is taken not to
- * be there. */
+/* Reads an ExportProfilesServiceResponse, which may be arbitrary bytes. Unreadable parts are
+ * treated as absent. */
 void partial_success_read(const void *answer, size_t bytes, struct partial_success *ret_partial);
 
 #endif

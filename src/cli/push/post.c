@@ -106,8 +106,8 @@ static size_t on_answer(const char *bytes, size_t size, size_t count, void *cont
     return reception->seen <= ANSWER_BYTES_MAX ? length : 0;
 }
 
-/* Called by libcurl at least once a second, also while nothing moves. Returns 1 to give up: nobody
- * waits for the answer any more. */
+/* Called by libcurl at least once a second, even if no data moves. Returns 1 to abort, because
+ * nobody waits for the answer any more. */
 static int on_progress(void *context, int64_t to_get, int64_t got, int64_t to_send, int64_t sent)
 {
     struct pollfd profiler = {.fd = *(const int *)context, .events = POLLRDHUP};

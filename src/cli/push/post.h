@@ -1,5 +1,5 @@
-/* Requests over HTTP, by libcurl. They are sent by processes of their own without privileges, one
- * for each, as TLS and HTTP read what a server says. */
+/* Requests over HTTP, by libcurl. Each is sent by a separate process without privileges, because
+ * TLS and HTTP parse what a server sends. */
 #ifndef FGPROF_CLI_PUSH_POST_H
 #define FGPROF_CLI_PUSH_POST_H
 

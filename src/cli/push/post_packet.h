@@ -29,8 +29,8 @@ struct post_answer {
 /* Sends a request, with its body as a file. Returns 0 or a negative errno. */
 int post_send(int socket, const struct post *post);
 
-/* Reads one, which is valid as long as the packet; its body is left in the packet's file. Returns 0
- * or -EPROTO. */
+/* Reads a request, which is valid as long as the packet; its body is left in the packet's file.
+ * Returns 0 or -EPROTO. */
 int post_read(const struct packet *packet, struct post *ret_post,
               struct credentials *ret_credentials);
 

@@ -23,7 +23,7 @@
 #define FAILURES_MAX 10
 #define END_LOOK_MS 200 /* how often a thread that waits for an answer looks for the end */
 
-/* Sends what the spool has for one server, in a thread of its own, so that a slow server delays
+/* Sends the spool's requests for one server, in a separate thread, so that a slow server delays
  * neither the sampling nor another server. */
 struct sender {
     struct starter starter; /* of the processes that send */
@@ -41,7 +41,7 @@ struct sender {
 
 enum verdict { VERDICT_SENT, VERDICT_REFUSED, VERDICT_BUSY, VERDICT_FAILED };
 
-/* What a status says (RFC 9110; for OTLP docs/specification.md of opentelemetry-proto, for
+/* What a status means (RFC 9110; for OTLP docs/specification.md of opentelemetry-proto, for
  * Pyroscope pkg/util/http of its source). */
 static enum verdict judge(long status)
 {
@@ -91,8 +91,8 @@ static void say_refusal(struct sender *sender, const struct post_answer *answer)
              target_of(sender)->shown, describe(answer, why, sizeof why));
 }
 
-/* A server of OTLP may leave out some profiles of a request, or say what it does not like of it. It
- * is not sent again. */
+/* An OTLP server may reject some profiles of a request, or answer with a warning. The request is
+ * not sent again. */
 static void say_partial(struct sender *sender, const struct post_answer *answer)
 {
     struct partial_success partial;
@@ -111,8 +111,8 @@ static void say_partial(struct sender *sender, const struct post_answer *answer)
                  target_of(sender)->shown, message);
 }
 
-/* Whether an answer, or the end of the process that would give it, comes before the end of all,
- * which may come nearer meanwhile. */
+/* Returns true if an answer comes, or the process that would give it ends, before the final
+ * deadline, which may move closer meanwhile. */
 static bool await_answer(struct sender *sender, int socket)
 {
     struct pollfd answer = {.fd = socket, .events = POLLIN};
@@ -318,8 +318,8 @@ static void push_part(struct pusher *pusher, fgprof_profile *profile, const stru
         spread(pusher, &pushed);
 }
 
-/* Pushes at each multiple of the time between pushes, as Pyroscope's own agents do, and what is
- * left when the processes have ended. */
+/* Pushes at each multiple of the push interval, as Pyroscope's own agents do, and pushes the rest
+ * once the processes have ended. */
 static void push_all(struct pusher *pusher, fgprof_recorder *recorder)
 {
     const struct session *session = pusher->session;

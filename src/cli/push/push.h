@@ -6,8 +6,8 @@
 
 struct pusher;
 
-/* To be called before there are threads, and before anything of a target is read. Prints why it
- * can't push, and returns NULL. */
+/* Call this before there are threads, and before anything of a target is read. If it can't push,
+ * prints the reason and returns NULL. */
 struct pusher *pusher_new(const struct cli_options *options);
 
 /* Opens the spool, and starts to send what is in it. Prints why it can't, and returns false. */
@@ -19,8 +19,8 @@ void pusher_begin(struct pusher *pusher);
 /* Prints where it pushes to. */
 void pusher_describe(const struct pusher *pusher);
 
-/* Waits a few seconds for what is left to be sent, once the session has ended. Nothing is done if
- * it was not started, or is NULL. */
+/* Once the session has ended, waits a few seconds for the rest to be sent. Does nothing if the
+ * pusher was not started, or is NULL. */
 void pusher_stop(struct pusher *pusher);
 void pusher_free(struct pusher *pusher);
 

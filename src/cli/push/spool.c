@@ -29,8 +29,8 @@ static bool complain(const char *path, const char *why)
     return say("can't keep a spool in %s: %s: give --push-spool DIR", path, why);
 }
 
-/* What programs of a user keep stands in XDG_STATE_HOME (XDG Base Directory Specification), and
- * that of a service where systemd says (systemd.exec(5)). */
+/* A user's programs keep their state in XDG_STATE_HOME (XDG Base Directory Specification), and a
+ * service in the directory that systemd names (systemd.exec(5)). */
 static bool choose_path(const char *given, char *path, size_t path_bytes)
 {
     const char *service = getenv("STATE_DIRECTORY"), *state = getenv("XDG_STATE_HOME"),
@@ -61,7 +61,7 @@ static int make_directories(char *path)
 }
 
 /* Opens and locks the directory with this number. Returns 0, or a negative errno: -EWOULDBLOCK if
- * another profiler has it, -EPERM if it is not ours alone. */
+ * another profiler has it, -EPERM if other users have access to it. */
 static int lock_directory(const char *path, unsigned number, int *ret_directory, int *ret_lock)
 {
     char name[4200];
@@ -236,8 +236,8 @@ static bool make_room(struct spool *spool, uint64_t bytes)
     return spool->bytes + bytes <= spool->bytes_max;
 }
 
-/* Whose account it is, as far as that can be told without a secret: what waits is not for
- * another's. NULL: nobody's. */
+/* Identifies the account, as far as that is possible without a secret: waiting requests must not go
+ * to another account. NULL: no account. */
 static const char *identity_of(const struct push_options *options)
 {
     const char *user = getenv("FGPROF_PUSH_USER"), *token = getenv("FGPROF_PUSH_TOKEN");
@@ -251,8 +251,8 @@ static const char *identity_of(const struct push_options *options)
 
 #define HEADERS_BYTES 40
 
-/* The same for headers, which may name a tenant, or hold a secret: of those in the environment,
- * their hash (FNV-1a, draft-eastlake-fnv). */
+/* The same for headers, which may name a tenant or hold a secret: those from the environment are
+ * hashed (FNV-1a, draft-eastlake-fnv). */
 static const char *headers_of(const struct push_options *options, char text[HEADERS_BYTES])
 {
     const char *headers = getenv("FGPROF_PUSH_HEADERS");

@@ -1,8 +1,8 @@
-/* Requests that wait to be sent, oldest first, in files of a directory: those of a run before are
- * there after a restart. What can't be written is kept in memory, up to a bound.
+/* Requests that wait to be sent, oldest first, in files of a directory, so that they survive a
+ * restart. Those that can't be written are kept in memory, up to a bound.
  *
- * Several profilers may be given the same directory. Each has one of its own in there, "0", "1" and
- * so on, which it locks; and takes over what is in those that nobody has locked. */
+ * Several profilers may be given the same directory. Each locks a subdirectory of its own, "0", "1"
+ * and so on, and takes over the requests in those that nobody has locked. */
 #ifndef FGPROF_CLI_PUSH_SPOOL_H
 #define FGPROF_CLI_PUSH_SPOOL_H
 
@@ -54,8 +54,8 @@ void spool_close(struct spool *spool);
 /* Adds a request, whose body is taken over. The oldest ones are dropped if there is no room. */
 void spool_add(struct spool *spool, size_t target, struct body *body);
 
-/* Takes the oldest request to a server, and reads it; waits for one. NULL: there is none, and the
- * end has come. */
+/* Waits for the oldest request to a server, takes it, and reads it. NULL: there is none, and there
+ * will be no more. */
 struct spool_entry *spool_take(struct spool *spool, size_t target);
 
 enum spool_fate { SPOOL_SENT, SPOOL_REFUSED, SPOOL_KEPT };

@@ -14,8 +14,8 @@ struct spool_file {
 int spool_file_write(int directory_fd, const char *name, const char *to, const struct body *body,
                      uint64_t *ret_bytes);
 
-/* Reads the head alone. Returns 0, a negative errno, or -EBADMSG if it is no such file or is cut
- * short. */
+/* Reads only the header. Returns 0, a negative errno, or -EBADMSG if it is another kind of file or
+ * is truncated. */
 int spool_file_find(int directory_fd, const char *name, struct spool_file *ret_file);
 
 /* Reads it all; the caller frees the body. Errors as above. */

@@ -227,8 +227,9 @@ static bool is_full(int err)
     return err == -ENOSPC || err == -EDQUOT;
 }
 
-/* What has just happened matters more than the oldest file, which would go soon in any case. If
- * that did not help the last time, others fill the disk: then no more files are given up. */
+/* The latest events matter more than the oldest file, which would be removed soon in any case. If
+ * removing it did not help the last time, something else is filling the disk: then no more files
+ * are removed. */
 static int write_in_any_case(const struct files *files, const fgprof_profile *profile,
                              const char *path)
 {

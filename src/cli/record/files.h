@@ -1,6 +1,6 @@
-/* The files of a recorder of the last seconds, in one directory: written whole, and the oldest
- * removed. They are named fgprof-NAME-PID-YYYYMMDDTHHMMSSZ.ENDING, with a number before the ending
- * if there are several in a second. */
+/* The files of a flight recorder, in one directory: each is written completely or not at all, and
+ * the oldest are removed. They are named fgprof-NAME-PID-YYYYMMDDTHHMMSSZ.ENDING, with a number
+ * before the ending if there are several in a second. */
 #ifndef FGPROF_CLI_RECORD_FILES_H
 #define FGPROF_CLI_RECORD_FILES_H
 
@@ -23,16 +23,16 @@ struct files {
 bool files_check(const char *directory);
 
 /* Writes the profile of this process, and removes the oldest of all such files if there are more
- * than files->max, or while the disk is full, but no more than a few. Says on stderr what it did; a
- * failure only if it is another one than the last. Returns whether the file was written. */
+ * than files->max, or a few of them while the disk is full. Prints what it did on stderr, and a
+ * failure only if it differs from the last one. Returns whether the file was written. */
 bool files_write(struct files *files, const fgprof_profile *profile, const char *process_name,
                  pid_t pid);
 
-/* Parts of that, for tests: the path for a file that there is not yet, which the caller frees.
- * NULL: there is no memory. */
+/* Parts of that, for tests. files_path returns the path of a file that does not exist yet; the
+ * caller frees it. NULL: no memory. */
 char *files_path(struct files *files, const char *process_name, pid_t pid, time_t now);
-/* Removes the oldest files until there are no more than files->max, but not `spared`. Returns 0 or
- * a negative errno. */
+/* Removes the oldest files, but not `spared`, until there are at most files->max. Returns 0 or a
+ * negative errno. */
 int files_remove_oldest(const struct files *files, const char *spared);
 
 #endif

@@ -87,9 +87,9 @@ static bool wait_for_end(pid_t pid, int pidfd, int stop_fd, int *ret_status)
     return false;
 }
 
-/* Runs `sh -c command`, with nothing to read and its output thrown away, and returns whether it
- * exits with 0. It is killed, with all processes of its group, if it takes longer than 10 seconds
- * or as soon as `stop_fd` is readable. */
+/* Runs `sh -c command` with empty input and its output discarded, and returns whether it exits with
+ * 0. It is killed, with all processes of its group, after 10 seconds or as soon as `stop_fd` is
+ * readable. */
 static bool shell_succeeds(const char *command, int stop_fd)
 {
     pid_t pid;
@@ -308,8 +308,9 @@ static uint64_t unseen_ns(const struct flight *flight, uint64_t at_ns)
     return at_ns - flight->polled_ns + SLACK_NS / 5;
 }
 
-/* Of the time since the last poll, and of what threads do for as long as must be seen. If it takes
- * long, as when others have profiles made, it is made again: the names are known by then. */
+/* A profile of the time since the last poll, and as far back as the triggers need. If making it
+ * takes long, for example because others have profiles made, it is made again: the names are known
+ * by then. */
 static fgprof_profile *recent_profile(const struct flight *flight, fgprof_recorder *recorder)
 {
     fgprof_profile *profile = NULL;
@@ -399,8 +400,8 @@ static void *poll_all(void *context)
     return NULL;
 }
 
-/* Sampling has ended: nothing more is waited for. If the processes have ended, what has happened
- * since the last poll is judged too. */
+/* Sampling has ended, so stop waiting. If the processes have ended, events since the last poll are
+ * judged too. */
 static void on_end(struct session *session, fgprof_profile *profile, bool is_stopped, void *context)
 {
     struct flight *flight = context;

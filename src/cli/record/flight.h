@@ -1,6 +1,6 @@
-/* A flight recorder beside a session, whose recorder keeps the last seconds: writes them to a file
- * on SIGUSR1 and when triggers fire. The triggers are judged once a second, in a thread of their
- * own. */
+/* A flight recorder next to a session, whose recorder keeps the last seconds: writes them to a file
+ * on SIGUSR1 and when triggers fire. The triggers are judged once a second, in a separate thread.
+ */
 #ifndef FGPROF_CLI_RECORD_FLIGHT_H
 #define FGPROF_CLI_RECORD_FLIGHT_H
 
@@ -30,7 +30,7 @@ struct flight {
     uint64_t due_ns;         /* CLOCK_MONOTONIC: when */
 };
 
-/* Begins. To be called before any other thread is there, and before session_run: it blocks SIGUSR1.
+/* Starts it. Call this before there are other threads, and before session_run: it blocks SIGUSR1.
  * Returns 0 or a negative errno. */
 int flight_start(struct flight *flight, const struct cli_options *options, struct session *session);
 

@@ -39,8 +39,9 @@ static void add(struct judged_spans *spans, const struct judged_span *span)
     (void)array_append(&spans->items, &spans->count, &spans->capacity, *span);
 }
 
-/* Whether it is one of those that were told, and has gone on since. Its beginning may have moved,
- * as older time is forgotten; but it began before that one's end, and another one after it. */
+/* Whether it was already reported and has continued since. Its beginning may have moved, because
+ * older time is forgotten; but it began before that one's end, and another one would have begun
+ * after it. */
 static bool was_told(struct judged_spans *told, const struct condition *condition,
                      const struct fgprof_span *span)
 {
@@ -97,7 +98,7 @@ static void describe_span(FILE *to, const struct condition *condition,
         fprintf(to, " (at %s)", span->owner_function);
 }
 
-/* Those that were told are followed for as long as they go on; of the new ones the longest, which
+/* Reported spans are followed for as long as they continue; of the new ones the longest, which
  * comes first, is described. */
 static bool find_spans(const struct condition *condition, struct judged_condition *judged,
                        const fgprof_spans *spans, FILE *reason)

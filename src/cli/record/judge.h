@@ -49,8 +49,8 @@ struct judge {
 int judge_init(struct judge *judge, const struct trigger *trigger);
 void judge_free(struct judge *judge);
 
-/* Whether all conditions hold. If so, writes why to `reason`. To be called at each poll: a thread's
- * stall that goes on is known by having been seen at each. */
+/* Whether all conditions hold. If so, writes the reason to `reason`. Call this at each poll: a
+ * continuing stall of a thread is recognized by being seen at each. */
 bool judge_holds(struct judge *judge, const struct evidence *evidence, FILE *reason);
 
 /* A file was written for what held at this poll: that does not fire again. */

@@ -69,8 +69,8 @@ static bool take_password(const char *encoded, char ret_token[SECRET_BYTES])
     return colon;
 }
 
-/* "Bearer TOKEN" (RFC 6750), or "Basic ...", which browsers and URLs with a password send; the
- * token with zeros behind it. */
+/* "Bearer TOKEN" (RFC 6750), or "Basic ...", which browsers and URLs with a password send. Copies
+ * the token, padded with zeros. */
 static bool take_token(const char *authorization, char ret_token[SECRET_BYTES])
 {
     size_t scheme_length = strcspn(authorization, " ");

@@ -122,8 +122,8 @@ static const char *header(struct MHD_Connection *connection, const char *name)
     return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
 }
 
-/* Returns one end of a new pair of sockets, whose other end the profiler gets, or a negative
- * errno. */
+/* Makes a pair of sockets, and sends one to the profiler. Returns the other, or a negative errno.
+ */
 static int open_question(struct http *http)
 {
     const struct buffer nothing = {0};
@@ -139,8 +139,8 @@ static int open_question(struct http *http)
     return err ? err : ends[0];
 }
 
-/* Waits for an answer, which may take as long as the profile. If the client has ended its side
- * meanwhile, so is that of the socket, by which the profiler knows. */
+/* Waits for an answer, which may take as long as the profile. If the client shuts down its side
+ * meanwhile, so is our side of the socket, which tells the profiler. */
 static void await_answer(int socket, int client_fd)
 {
     struct pollfd waited[] = {{.fd = socket, .events = POLLIN},

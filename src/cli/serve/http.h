@@ -1,6 +1,6 @@
-/* HTTP/1.1, by libmicrohttpd, with a thread for each connection. It runs in a process of its own
- * without privileges, as it reads what anybody may send; what it answers it asks of the profiler
- * (http_packet.h). */
+/* HTTP/1.1, by libmicrohttpd, with a thread for each connection. It runs in a separate process
+ * without privileges, because it parses what anybody may send; it gets its answers from the
+ * profiler (http_packet.h). */
 #ifndef FGPROF_CLI_SERVE_HTTP_H
 #define FGPROF_CLI_SERVE_HTTP_H
 

@@ -1,5 +1,5 @@
-/* What the process that speaks HTTP and the profiler tell each other about a request: packets
- * (base/packet.h). The text of a question comes from the network. */
+/* The packets (base/packet.h) about a request between the process that speaks HTTP and the
+ * profiler. The text of a question comes from the network. */
 #ifndef FGPROF_CLI_SERVE_HTTP_PACKET_H
 #define FGPROF_CLI_SERVE_HTTP_PACKET_H
 
@@ -30,7 +30,7 @@ int question_read(const struct packet *packet, struct question *ret_question);
 /* Sends it with its body. Returns 0 or a negative errno. */
 int answer_send(int socket, const struct answer *answer);
 
-/* Reads one, which is valid as long as the packet; the body is the caller's to close. Returns 0 or
+/* Reads an answer, which is valid as long as the packet; the caller closes the body. Returns 0 or
  * -EPROTO. */
 int answer_read(const struct packet *packet, struct answer *ret_answer);
 

@@ -45,8 +45,8 @@ struct call {
 
 /* ---- Answers ---- */
 
-/* Such a page could not read the answer, but have profiles made; a link that is followed is the
- * user's own wish. */
+/* A page of another site could not read the answer, but it could start profiles. Following a link
+ * is the user's own wish. */
 static bool is_from_another_site(const struct question *question)
 {
     return question->site && strcmp(question->site, "cross-site") == 0 &&

@@ -8,7 +8,7 @@
 
 struct http_server;
 
-/* To be called before there are threads, and before anything of a target is read. Returns 0 or a
+/* Call this before there are threads, and before anything of a target is read. Returns 0 or a
  * negative errno. */
 int http_server_new(struct http_server **ret_server);
 

@@ -16,10 +16,10 @@ struct listener {
 bool listener_open(const struct cli_options *options, struct listener *ret_listener);
 void listener_close(struct listener *listener);
 
-/* Whether a request with this header "Host" was meant for this server, and was not sent by a page
- * whose name was made to lead here (DNS rebinding): the header names a loopback address, or the
- * address that is listened at; one that others can reach also by number, and by the machine's name.
- * NULL: there is none. */
+/* Whether a request with this "Host" header was meant for this server, and was not sent by a page
+ * whose name was made to resolve to this machine (DNS rebinding). The header must name a loopback
+ * address or the listening address; if others can reach that, any numeric address and the machine's
+ * name are accepted too. NULL: there is no header. */
 bool listener_is_named(const struct listener *listener, const char *host_header);
 
 #endif

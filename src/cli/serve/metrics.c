@@ -1,4 +1,4 @@
-/* Counts about the server itself, in Prometheus' text format 0.0.4
+/* Counters about the server itself, in Prometheus' text format 0.0.4
  * (prometheus.io/docs/instrumenting/exposition_formats). */
 #include "cli/push/push.h"
 #include "cli/serve/request.h"

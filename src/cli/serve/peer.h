@@ -19,8 +19,8 @@ void peer_find(int fd, struct peer *ret_peer);
 /* Whether both are the same user or, if one isn't known, have the same address. */
 bool peer_is_same(const struct peer *one, const struct peer *other);
 
-/* Whether a user namespace has a number of its own for each user, by its /proc/PID/uid_map. If it
- * has not, the kernel shows all others as one (user_namespaces(7), overflowuid). */
+/* Whether a user namespace, by its /proc/PID/uid_map, maps each user to a different number. If not,
+ * the kernel shows all the others as one (user_namespaces(7), overflowuid). */
 bool peer_map_is_whole(const char *uid_map);
 
 #endif

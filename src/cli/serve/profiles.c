@@ -164,8 +164,8 @@ static bool make(const struct request *request, struct answer *answer, const str
     return ok;
 }
 
-/* What is kept is cut only at some moments: there is more than was asked for, or less at the
- * beginning. */
+/* The kept time is cut only at certain moments, so there may be more than was asked for, or less at
+ * the beginning. */
 static int say_how_long(const struct wanted *wanted, fgprof_profile *profile)
 {
     struct fgprof_summary summary;

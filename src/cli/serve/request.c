@@ -88,8 +88,8 @@ static void answer_cmdline(const struct request *request, struct answer *answer)
         answer_failure(answer, 503, "no process is sampled now");
 }
 
-/* Profiles come with all names that there are, so no more can be looked up. pprof asks all the same
- * for addresses without a name, and gives up if it is refused (internal/symbolz). */
+/* Profiles already have all names that are known, so no more can be looked up. pprof nevertheless
+ * asks about addresses without a name, and gives up if it is refused (internal/symbolz). */
 static void answer_symbol(const struct request *request, struct answer *answer)
 {
     (void)request;

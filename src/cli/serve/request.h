@@ -52,8 +52,8 @@ bool request_take(const struct request *request, struct answer *answer,
                   fgprof_recorder **ret_recorder);
 void request_give_back(const struct request *request);
 
-/* Reads a whole number from `least` to `most`, or takes the default. If it is none, answers so and
- * returns false. */
+/* Reads a whole number from `least` to `most`, or takes the default. If it is not one, answers with
+ * an error and returns false. */
 bool request_number(const struct request *request, struct answer *answer, const char *name,
                     uint64_t least, uint64_t most, uint64_t by_default, uint64_t *ret_number);
 
@@ -68,8 +68,8 @@ struct customs {
     size_t count, capacity;
 };
 
-/* Lists them. Processes that have none, or can't be read, are left out. The caller frees what is
- * listed. Returns 0 or -ENOMEM. */
+/* Lists the processes' custom profiles. Processes that have none, or can't be read, are left out.
+ * The caller frees the list. Returns 0 or -ENOMEM. */
 int customs_list(const struct selected_pids *targets, struct customs *ret_customs);
 void customs_free(struct customs *customs);
 

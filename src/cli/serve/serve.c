@@ -97,8 +97,8 @@ static bool check_token_file(const char *path)
     return !problem || say("the token of --token-file can't be used: %s", problem);
 }
 
-/* The processes that speak HTTP and that push, before anything of a target is read. Prints why
- * there are none, and returns false. */
+/* Starts the processes that speak HTTP and that push, before anything of a target is read. On
+ * failure, prints the reason and returns false. */
 static bool start_helpers(const struct cli_options *options, struct server *server)
 {
     int err = server->listens ? http_server_new(&server->http) : 0;

@@ -283,8 +283,8 @@ int session_run(struct session *session)
     fgprof_options_set_progress(library, on_progress, session);
     fgprof_options_add_objects(library, FGPROF_KIND_HEAP);
     fgprof_options_add_objects(library, FGPROF_KIND_THREADCREATE);
-    /* Without --keep, profiles of all since the start can be made too, as Go's of blocking: agents
-     * take differences of them. */
+    /* Without --keep, profiles of the whole time since the start are still possible, like Go's
+     * block profile: agents subtract one from the next. */
     fgprof_options_set_keep(library, session_keep_ns(session), options->keep_bytes);
     fgprof_options_set_keep_stacks(library, !options->keep_ns);
     bool ok;

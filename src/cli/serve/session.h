@@ -1,5 +1,5 @@
-/* The processes that are sampled, as requests see them: one recorder after the other, as processes
- * of a name come and go, and any number of requests that use it at once. */
+/* The sampled processes, as requests see them: one recorder after the other, as processes of a name
+ * come and go, and any number of requests that use it at once. */
 #ifndef FGPROF_CLI_SERVE_SESSION_H
 #define FGPROF_CLI_SERVE_SESSION_H
 
@@ -15,8 +15,8 @@
 
 struct session;
 typedef void session_begins_fn(const struct session *session, void *context);
-/* Sampling has ended: `profile` is of all that was kept. `is_stopped`: the processes have not ended
- * by themselves. */
+/* Sampling has ended: `profile` covers all that was kept. `is_stopped`: the processes have not
+ * ended by themselves. */
 typedef void session_ends_fn(struct session *session, fgprof_profile *profile, bool is_stopped,
                              void *context);
 
@@ -48,8 +48,7 @@ struct session {
 /* How far back profiles can reach. */
 uint64_t session_keep_ns(const struct session *session);
 
-/* `begins` is called whenever processes begin to be sampled. Returns 0 or a negative
- * errno. */
+/* `begins` is called whenever sampling of processes begins. Returns 0 or a negative errno. */
 int session_init(struct session *session, const struct cli_options *options,
                  session_begins_fn *begins, void *context);
 void session_destroy(struct session *session);
@@ -61,13 +60,13 @@ int session_run(struct session *session);
 /* Ends session_run and all waits. */
 void session_stop(struct session *session);
 
-/* The recorder, until it is given back. Returns 0, -ESRCH if no process is sampled now, or -EBUSY
+/* The recorder, until it is given back. Returns 0, -ESRCH if no process is being sampled, or -EBUSY
  * if too many requests use it. */
 int session_take(struct session *session, fgprof_recorder **ret_recorder);
 void session_give_back(struct session *session);
 
-/* How often something is tried that fails with -EBUSY, since the recorder's sampling thread holds a
- * thread of the process for a moment; and the pause between. */
+/* How often to retry an operation that fails with -EBUSY because the recorder's sampling thread
+ * holds a thread of the process for a moment; and the pause in between. */
 #define SESSION_TRIES_MAX 50
 #define SESSION_PAUSE_NS 2000000
 
@@ -82,12 +81,12 @@ void session_describe(const struct session *session, char text[SESSION_TEXT_BYTE
 
 enum session_wait { SESSION_WAITED, SESSION_ENDED, SESSION_CLIENT_GONE };
 
-/* Waits so long, or until the processes have ended, or the client at the other end of `client_fd`
- * has gone. */
+/* Waits for this time, or until the processes have ended, or the client at the other end of
+ * `client_fd` has gone. */
 enum session_wait session_wait(struct session *session, uint64_t wait_ns, int client_fd);
 
-/* Waits until no more is sampled, after the wait above has returned SESSION_ENDED: the recorder
- * then has all that it will have. */
+/* Waits until sampling has stopped, after session_wait has returned SESSION_ENDED: the recorder
+ * then has everything. */
 void session_wait_for_end(struct session *session);
 
 #endif

@@ -7,8 +7,8 @@
 /* Blocks them, and SIGCHLD, which is the sampling thread's, in all threads to come. */
 void signals_block(void);
 
-/* Begins to wait for them in a thread of its own: the first one ends the session with what is under
- * way, the second the program at once. Returns 0 or a negative errno. */
+/* Starts to wait for them in a separate thread: the first signal ends the session and the requests
+ * under way, the second one the program immediately. Returns 0 or a negative errno. */
 int signals_begin(struct session *session, pthread_t *ret_thread);
 void signals_end(pthread_t thread);
 

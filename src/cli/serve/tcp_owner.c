@@ -27,8 +27,8 @@ struct found {
 };
 
 /* A client that has sent its last byte may have shut down its side, but still reads. A socket that
- * nobody holds belongs to root, whoever had it (net/ipv4/inet_diag.c, inet_twsk_diag_fill, and
- * net/core/sock.c, sock_i_uid): one that was closed, or was not accepted yet. */
+ * nobody holds, because it was closed or not yet accepted, belongs to root, whoever had it
+ * (net/ipv4/inet_diag.c, inet_twsk_diag_fill, and net/core/sock.c, sock_i_uid). */
 static bool is_owned(const struct found *found, const struct tcp_ends *ends)
 {
     bool is_connected = found->state == TCP_ESTABLISHED || found->state == TCP_FIN_WAIT1 ||
@@ -65,8 +65,8 @@ static struct in6_addr get_address(const __be32 words[4], unsigned family)
     return family == AF_INET ? address_of_v4(v4) : v6;
 }
 
-/* Without NLM_F_DUMP this is of one socket, by all of `id`, which needs no privilege. A lookup by
- * IPv4 finds sockets of IPv6 with mapped addresses, too. */
+/* Without NLM_F_DUMP this asks about one socket, by all of `id`, which needs no privilege. A lookup
+ * by IPv4 also finds IPv6 sockets with mapped addresses. */
 static int send_question(int fd, const struct tcp_ends *ends)
 {
     bool is_v4 = IN6_IS_ADDR_V4MAPPED(&ends->local);

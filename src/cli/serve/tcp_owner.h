@@ -20,7 +20,7 @@ int tcp_owner_find(const struct tcp_ends *ends, uid_t *ret_uid);
 int tcp_owner_ask_kernel(const struct tcp_ends *ends, uid_t *ret_uid);
 int tcp_owner_read_tables(const struct tcp_ends *ends, uid_t *ret_uid);
 
-/* The same, of the kernel's answer, which begins with its netlink header, and of a line of
+/* The same, from the kernel's answer, which begins with its netlink header, and from a line of
  * /proc/net/tcp or tcp6. */
 int tcp_owner_in_answer(const void *answer, size_t bytes, const struct tcp_ends *ends,
                         uid_t *ret_uid);

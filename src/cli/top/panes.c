@@ -146,8 +146,8 @@ static double top_percent(const struct top_screen *screen, uint64_t ns)
     return recent_ns ? 100 * (double)ns / (double)recent_ns : 0;
 }
 
-/* A function without a name is shown as in folded stacks: "[libfoo.so]". What its thread waits for
- * follows in brackets. */
+/* A function without a name is shown as in folded stacks: "[libfoo.so]". The resource that its
+ * thread waits for follows in brackets. */
 static void put_function(const struct top_layout *layout, int y, size_t column, const char *name,
                          const char *module, const char *resource)
 {

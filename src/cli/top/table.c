@@ -86,8 +86,8 @@ static uint64_t more(uint64_t now, uint64_t before)
     return now > before ? now - before : 0;
 }
 
-/* Finds the view's row for the same function as `sought`, from *place on. All views have the same
- * order. */
+/* Finds the view's row for the same function as `sought`, from *place on. All views are sorted in
+ * the same order. */
 static const struct fgprof_function *next_function(const struct top_view *view, size_t *place,
                                                    const struct fgprof_function *sought)
 {

@@ -15,8 +15,8 @@ struct top_filter {
     bool is_regex;
 };
 
-/* Replaces the filter. If `text` is not a regular expression, as "operator[", it is searched as
- * plain text, and the reason is put into `why`; else `why` is "". */
+/* Replaces the filter. If `text` is not a regular expression, such as "operator[", it is searched
+ * for as plain text, and the reason is put into `why`; otherwise `why` is "". */
 void top_filter_set(struct top_filter *filter, const char *text, char *why, size_t why_bytes);
 void top_filter_free(struct top_filter *filter);
 

@@ -63,8 +63,8 @@ static void set_filter(struct top_screen *screen)
                  "searched as plain text, because it is not a regular expression: %s", why);
 }
 
-/* Writes the profile to the file that the user named, whole or not at all. Its ending names the
- * format. */
+/* Writes the profile to the file that the user named, completely or not at all. Its ending selects
+ * the format. */
 static void write_profile(struct top_screen *screen)
 {
     enum fgprof_format format;
@@ -240,7 +240,7 @@ static void take_key(struct top_keys *keys, struct top_screen *screen, int key)
 }
 
 /* Takes the next key or resize of the window. Returns false if there was none. The screen must be
- * drawn before the next call, as the next key may refer to one of its rows. */
+ * drawn before the next call, because the next key may refer to one of its rows. */
 static bool top_keys_take(struct top_keys *keys, struct top_screen *screen)
 {
     int key = getch();
@@ -335,8 +335,8 @@ struct top {
     int error;
 };
 
-/* Shows a new view. The part of a second after the last whole one is too short to say much, so at
- * the end the last whole second stays as the recent one. */
+/* Shows a new view. The partial second after the last whole one is too short to say much, so at the
+ * end the last whole second stays on display. */
 static void show_view(struct top_screen *screen, struct top_view *view)
 {
     const struct top_choice *choice = &screen->choice;
@@ -388,8 +388,8 @@ static void show(struct top *top)
     }
 }
 
-/* The sampling thread takes SIGCHLD. Ctrl-Z would also keep a thread stopped that is being sampled
- * at that moment. */
+/* SIGCHLD is left to the sampling thread. SIGTSTP is ignored, because Ctrl-Z would also keep a
+ * thread stopped that is being sampled at that moment. */
 static int open_signals(void)
 {
     sigset_t set;

@@ -29,8 +29,8 @@ struct top_view {
 
 /* Takes over the profile, even on failure, and sums up all samples. NULL if memory is short. */
 struct top_view *top_view_new(fgprof_profile *profile);
-/* Sums the functions up anew. Threads are idle if they are idle in `newest`. Returns 0, or -ENOMEM,
- * and then the view is unchanged. */
+/* Sums up the functions again. Threads are idle if they are idle in `newest`. Returns 0, or
+ * -ENOMEM, and then the view is unchanged. */
 int top_view_count(struct top_view *view, const struct top_choice *choice,
                    const struct top_view *newest);
 bool top_view_is_busy(const struct top_view *view, pid_t tid);
