@@ -71,10 +71,10 @@ static void remember(uint64_t start, uint64_t limit)
     this_thread.stack_start = start;
 }
 
-/* Whether the thread is on the stack that it was started with: then nothing can be between `sp` and
- * the stack's end that cannot be read. If it is on another one, as coroutines and signal handlers
- * may be, there is a gap in between, but for programs that lay stacks side by side without one.
- * What is found is kept: a stack's pages stay readable for as long as its thread runs. */
+/* Whether the thread is on the stack that it was started with: then everything between `sp` and the
+ * stack's end can be read. If it is on another stack, as coroutines and signal handlers may be,
+ * there is an unreadable gap in between, unless a program puts stacks next to each other. The
+ * result is kept: a stack's pages stay readable as long as its thread runs. */
 static bool is_on_own_stack(uint64_t sp)
 {
     uint64_t end = this_thread.stack_limit ? this_thread.stack_limit : find_stack_end();

@@ -1,14 +1,14 @@
 /* The registers and the live stack of the calling thread, as a record of the ring has them: enough
- * to unwind the stack outside, later. Nothing here allocates or waits, so signal handlers may use
- * it, too. It may change errno.
+ * to unwind the stack later, in another process. Nothing here allocates or waits, so signal
+ * handlers may use it, too. It may change errno.
  *
  *     struct capture capture;
  *     capture_begin(&capture);
  *     record = ... of sizeof *record + capture_bytes_max(&capture);
  *     record->stack_bytes = capture_copy(&capture, record->registers, &is_cut);
  *
- * The function that has these lines is the first frame. It must not return in between, and it must
- * be the agent's. */
+ * The function with these lines is the first frame. It must not return in between, and it must be
+ * part of the agent. */
 #ifndef FGPROF_AGENT_CAPTURE_H
 #define FGPROF_AGENT_CAPTURE_H
 
@@ -75,8 +75,8 @@ static inline size_t capture_bytes_max(const struct capture *capture)
     return sizeof capture->registers + capture->stack_bytes;
 }
 
-/* Writes the registers and, behind them, the stack. Returns how many bytes of the stack it wrote,
- * and sets *ret_is_cut to whether the stack is known to continue. */
+/* Writes the registers and then the stack. Returns how many bytes of the stack it wrote, and sets
+ * *ret_is_cut to whether the stack is known to continue. */
 uint32_t capture_copy(const struct capture *capture, void *buffer, bool *ret_is_cut);
 
 #endif

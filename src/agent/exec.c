@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #define VARIABLE "LD_PRELOAD="
-/* What is executed with more has no agent: arrays are on the stack here, as nothing may be
- * allocated in a child of vfork. */
+/* A program executed with more strings than this runs without the agent: the arrays are on the
+ * stack here, because a child of vfork must not allocate. */
 #define STRINGS_MAX 8192u
 #define OTHERS_MAX 4096u
 
@@ -65,8 +65,8 @@ static void put(char **to, const char *text)
     *to += length;
 }
 
-/* Copies the environment, with room for one more and the end, and the agent in front of what is
- * preloaded. `variable` has room for it. */
+/* Copies the environment, with room for one more entry and the end, and puts the agent first in
+ * LD_PRELOAD. `variable` has room for it. */
 static void add_agent(char *const environment[], size_t count, char *variable, char **ret_copy)
 {
     size_t at;

@@ -1,24 +1,24 @@
-/* The memory that the agent in a program and fgprof-c share.
+/* The memory that fgprof-c shares with the agent in a program.
  *
  * The agent makes it as a memfd of this name. fgprof-c finds it in /proc/PID/maps and opens it
  * through /proc/PID/fd. It is sealed against changes of its size (F_SEAL_SHRINK, F_SEAL_GROW). It
- * has a header, which fills whole pages and of which `magic` is written last, and behind that a
- * ring of records: threads of the program append, fgprof-c takes them off. The order of records is
- * that of their positions: an allocation is appended before malloc returns, and a free before the
- * memory is given back, so no object goes before it was made. Two things look otherwise: a free
- * after a new epoch may be of an object of the one before, and an object may be made that is known
- * as alive, as its free was lost.
+ * has a header, which fills whole pages and of which `magic` is written last, followed by a ring of
+ * records: threads of the program append, fgprof-c takes them out. Records are in the order of
+ * their positions: an allocation is appended before malloc returns, and a free before the memory is
+ * given back, so no object goes before it was made. There are two apparent exceptions: a free after
+ * a new epoch may be of an object from the epoch before, and an object may be made that is known as
+ * live, because its free was lost.
  *
- * To append: raise `written` by the record's size if there is room, fill the record in, and last
- * store its position + 1 in `committed`, with release. A record does not wrap around: one of
- * AGENT_PADDING fills what is left at the end of the ring; it has at least 16 bytes, and only the
- * fields up to `kind` count. A record may be longer than what it holds. If there is no room, the
- * record is dropped and counted; nobody waits. A record that is not committed, as its thread was
- * killed, holds up the ones behind it: fgprof-c then goes on at `written`, and raises `epoch`.
+ * To append: raise `written` by the record's size if there is room, fill in the record, and last
+ * store its position + 1 in `committed`, with release. A record does not wrap around: a record of
+ * AGENT_PADDING fills the rest of the ring; it has at least 16 bytes, and only its fields up to
+ * `kind` count. A record may be longer than its contents. If there is no room, the record is
+ * dropped and counted; nobody waits. A record that is not committed, because its thread was killed,
+ * blocks those after it: fgprof-c then continues at `written`, and raises `epoch`.
  *
- * To begin a new epoch, fgprof-c raises `epoch` and only then reads `written`: what stands before
- * that position is of epochs that are over, and nothing behind it is. If the ring has been full for
- * ten seconds and `read` has not moved, the agent sets `wanted` to 0, since fgprof-c may have been
+ * To begin a new epoch, fgprof-c raises `epoch` and only then reads `written`: records before that
+ * position belong to earlier epochs, and later ones do not. If the ring has been full for ten
+ * seconds and `read` has not moved, the agent sets `wanted` to 0, because fgprof-c may have been
  * killed.
  *
  * fgprof-c trusts nothing in here. The agent trusts what fgprof-c writes: `wanted`, `rate`, `epoch`
@@ -60,13 +60,13 @@ struct agent_header {
     uint32_t way;          /* enum agent_way */
     char release[16];      /* of the agent, as "0.1.0" */
     char allocator[64];    /* the file that provides malloc, base name; "": not known. If it is the
-                              program itself, no allocation is seen */
+                              program itself, no allocations are seen */
     uint64_t code_start, code_limit; /* the agent's own code: stacks begin in it */
 
     /* Written by fgprof-c: */
     _Alignas(64) _Atomic uint32_t wanted; /* 0: the agent is idle */
-    _Atomic uint32_t epoch;               /* raised when records begin anew: all that was known of
-                                             objects is forgotten on both sides */
+    _Atomic uint32_t epoch;               /* raised when records begin again: both sides forget all
+                                             objects */
     _Atomic uint64_t rate;                /* mean bytes between two sampled allocations */
     _Atomic uint32_t may_end;             /* all that there was is taken: see `is_ending` */
     _Alignas(64) _Atomic uint64_t read;   /* all before this position was taken */
@@ -81,8 +81,9 @@ struct agent_header {
     /* As of mallinfo2(3); all 0: not known. It is not asked: it waits for locks of malloc, which a
        thread that is interrupted by a signal may have, and holds them for long. */
     _Atomic uint64_t heap_arena, heap_mmap, heap_used, heap_free;
-    _Atomic uint32_t is_ending; /* the program is over, and waits for a moment for `may_end`: once
-                                   it has ended, nobody can learn which files its code is from */
+    _Atomic uint32_t is_ending; /* the program is about to exit, and waits briefly for `may_end`:
+                                   once it has exited, nobody can find out which files its code is
+                                   from */
 };
 
 enum agent_record_kind {
@@ -93,9 +94,8 @@ enum agent_record_kind {
                      (get_robust_list(2)) */
 };
 
-/* Which registers follow, by their DWARF numbers, in this order: those that a function preserves
- * for its caller, the stack pointer, and last the place in the code, which is one of the agent's.
- */
+/* Which registers follow, by their DWARF numbers, in this order: the callee-saved ones, the stack
+ * pointer, and last the code address, which is one of the agent's. */
 #if defined(__x86_64__)
 #define AGENT_REGISTERS                                                                            \
     {                                                                                              \
@@ -118,8 +118,8 @@ struct agent_record {
     uint8_t is_mapping;
     uint8_t is_cut;       /* the stack goes on behind what was copied */
     uint32_t tid;         /* in the program's own PID namespace */
-    uint32_t stack_bytes; /* that follow the registers, from the stack pointer on, a multiple of
-                             8; with 0, no registers follow either */
+    uint32_t stack_bytes; /* how many bytes of stack follow the registers, from the stack pointer
+                             on, a multiple of 8; if 0, no registers follow either */
     uint64_t object;
     uint64_t object_bytes;
     uint64_t at_ns;       /* CLOCK_MONOTONIC; 0: not known */

@@ -1,9 +1,10 @@
 /* A helper process does the work for a program that profiles itself, so that nothing of it runs in
  * the program: no signal handler, no thread, no lock.
  *
- * The helper is not the program's child, whose SIGCHLD and wait(2) are its own. So a process in
- * between starts it and ends. That one shares the program's memory, so that nothing is copied, and
- * is waited for by its id with __WCLONE, since it ends without a signal (clone(2)). */
+ * The helper must not be the program's child, because SIGCHLD and wait(2) belong to the program. So
+ * a process in between starts it and exits. That process shares the program's memory, so that
+ * nothing is copied, and is waited for by its id with __WCLONE, because it exits without a signal
+ * (clone(2)). */
 #include "agent/helper.h"
 #include "base/own_directory.h"
 
@@ -45,8 +46,8 @@ struct start {
     volatile int error; /* of execve */
 };
 
-/* Handlers are the program's: none may run in a process that shares its memory, so all signals stay
- * blocked until the exec, which keeps what is ignored. */
+/* Signal handlers belong to the program: none may run in a process that shares its memory, so all
+ * signals stay blocked until the exec, which keeps ignored signals ignored. */
 static void reset_signals(void)
 {
     for (int number = 1; number < NSIG; number++) {
@@ -200,8 +201,8 @@ int helper_begin(int fd, const char *const words[3], struct helper *ret_helper)
     pid_t process = getpid();
     if (atomic_exchange(&profiled, process) == process)
         return -EBUSY;
-    /* The processes that start the helper have this thread's id in memory: a cancellation would run
-     * its handlers in them. */
+    /* The processes that start the helper share this thread's memory: if the thread were cancelled,
+     * its cleanup handlers would run in them. */
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
     int err = start(fd, words, ret_helper);
     pthread_setcancelstate(state, NULL);

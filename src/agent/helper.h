@@ -39,9 +39,9 @@ struct helper {
     int channel;
 };
 
-/* Starts a helper that does what the words say, up to three, after the last of which is NULL. Its
- * output goes to `fd`. Waits for its first message. Returns 0 or a negative errno: -EBUSY if the
- * process has a helper already. */
+/* Starts a helper that does what the words say: up to three, followed by NULL. Its output goes to
+ * `fd`. Waits for its first message. Returns 0 or a negative errno: -EBUSY if the process already
+ * has a helper. */
 int helper_begin(int fd, const char *const words[3], struct helper *ret_helper);
 
 /* Tells it that this is the end, and waits for its last message. Returns what that says. */

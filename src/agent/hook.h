@@ -1,5 +1,4 @@
-/* A function of the agent's that stands in place of another of the same name, in all files that
- * call that. */
+/* An agent's function that replaces another of the same name, in all files that call that. */
 #ifndef FGPROF_AGENT_HOOK_H
 #define FGPROF_AGENT_HOOK_H
 
@@ -33,13 +32,13 @@ extern const struct hooks malloc_hooks, mmap_hooks, thread_hooks;
 /* Mappings that code of this range makes are not counted. */
 void mmap_leave_out(uint64_t start, uint64_t limit);
 
-/* Hooks the other functions of the library that provides malloc: C++'s operator new and delete that
- * do not go through its malloc, and functions of its own. `handle` is one of dlopen's. */
+/* Hooks the other functions of the library that provides malloc: C++'s operator new and delete if
+ * they do not go through its malloc, and functions of its own. `handle` comes from dlopen. */
 void operators_patch(const struct provider *provider, void *handle);
 
-/* The program may end by executing another one, as scripts do that start a server: the agent goes
- * along. From now on what this process executes has this file in LD_PRELOAD, before other entries.
- * Programs that its children execute are without it. */
+/* The program may end by executing another one, as scripts that start a server do: the agent then
+ * moves to the new program. From now on, whatever this process executes has this file in
+ * LD_PRELOAD, before other entries. Programs that its children execute do not. */
 void exec_go_along(const char *path);
 
 #endif

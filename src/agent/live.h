@@ -1,13 +1,13 @@
-/* The addresses of sampled objects that are alive. Each free of the program asks whether its object
- * is among them, and nearly never is: one byte says so.
+/* The addresses of sampled objects that are live. Each free in the program asks whether its object
+ * is among them, and almost never is: reading one byte shows that.
  *
- * Data: the filter, a byte for each of many groups of addresses, which counts the addresses that
- * are kept in its group; and tables of buckets of 8 addresses, one cache line each. An address has
- * one bucket in each table. It is in the first that had a free slot when it was added, and a table
+ * Data: the filter, a byte for each of many groups of addresses, which counts the addresses kept in
+ * its group; and tables of buckets of 8 addresses, one cache line each. An address has one bucket
+ * in each table. It is in the first table that had a free slot when it was added, and each table
  * has twice the buckets of the one before it. So nothing ever moves, an address is added and
  * removed by one compare-and-swap of its slot, and no thread waits.
  *
- * The memory is zeroed in a child of fork, and so the set is empty there. */
+ * The memory is zeroed in a child of fork, so the set is empty there. */
 #ifndef FGPROF_AGENT_LIVE_H
 #define FGPROF_AGENT_LIVE_H
 
@@ -36,9 +36,9 @@ struct live {
 /* Makes an empty set in `memory`: LIVE_FIRST_BYTES of zeroes, aligned to 64 bytes. */
 void live_init(struct live *live, void *memory);
 
-/* Where the filter counts an address. Objects that are near each other share a cache line of the
- * filter. The bits above 2 MiB are mixed in, or else large objects, which begin at the same place
- * of their pages, would share few bytes. */
+/* Where the filter counts an address. Objects near each other share a cache line of the filter. The
+ * bits above 2 MiB are mixed in: otherwise large objects, which begin at the same offset in their
+ * pages, would share few bytes. */
 static inline size_t live_filter_place(uint64_t address)
 {
     return (size_t)((address >> 4) + (address >> 21) * 0x9e3779b1u) % LIVE_FILTER_BYTES;
@@ -56,7 +56,7 @@ bool live_add(struct live *live, uint64_t address);
 /* Removes an address. Returns false if it was not there. */
 bool live_remove(struct live *live, uint64_t address);
 
-/* Removes all addresses that are there, and returns how many these were. Others may add and remove
+/* Removes all addresses, and returns how many there were. Other threads may add and remove
  * meanwhile. */
 uint64_t live_clear(struct live *live);
 

@@ -1,6 +1,6 @@
-/* The functions that allocate, in place of libc's. Each does the same as the next one, and counts.
+/* The functions that allocate, in place of libc's. Each calls the next one of its name, and counts.
  *
- * While nothing is asked for, that costs a few loads. operator new and delete of C++ come here
+ * While no profile is requested, that costs a few loads. operator new and delete of C++ come here
  * through malloc and free, and so do libc's own calls. */
 #include "agent/hook.h"
 #include "agent/next.h"

@@ -52,8 +52,8 @@ uint64_t mappings_take(uint64_t start, uint64_t bytes)
         uint64_t row_start = atomic_load(&rows[i].start);
         if (row_start <= BEING_ADDED)
             continue;
-        /* The last byte of the first half: the half that is kept has it even if all of the other
-         * half is unmapped. */
+        /* The last byte of the first half: the half that is kept includes it even if all of the
+         * other half is unmapped. */
         uint64_t middle = row_start + (atomic_load(&rows[i].bytes) - 1) / 2;
         if (middle - start < bytes && atomic_compare_exchange_strong(&rows[i].start, &row_start, 0))
             return row_start;

@@ -1,9 +1,8 @@
-/* The mappings that were sampled and are still there. Programs often map more than they need and
- * unmap the head and the tail, to get an aligned rest: a mapping is there for as long as its middle
- * is.
+/* The sampled mappings that still exist. Programs often map more than they need and unmap the head
+ * and the tail, to get an aligned rest: a mapping counts as existing as long as its middle does.
  *
- * Data: a table of starts and lengths, which is looked through. Samples are far apart, as mappings
- * are large. Nobody waits. In a child of fork it is empty. */
+ * Data: a table of starts and lengths, which is searched linearly. Samples are rare, because
+ * mappings are large. Nobody waits. In a child of fork it is empty. */
 #ifndef FGPROF_AGENT_MAPPINGS_H
 #define FGPROF_AGENT_MAPPINGS_H
 

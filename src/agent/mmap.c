@@ -1,5 +1,5 @@
 /* The functions that map memory, in place of libc's: for AGENT_WANTS_MMAP. What an allocator maps
- * for its objects is not counted, as the objects are. Calls within libc do not come here. */
+ * for its objects is not counted, because the objects are. Calls within libc do not come here. */
 #include "agent/hook.h"
 #include "agent/next.h"
 #include "agent/objects.h"

@@ -17,8 +17,8 @@ struct module {
     uint64_t loads;                  /* how many files have been loaded so far */
 };
 
-/* Visits all, in the order in which symbols are looked up, until `visit` returns true. Returns
- * whether it did. No file is loaded or unloaded meanwhile. */
+/* Visits all modules, in the order in which symbols are looked up, until `visit` returns true.
+ * Returns whether it did. No file is loaded or unloaded meanwhile. */
 bool modules_visit(bool (*visit)(const struct module *module, void *context), void *context);
 
 static inline bool module_has(const struct module *module, uint64_t address)

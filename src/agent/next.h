@@ -1,5 +1,5 @@
-/* The functions that the agent stands before: those of libc, or of another allocator that the
- * program has. */
+/* The functions that the agent's functions replace and call: those of libc, or of another allocator
+ * in the program. */
 #ifndef FGPROF_AGENT_NEXT_H
 #define FGPROF_AGENT_NEXT_H
 
@@ -33,12 +33,12 @@ struct next {
 /* Each function may be called at any time: at first they are start.c's, which find the others. */
 extern struct next next;
 
-/* Finds the functions, with `handle` as dlsym takes it. One that no library has is then one that
- * fails, with ENOMEM. */
+/* Finds the functions; `handle` is as for dlsym. If no library has a function, its entry fails with
+ * ENOMEM. */
 void next_find(void *handle, struct next *ret_next);
 
-/* Memory for as long as they are looked for, since dlsym itself may allocate. It is zeroed, and is
- * never given back. NULL: there is no more. */
+/* Memory for the time of the search, because dlsym itself may allocate. It is zeroed, and never
+ * freed. NULL: there is no more. */
 #define NEXT_ARENA_BYTES (64u << 10)
 extern char next_arena[NEXT_ARENA_BYTES];
 

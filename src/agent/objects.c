@@ -62,8 +62,8 @@ static bool is_sampled(struct agent_header *header, size_t bytes)
         this_thread.bytes_left -= (int64_t)bytes;
         return false;
     }
-    /* However many samples would be due within it, it is one. The interval has no memory, so the
-     * next one begins behind it. */
+    /* An allocation is one sample, however many would be due within it. The interval has no memory,
+     * so the next one begins after it. */
     draw_interval(rate);
     return true;
 }
@@ -128,7 +128,7 @@ static void forget_all(struct agent_header *header)
     }
 }
 
-/* Empties the sets if they are of an epoch that is over. Returns false if another thread is at
+/* Empties the sets if they are from an earlier epoch. Returns false if another thread is doing
  * that. */
 static bool keep_to_epoch(struct agent_header *header)
 {

@@ -1,15 +1,16 @@
 /* Which allocations are sampled, and what is reported of them to the reader.
  *
  * The order that the reader sees: an object is added to the live set before its record is appended,
- * and both before malloc returns, so nobody can have freed it yet. A free takes the object out of
- * the set, appends its record, and only then gives the memory back: no other thread can have got it
- * before. If the record of an allocation is dropped, the object is not in the set, and its free is
- * not reported.
+ * and both before malloc returns, so nobody can have freed it yet. A free removes the object from
+ * the set, appends its record, and only then gives the memory back: no other thread can have it
+ * before that. If the record of an allocation is dropped, the object is not in the set, and its
+ * free is not reported.
  *
- * A new epoch empties the set. A thread may be between adding an object and appending its record
- * then. It looks at the epoch again after it took its place in the ring: if that is another one
- * now, it drops the record. If it is not, then the reader, which raises the epoch before it reads
- * `written`, sees that place below `written`, and so the record as one of the epoch before. */
+ * A new epoch empties the set. At that time a thread may be between adding an object and appending
+ * its record. So after it took its place in the ring, it reads the epoch again: if that has
+ * changed, it drops the record. If it has not, the reader, which raises the epoch before it reads
+ * `written`, sees that the place is below `written`, and so that the record belongs to the epoch
+ * before. */
 #ifndef FGPROF_AGENT_OBJECTS_H
 #define FGPROF_AGENT_OBJECTS_H
 
@@ -30,8 +31,8 @@ uint64_t objects_bytes(void);
 /* Nothing is known of any thread's next sample: in a child of fork. */
 void objects_forget_thread(void);
 
-/* Counts bytes that the thread is about to allocate, if that is `wanted`. Returns true if
- * object_made or mapping_made must be told of them, and then has not counted them. */
+/* Counts bytes that the thread is about to allocate, if that is `wanted`. Returns true, and has not
+ * counted them, if the caller must pass them to object_made or mapping_made. */
 static inline bool object_is_due(size_t bytes, uint32_t wanted)
 {
     struct agent_header *header = atomic_load_explicit(&process->header, memory_order_relaxed);

@@ -1,10 +1,10 @@
-/* Other allocators bring operator new and delete of their own, which do not call malloc:
- * libstdc++'s do. They could stand under their names here, as malloc does, but then a C program
- * that has the agent would seem to have a C++ library. So calls of them are patched.
+/* Other allocators have operator new and delete of their own, which do not call malloc, unlike
+ * libstdc++'s. They could be replaced by name, as malloc is, but then a C program with the agent
+ * would seem to have a C++ library. So calls of them are patched.
  *
  * Names are as the Itanium C++ ABI mangles them. All take a size or an object first, and then up to
- * two words: an alignment, a size, or a reference to std::nothrow. jemalloc's functions are alike.
- */
+ * two words: an alignment, a size, or a reference to std::nothrow. jemalloc's functions have the
+ * same form. */
 #include "agent/hook.h"
 #include "agent/objects.h"
 #include "agent/patch.h"

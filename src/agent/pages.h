@@ -1,5 +1,5 @@
-/* Memory of the agent's own: zeroed pages, and zeroed again in a child of fork. By system calls
- * alone, since mmap may be the agent's. */
+/* Memory of the agent's own: zeroed pages, which a child of fork finds zeroed again. It uses only
+ * system calls, because mmap may be the agent's. */
 #ifndef FGPROF_AGENT_PAGES_H
 #define FGPROF_AGENT_PAGES_H
 

@@ -32,9 +32,9 @@ static struct {
 
 static void patch_new(void);
 
-/* The call of the next dlopen must be made by the same caller if it is a name that is looked for
- * where that caller says (DT_RUNPATH, $ORIGIN). So it is the last thing done here, which leaves the
- * caller's return address to it, and the new files are patched when dlsym is called. */
+/* The caller of dlopen matters if the path is a name to be searched for by the caller's settings
+ * (DT_RUNPATH, $ORIGIN). So calling the next dlopen is the last thing done here, as a tail call,
+ * which keeps the caller's return address, and the new files are patched when dlsym is called. */
 static void *patched_dlopen(const char *path, int mode)
 {
     if (path && (!strchr(path, '/') || strchr(path, '$')))
@@ -97,8 +97,8 @@ static bool take(struct maps_line *line, char c)
     return false;
 }
 
-/* Whether the page can't be written, as the dynamic linker leaves it once all of a file is
- * relocated. Nothing else says whether it has come to that. */
+/* Whether the page is read-only, as the dynamic linker leaves it once all of a file is relocated.
+ * Nothing else shows whether relocation has finished. */
 static bool find_read_only(uint64_t page)
 {
     char bytes[1024];
@@ -137,8 +137,8 @@ static bool is_protected(const struct module *module, const uint64_t *word, uint
     return false;
 }
 
-/* Stores a word in a page that may be read-only since the file was loaded (PT_GNU_RELRO). As long
- * as it is not, another thread relocates what is in it. */
+/* Stores a word in a page that may be read-only since the file was loaded (PT_GNU_RELRO). Until it
+ * is, another thread may be relocating its contents. */
 static void store(struct patching *patching, const struct module *module, uint64_t *word,
                   uint64_t value)
 {
@@ -161,8 +161,8 @@ static void store(struct patching *patching, const struct module *module, uint64
         mprotect((void *)page, page_bytes, PROT_READ);
 }
 
-/* Before its first call, a word leads to code of the module itself, which looks for the function.
- * That may be one of the module's own. */
+/* Before the first call, a word points to code of the module itself, which looks up the function.
+ * That function may be one of the module's own. */
 static void patch_word(struct patching *patching, const struct module *module, uint64_t *word,
                        const struct hook *hook, bool may_be_unbound)
 {

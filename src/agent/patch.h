@@ -1,9 +1,9 @@
 /* Hooks for calls that are bound to other functions: those of a program that loaded the agent when
- * it was running already (dlopen), or in which another file comes first.
+ * it was already running (dlopen), or in which another file comes first.
  *
- * A call of another file's function goes through a word of the caller's, which the dynamic linker
- * has filled, or fills at the first call. These words are set to the agent's functions: in all
- * files that are loaded, and in those that are loaded later, for which dlopen and dlsym are hooked,
+ * A call of a function in another file goes through a word in the caller's file, which the dynamic
+ * linker fills when it loads the file or at the first call. These words are set to the agent's
+ * functions: in all loaded files, and in those loaded later, for which dlopen and dlsym are hooked,
  * too. */
 #ifndef FGPROF_AGENT_PATCH_H
 #define FGPROF_AGENT_PATCH_H

@@ -4,8 +4,8 @@
 #include <string.h>
 #include <time.h>
 
-/* What a record of AGENT_PADDING has at least: the fields up to the 16 bytes that any rest of the
- * ring has. */
+/* The minimum of an AGENT_PADDING record: the fields within 16 bytes, which every rest of the ring
+ * has. */
 #define PADDING_BYTES 16u
 
 _Static_assert(offsetof(struct agent_record, tid) == PADDING_BYTES, "padding fits");
@@ -55,8 +55,8 @@ static void put_padding(struct agent_header *header, uint64_t position, uint64_t
     atomic_store_explicit(&record->committed, position + 1, memory_order_release);
 }
 
-/* Raises `written` by the bytes, and by what is left of the ring if they do not fit there. Sets
- * where they begin and how much padding stands before that. Returns false if there is no room. */
+/* Raises `written` by the bytes, and by the rest of the ring if they do not fit there. Sets where
+ * they begin, and how much padding comes before them. Returns false if there is no room. */
 static bool take_bytes(struct agent_header *header, enum agent_record_kind kind, uint64_t bytes,
                        uint64_t *ret_position, uint64_t *ret_padding)
 {

@@ -15,16 +15,16 @@ struct ring_place {
     uint64_t position;
 };
 
-/* The room that only records of AGENT_FREED may use: a lost free makes an object look alive for
- * ever, while a lost allocation only makes the sample smaller. */
+/* Room that only records of AGENT_FREED may use: a lost free makes an object look live for ever,
+ * while a lost allocation only makes the sample smaller. */
 #define RING_RESERVE_BYTES (AGENT_RING_BYTES / 8)
 
-/* After the ring has been full for so long without the reader taking anything, the agent is idle.
- */
+/* After the ring has been full for this long without the reader taking anything, the agent becomes
+ * idle. */
 #define RING_PATIENCE_NS 10000000000ull
 
-/* Takes room for a record and the `bytes` that follow it. Sets the record's size and kind, and
- * zeroes the other fields. Returns false if there is no room: that is counted as lost. */
+/* Reserves a record and the `bytes` that follow it. Sets the record's size and kind, and zeroes the
+ * other fields. Returns false if there is no room: that is counted as lost. */
 bool ring_reserve(struct agent_header *header, enum agent_record_kind kind, size_t bytes,
                   struct ring_place *ret_place);
 

@@ -16,8 +16,8 @@
 #endif
 
 #define SEGMENT_BYTES ((size_t)AGENT_HEADER_BYTES + AGENT_RING_BYTES)
-/* Programs may count on the lowest numbers: the descriptor is not among them. The kernel's table of
- * descriptors has no more than 1024 rows for it. */
+/* Programs may rely on the lowest free numbers, so the descriptor is not one of these. It is low
+ * enough that the kernel's table of descriptors needs no more than 1024 rows. */
 #define LOWEST_FD 960
 #define FIRST_READER_MS_MAX 500
 #define READER_MS_MAX 100

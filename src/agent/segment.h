@@ -14,19 +14,19 @@ struct segment_start {
     bool has_children; /* what is wanted is also wanted of children of fork */
 };
 
-/* Makes the process's segment, and what else `process` points to. Returns false if the kernel
- * refuses something: the agent is then off. */
+/* Makes the process's segment, and everything else that `process` points to. Returns false if the
+ * kernel refuses something: the agent is then off. */
 bool segment_open(const struct segment_start *start);
 
 /* Sets what is only known when the program's libraries are there. */
 void segment_describe(enum agent_way way, const char *allocator);
 
-/* In a child of fork: makes a segment for it in place of its parent's, for the same things but
- * idle, unless children are wanted, too. Until then the child has none. */
+/* In a child of fork: makes a segment for it in place of its parent's, for the same profiles, but
+ * idle unless children are wanted, too. Until then the child has none. */
 void segment_renew(void);
 
-/* At the end of the process: if anything is wanted, waits for the reader to take what there is, but
- * not for long. */
+/* At the exit of the process: if anything is wanted, waits a short time for the reader to take what
+ * there is. */
 void segment_await_reader(void);
 
 #endif

@@ -1,6 +1,5 @@
-/* How the agent begins: with the first call of any of its functions, which may be the dynamic
- * linker's, long before constructors run; and again as a constructor, when libraries can be used.
- */
+/* How the agent starts: at the first call of any of its functions, which may come from the dynamic
+ * linker, long before constructors run; and again as a constructor, when libraries can be used. */
 #include "agent/hook.h"
 #include "agent/modules.h"
 #include "agent/next.h"
@@ -121,8 +120,8 @@ static void remove_variable(const char *value)
     }
 }
 
-/* Takes this file out of LD_PRELOAD unless FGPROF_AGENT_CHILDREN is 1, so that programs which this
- * one starts are without the agent. Other entries stay. Returns whether it did. */
+/* Removes this file from LD_PRELOAD unless FGPROF_AGENT_CHILDREN is 1, so that programs started by
+ * this one do not have the agent. Other entries stay. Returns whether it did. */
 static bool leave_children_alone(const char *path)
 {
     char *value = value_of("LD_PRELOAD"), *entry = find_entry(value, path);
@@ -314,8 +313,8 @@ static bool is_called(void)
     return was_called;
 }
 
-/* Where calls go to another file first, they are made to come here. The program's own calls of its
- * own malloc cannot be. */
+/* If calls are bound to another file first, patches them to come here. The program's own calls of
+ * its own malloc can't be patched. */
 static void come_before(void *handle)
 {
     struct next found;

@@ -56,9 +56,9 @@ static uint64_t defined_as(const struct symbols *symbols, uint32_t number, const
     return symbols->base + symbol->st_value;
 }
 
-/* As GNU ld writes it: counts of buckets, of symbols that are not in it and of words of a filter, a
- * shift, the filter, the buckets, and for each symbol its hash, of which the lowest bit says that
- * it is the last in its bucket. */
+/* The table as GNU ld writes it: the numbers of buckets, of symbols that are not in it and of words
+ * of a filter, a shift, the filter, the buckets, and for each symbol its hash, whose lowest bit
+ * marks the last symbol of a bucket. */
 static uint64_t find_by_gnu_hash(const struct symbols *symbols, const char *name)
 {
     const uint32_t *header = symbols->gnu_hash;

@@ -1,9 +1,10 @@
 /* The functions of fgprof_profiles.h: the values of custom profiles, and their stacks, in memory
- * that fgprof-c reads: values_format.h. Where each value is kept is known here alone, in memory
- * that no allocator provides. Any thread may call these functions; a signal handler may not.
+ * that fgprof-c reads: values_format.h. Only this file knows where each value is kept, in memory
+ * that does not come from an allocator. Any thread may call these functions; a signal handler may
+ * not.
  *
  * A child of fork has neither of the two memories, and finds locks as new: it has the profiles by
- * their names, without values, and makes memory of its own when it adds one. */
+ * name, without values, and makes memory of its own when it adds one. */
 #include "agent/capture.h"
 #include "agent/helper.h"
 #include "agent/pages.h"
@@ -82,8 +83,8 @@ static struct store *get_store(void)
     return store;
 }
 
-/* How large the shared memory may be: a file that exceeds its limit ends the program with SIGXFSZ.
- */
+/* The size of the shared memory. It respects the file size limit, because a file that exceeds it
+ * ends the program with SIGXFSZ. */
 static uint64_t shared_bytes(void)
 {
     struct rlimit limit;
@@ -92,8 +93,8 @@ static uint64_t shared_bytes(void)
     return limit.rlim_cur - limit.rlim_cur % VALUES_SLAB_BYTES;
 }
 
-/* A program that locks all that it maps (mlockall(2)) would have the whole of it in memory from the
- * start, but for what can't be accessed. A dump of the program's memory would have it, too. */
+/* A program that locks everything it maps (mlockall(2)) would have the whole of it in memory from
+ * the start, except for inaccessible parts. A core dump would contain it, too. */
 static struct values_header *map_shared(int fd, size_t bytes)
 {
     long address = syscall(SYS_mmap, NULL, bytes, PROT_NONE, MAP_SHARED, fd, 0);
@@ -328,8 +329,8 @@ static uint64_t take_slot_of(struct store *store, uint32_t number)
     return offset;
 }
 
-/* Returns the offset of a slot for that much stack. If all of its class are taken: of one that is
- * larger, or else of the largest that is smaller. 0: there is none at all. */
+/* Returns the offset of a slot for a stack of that size. If all of its class are taken: of a larger
+ * class, or else of the largest smaller one. 0: there is no slot at all. */
 static uint64_t take_slot(struct store *store, size_t stack_bytes)
 {
     uint32_t wanted = class_of_bytes(stack_bytes);
@@ -447,8 +448,8 @@ static struct entry *find(const struct shard *shard, uint32_t profile, uint64_t 
     }
 }
 
-/* Makes room for one more, and leaves a quarter free if there is memory. At least one entry is
- * always free, where a search ends. Returns false if there is no room. */
+/* Makes room for one more entry, and leaves a quarter free if there is memory. At least one entry
+ * is always free, so that a search ends. Returns false if there is no room. */
 static bool grow(struct shard *shard)
 {
     struct shard grown = *shard;

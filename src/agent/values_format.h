@@ -1,15 +1,15 @@
 /* Custom profiles, as a program's memory has them for fgprof-c: names, and each value with the
- * stack that added it, for as long as it is there.
+ * stack that added it, as long as it exists.
  *
- * It is a memfd of this name that the agent maps once, as a whole; its pages come into being when
- * they are used. fgprof-c finds it in /proc/PID/maps and reads it as it reads other memory of the
+ * It is a memfd of this name that the agent maps once, as a whole; its pages are allocated when
+ * they are first used. fgprof-c finds it in /proc/PID/maps and reads it like other memory of the
  * process, so that no descriptor has to stay open in the program, and a copy can't change while it
- * is looked at.
+ * is being read.
  *
- * Behind the header are slabs of VALUES_SLAB_BYTES. Each is cut into slots that have room for a
+ * After the header come slabs of VALUES_SLAB_BYTES. Each is divided into slots with room for a
  * stack of one class: 256 bytes, 512 and so on up to 16 KiB. A slot holds a value or is free. Its
- * `sequence` is odd while it changes, and raised by 2 with each change: a copy is whole if it was
- * even, and the same before and after.
+ * `sequence` is odd while it changes, and raised by 2 with each change: a copy is consistent if it
+ * was even, and the same before and after.
  *
  * Values beyond the last slab are counted in their profile, and have no slot. fgprof-c trusts
  * nothing in here. */
@@ -71,8 +71,8 @@ struct values_slot {
     uint64_t registers[AGENT_REGISTER_COUNT]; /* AGENT_REGISTERS; behind them the stack's bytes */
 };
 
-/* What a profile may be called: a word of UTF-8 without control characters, so that it can be in a
- * line of text and in a URL's path. `name` ends in NUL. */
+/* Whether a profile may have this name: a word of UTF-8 without control characters, so that it can
+ * be in a line of text and in a URL's path. `name` ends in NUL. */
 static inline bool values_name_is_valid(const char *name)
 {
     const unsigned char *at = (const unsigned char *)name;
