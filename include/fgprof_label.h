@@ -1,4 +1,4 @@
-/* fgprof_label.h - says what the calling thread works on, so that profilers can tell.
+/* fgprof_label.h - labels the calling thread with what it works on, for profilers to read.
  *
  *     static void handle(const struct request *request)
  *     {
@@ -12,24 +12,24 @@
  *
  *     fgprof::label route("route", request.route);
  *
- * All of it is in this header, for C99 and C++11 with GCC or Clang on Linux: nothing is to be
- * linked with. C code that is compiled with -std=c99 or -std=c11, and not as gnu11, must define
- * _GNU_SOURCE before it includes any header. Labels are published as OpenTelemetry has it: OTEP
+ * Everything is in this header, for C99 and C++11 with GCC or Clang on Linux: there is no library
+ * to link with. C code that is compiled with -std=c99 or -std=c11, and not as gnu11, must define
+ * _GNU_SOURCE before it includes any header. Labels are published as OpenTelemetry specifies: OTEP
  * 4947 (thread context) and OTEP 4719 (process context) of
- * open-telemetry/opentelemetry-specification. Profilers read them from outside, among them
- * fgprof-c; without one, a label costs some tens of nanoseconds.
+ * open-telemetry/opentelemetry-specification. Profilers such as fgprof-c read them from outside;
+ * without one, a label costs some tens of nanoseconds.
  *
- * Programs should be linked with -Wl,--export-dynamic-symbol=otel_thread_ctx_v1 (or -rdynamic),
- * so that profilers find the labels even if the program is stripped. Libraries export it anyway.
- * -mtls-dialect=gnu2 is the model that OTEP 4947 prefers on x86-64.
+ * Programs should be linked with -Wl,--export-dynamic-symbol=otel_thread_ctx_v1 (or -rdynamic), so
+ * that profilers find the labels even if the program is stripped. Libraries export the symbol
+ * anyway. -mtls-dialect=gnu2 is the model that OTEP 4947 prefers on x86-64.
  *
- * A process has one publisher. A program and libraries that it loads with dlopen(3) are one if the
- * program exports the symbols of this header (-rdynamic). If the process has an OpenTelemetry SDK
- * that publishes thread contexts, use that: the functions here return -EEXIST.
+ * A process has one publisher. A program and the libraries that it loads with dlopen(3) share one
+ * if the program exports the symbols of this header (-rdynamic). If the process has an
+ * OpenTelemetry SDK that publishes thread contexts, use that: the functions here return -EEXIST.
  *
- * Keys are shown as they are; up to 256 may be used, of at most 63 bytes each. Values should be
- * few, such as a route and not a request's id, and are UTF-8. Of a longer value, 255 bytes are
- * kept.
+ * Keys are shown as they are; up to 256 may be used, of at most 63 bytes each. There should be few
+ * distinct values, such as a route and not a request's id; they are UTF-8. Of a longer value, 255
+ * bytes are kept.
  *
  * Any thread may call these functions, and so may signal handlers. Only the first use of a key
  * takes a lock. */
@@ -74,11 +74,11 @@ struct fgprof_label_scope {
 };
 
 /* Adds a label to those of the calling thread, until fgprof_label_end. `scope` must live until
- * then, and scopes end in the reverse order in which they began. A label of the same key is hidden
- * until then. Returns 0; -EINVAL if `key` is empty or too long; -ENOSPC if there is no room for
- * another key or label; -EEXIST if another publisher is there; -EBUSY if a signal handler uses a
- * new key while a thread takes another into use; or another negative errno. After an error the
- * thread has the labels that it had, and fgprof_label_end may be called all the same. */
+ * then, and scopes end in the reverse order in which they began. A label with the same key is
+ * hidden until then. Returns 0; -EINVAL if `key` is empty or too long; -ENOSPC if there is no room
+ * for another key or label; -EEXIST if there is another publisher; -EBUSY if a signal handler uses
+ * a new key while a thread is adding one; or another negative errno. After an error the thread
+ * keeps its labels, and fgprof_label_end may still be called. */
 static inline int fgprof_label_begin(struct fgprof_label_scope *scope, const char *key,
                                      const char *value);
 static inline void fgprof_label_end(const struct fgprof_label_scope *scope);
@@ -88,14 +88,14 @@ static inline void fgprof_label_end(const struct fgprof_label_scope *scope);
 /* Sets `labels` to those of the calling thread. */
 static inline void fgprof_labels_get(struct fgprof_labels *labels);
 
-/* Adds a label, in place of one of the same key; `value` NULL: only removes that. `labels` must not
- * be attached. Returns as fgprof_label_begin; after an error nothing has changed. */
+/* Adds a label, and replaces one with the same key; if `value` is NULL, only removes that. `labels`
+ * must not be attached. Returns as fgprof_label_begin; after an error nothing has changed. */
 static inline int fgprof_labels_put(struct fgprof_labels *labels, const char *key,
                                     const char *value);
 
 /* Gives the calling thread these labels, or none if NULL, and returns those that it had, to be
- * attached again later; NULL: none. One store: an event loop may do this for each event. `labels`
- * must live as long as they are attached to any thread. */
+ * attached again later; NULL: none. This is a single store, so an event loop may do it for each
+ * event. `labels` must live as long as they are attached to any thread. */
 static inline const struct fgprof_labels *fgprof_labels_attach(const struct fgprof_labels *labels);
 
 /* ---- How it works ---- */
@@ -120,8 +120,8 @@ struct fgprof_label_context {
 
 #define FGPROF_LABEL_CONTEXT_BYTES 32768u /* with its payload: all keys, of their longest */
 
-/* What is of this process alone: a page that is zeroed in a child of fork. The parent's lock may be
- * held then, by a thread that the child does not have. */
+/* State of this process alone: a page that is zeroed in a child of fork, because a thread that the
+ * child does not have may hold the parent's lock then. */
 struct fgprof_label_process {
     uint32_t lock;
     uint32_t is_published;
@@ -137,7 +137,7 @@ struct fgprof_label_keys {
 
 FGPROF_LABEL_SHARED struct fgprof_label_keys fgprof_label_keys;
 
-/* Whether the process has a context by another publisher. Its mapping's name is in
+/* Whether the process has a context from another publisher: looks for its mapping's name in
  * /proc/self/maps. */
 static inline int fgprof_label_has_other(void)
 {
@@ -187,8 +187,8 @@ static inline struct fgprof_label_context *fgprof_label_map(void)
 #define FGPROF_LABEL_FIELD_BYTES 4u /* of a field without its contents */
 
 /* Appends a field of bytes to a protobuf message (protobuf.dev/programming-guides/encoding): its
- * number and type, its length in three bytes, and the contents, or if that is NULL only the head.
- */
+ * number and type, its length in three bytes, and the contents, or only the head if `bytes` is
+ * NULL. */
 static inline uint8_t *fgprof_label_field(uint8_t *at, unsigned field, const void *bytes,
                                           size_t length)
 {
@@ -227,8 +227,8 @@ static inline size_t fgprof_label_encode(const struct fgprof_label_keys *keys, u
     return (size_t)(at - payload);
 }
 
-/* Publishes the keys, for the first time or again: readers take no notice of a context whose time
- * is 0, or changes while they read. */
+/* Publishes the keys, for the first time or again: readers ignore a context whose time is 0, or
+ * that changes while they read. */
 static inline void fgprof_label_write(const struct fgprof_label_keys *keys)
 {
     struct fgprof_label_context *context = keys->context;
@@ -288,7 +288,8 @@ static inline int fgprof_label_publish(struct fgprof_label_keys *keys)
 }
 
 /* The number of a key that is known and published; -ENOENT if the lock is needed to find it; or
- * another negative errno if no lock would help: that costs no more than a key that is found. */
+ * another negative errno if taking the lock would not help: that costs no more than finding a key.
+ */
 static inline int fgprof_label_find_key(const struct fgprof_label_keys *keys, const char *name)
 {
     const struct fgprof_label_process *process = __atomic_load_n(&keys->process, __ATOMIC_ACQUIRE);
