@@ -1,7 +1,7 @@
 /* bench-bare-stop PID: at 99 Hz stops each of the process's threads that is not asleep, one after
- * the other, with no more than what a stop takes: PTRACE_SEIZE, INTERRUPT, the registers, 1 KiB of
- * stack, DETACH. What no sampler that uses ptrace can be better than, on this machine at this time.
- * Runs until it is ended. */
+ * the other, with only what a stop requires: PTRACE_SEIZE, INTERRUPT, the registers, 1 KiB of
+ * stack, DETACH. It is the lower bound for a sampler that uses ptrace, on this machine at this
+ * time. Runs until it is killed. */
 #include <dirent.h>
 #include <elf.h>
 #include <stdint.h>

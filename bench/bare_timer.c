@@ -1,6 +1,6 @@
-/* bench-bare-timer: a clock that samples at 99 Hz on each CPU, as those of profilers do, with
- * nothing that takes the samples: no ring, no stack, no filter. What no sampler that lets the
- * kernel sample can be better than, on this machine at this time. Runs until it is ended. */
+/* bench-bare-timer: a clock that samples at 99 Hz on each CPU, as those of profilers do, but
+ * nothing that receives the samples: no ring, no stack, no filter. It is the lower bound for a
+ * sampler that lets the kernel sample, on this machine at this time. Runs until it is killed. */
 #include <linux/perf_event.h>
 #include <stdio.h>
 #include <sys/syscall.h>

@@ -1,8 +1,7 @@
-/* What custom profiles cost the program that has them: the CPU time of fgprof_custom_add and
- * fgprof_custom_remove, by how much stack there is, while some values are held all the time.
+/* The cost of custom profiles to the program that has them: the CPU time of fgprof_custom_add and
+ * fgprof_custom_remove, by stack size, while some values are held all the time.
  *
- *   bench-custom [THREADS [HELD [PAIRS]]]
- */
+ *   bench-custom [THREADS [HELD [PAIRS]]] */
 #include "fgprof_profiles.h"
 
 #include <pthread.h>

@@ -1,6 +1,6 @@
-/* Linked into a second fgprof-c, which bench/parts/switches.py runs: writes to the file
- * $FGPROF_LOOK_LOG what each look saw, as none of the outputs has it. They carry the time of looks
- * only to within a tick, and equal stacks that follow each other are one.
+/* Linked into a second fgprof-c, which bench/parts/switches.py runs: writes what each look saw to
+ * the file $FGPROF_LOOK_LOG. The normal outputs do not have this: they give the time of looks only
+ * to within a tick, and merge successive equal stacks.
  *
  * The linker puts __wrap_count_book, by which the worker learns of each observation, and
  * __wrap_sampler_run before the functions of these names (ld's --wrap). The sampling thread does
@@ -10,7 +10,7 @@
  *   look TID EVIDENCE STATE TICK TICKS ASLEEP_TICKS MISSED_TICKS AT_NS ASLEEP_AT_NS DEPARTED_NS
  *   tick NUMBER NS
  * where TICK is the number of the last tick that the look stands for, and NS is when it was due.
- * DEPARTED_NS is when the thread left its CPU, where the record of switches tells of it, or 0. */
+ * DEPARTED_NS is when the thread left its CPU, if the record of switches shows it, or 0. */
 #include "base/clock.h"
 #include "sampler/sampler.h"
 #include "worker/count.h"

@@ -21,7 +21,7 @@ def _output(*command):
 
 
 def _version(tool):
-    """The number in the first line of what --version gives."""
+    """The number in the first line of the output of --version."""
     option = {"nginx": "-v", "wrk": "-v", "go": "version"}.get(tool, "--version")
     first = _output(tool, option).split("\n")[0]
     number = re.search(r"\d+(\.\d+)+", re.sub(r"\(.*?\)", "", first) + " " + first)

@@ -1,12 +1,12 @@
-/* bench-malloc-cost: what one pair of malloc and free costs, 24 frames deep and with 516 bytes, and
- * with the agent preloaded what a sample costs. Prints two lines of figures, in ns: for objects
- * that are freed at once, and for one of 16384 that is replaced by a new one, at random:
+/* bench-malloc-cost: the cost of one pair of malloc and free, 24 frames deep and with 516 bytes,
+ * and, with the agent preloaded, the cost of a sample. Prints two lines of figures, in ns: for
+ * objects that are freed immediately, and for replacing one of 16384 by a new one, at random:
  *
  *     LD_PRELOAD=.../libfgprof-agent.so FGPROF_AGENT_CHILDREN=1 bench-malloc-cost
  *
- * All ways are measured by turns in one process, so that the machine's moods meet them alike, and
- * of 101 rounds the quickest tenth begins at the figure. Plain: libc's functions, by their
- * addresses. */
+ * All ways are measured in turn in one process, so that the machine's state affects them equally.
+ * Each figure is the upper end of the fastest tenth of 101 rounds. Plain: libc's functions, by
+ * their addresses. */
 #include "reader.h"
 
 #include <dlfcn.h>

@@ -1,11 +1,11 @@
-/* Runs a command and says what it cost: bench-measure FD COMMAND [ARGUMENT...] writes to FD two
- * lines,
+/* Runs a command and reports its cost: bench-measure FD COMMAND [ARGUMENT...] writes two lines to
+ * FD,
  *   PID                                           of the command, when it has started
  *   STATUS WALL_NS USER_US SYSTEM_US MAX_RSS_KIB  when it has ended
- * where STATUS is its exit status, or minus the number of the signal that ended it.
+ * where STATUS is its exit status, or minus the number of the signal that killed it.
  *
- * A program of its own since a process's peak of memory begins with that of the process which
- * started it (execve's setmax_mm_hiwater_rss in the kernel's exec.c), which for a script's
+ * This is a program of its own because a process's peak of memory starts at that of the process
+ * that started it (execve's setmax_mm_hiwater_rss in the kernel's exec.c), and a script's
  * interpreter would be larger than what is measured. */
 #include <signal.h>
 #include <stdint.h>

@@ -1,6 +1,8 @@
-"""Starts what is measured, what measures, and what it is compared with; nothing is left running.
+"""Starts the programs to be measured, the profilers, and the tools that they are compared with; leaves
+nothing running.
 
-Each process is ended by its id, and each wait has an end."""
+Each process is killed by its id, and each wait has a limit.
+"""
 
 import collections
 import contextlib
@@ -53,7 +55,7 @@ def build_without(source, *corrections):
 
 
 class World:
-    """The programs that were built, a directory for files, and all that was started."""
+    """The programs that were built, a directory for files, and everything that was started."""
 
     def __init__(self, source, build, options):
         self.source = source
@@ -83,8 +85,8 @@ class World:
         return [name for name in names if not self.options.only or name in self.options.only]
 
     def resumed(self, name, measure):
-        """What `measure` returns, as JSON has it; with --resume, what it returned before if it was
-        asked then."""
+        """The result of `measure`, in a form that JSON has; with --resume, its earlier result if there is
+        one."""
         if not self.options.resume:
             return json.loads(json.dumps(measure()))
         os.makedirs(self.options.resume, exist_ok=True)
@@ -114,7 +116,7 @@ class World:
             target.end()
 
     def run(self, *command, timeout_s=60, **options):
-        """Runs a command to its end and returns what it cost."""
+        """Runs a command to its end and returns its cost."""
         return Measured(self, *command, **options).wait(timeout_s)
 
     def attach(self, pids, *arguments, fgprof=None):
@@ -142,7 +144,7 @@ class Target:
         return self.process.stdout.readline()
 
     def mark(self, command=""):
-        """What it has counted so far, or its answer to a command."""
+        """What the target has counted so far, or its answer to a command."""
         self.process.stdin.write(command + "\n")
         self.process.stdin.flush()
         return json.loads(self._read())
@@ -180,7 +182,7 @@ class Measured:
             os.kill(self.pid, number)
 
     def wait(self, timeout_s):
-        """Waits for its end, or ends it after a time. Returns a Usage."""
+        """Waits for its end, or kills it after a time. Returns a Usage."""
         timed_out = False
         try:
             self.process.wait(timeout_s)
@@ -247,6 +249,6 @@ SNAPSHOTS = {
 
 
 def snapshot(world, tool, pid, timeout_s=60):
-    """Has a peer take one snapshot. Returns its Usage and how many stacks it printed."""
+    """Makes a peer take one snapshot. Returns its Usage and how many stacks it printed."""
     usage = world.run(*SNAPSHOTS[tool], pid, timeout_s=timeout_s, keeps_stdout=True)
     return usage, len(re.findall(r"^#0 ", usage.stdout, re.MULTILINE))

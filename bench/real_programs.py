@@ -122,7 +122,7 @@ while time.time() < end:
 
 
 def postgres(stage, *load):
-    """`load`: options of pgbench, in place of two clients that wait for nothing."""
+    """`load`: options of pgbench, instead of two clients without think time."""
     binaries = "/usr/lib/postgresql/15/bin/"
     need(binaries + "postgres", binaries + "pgbench")
     user = as_user("postgres")
@@ -274,7 +274,7 @@ public class Busy {{
 
 
 def git(stage):
-    """git log -p, on a repository made on the spot."""
+    """git log -p, on a repository made for the purpose."""
     need("git")
     history = []
     for number in range(16000):

@@ -1,11 +1,11 @@
-/* bench-switch-cost ROUNDS MILLISECONDS: what a record of context switches costs each switch.
+/* bench-switch-cost ROUNDS MILLISECONDS: the cost of recording context switches, for each switch.
  *
- * A child has two threads that wake each other over pipes, on one CPU: each trip is two switches.
- * By turns, in random order, nothing is recorded; all switches of other processes; those of the
- * child, with the top of its stacks or without; and those of the child by perf events. Prints, for
- * each, the median time of a switch in ns, and that of its difference from the turn of the same
- * round in which nothing was recorded: {"nothing": [2500, 0], ...}. One that is not permitted is
- * left out. */
+ * A child has two threads that wake each other over pipes, on one CPU: each round trip is two
+ * switches. In turn, in random order, nothing is recorded; all switches of other processes; those
+ * of the child, with the top of its stacks or without; and those of the child by perf events.
+ * Prints, for each, the median time of a switch in ns, and the median of its difference from the
+ * turn of the same round in which nothing was recorded: {"nothing": [2500, 0], ...}. What is not
+ * permitted is left out. */
 #include "base/clock.h"
 #include "observe/bpf/switch_record.h"
 #include "observe/switches.h"

@@ -1,7 +1,8 @@
 """The kernel's records of when a process's threads left their CPU and came back, by perf.
 
-Tracepoints of all CPUs, filtered to these threads in the kernel, disturb them least: an event of
-each thread makes its switches dearer."""
+Tracepoints on all CPUs, filtered to these threads in the kernel, disturb them least: an event for each thread
+makes its switches more expensive.
+"""
 
 import bisect
 import collections
@@ -22,9 +23,9 @@ LEAVING_NS = 5000
 UNKNOWN_MAX = 0.02  # of the time for which a thread is watched
 RUNNING, RUNNABLE, ASLEEP = "running", "runnable", "asleep"
 
-# A time off the CPU. `waking_ns` is when another CPU decided to wake it (sched_waking), `woken_ns` when
-# it was in the queue of its CPU (sched_wakeup), from when the kernel's account has it waiting for that
-# CPU; both are `out_ns` if it only lost its CPU. Functions are leaf first. An `in_ns` of None has not
+# A time off the CPU. `waking_ns` is when another CPU decided to wake the thread (sched_waking), `woken_ns`
+# when it was in its CPU's queue (sched_wakeup), from when on the kernel's account has it waiting for that
+# CPU; both are `out_ns` if it only lost its CPU. Functions are leaf first. If `in_ns` is None, it has not
 # come back in the log.
 Departure = collections.namedtuple("Departure", "out_ns waking_ns woken_ns in_ns functions")
 
@@ -91,8 +92,8 @@ class Log:
 
     @staticmethod
     def _paragraphs(text):
-        """(heading, [function, ...]): a line as "1234 5.000000001: sched:sched_switch: ...", then
-        a line as "    55d0c0de1234 wait_60" for each frame."""
+        """(heading, [function, ...]): a line such as "1234 5.000000001: sched:sched_switch: ...", then a line
+        such as "    55d0c0de1234 wait_60" for each frame."""
         heading, functions = None, []
         for line in text.splitlines():
             if " sched:" in line:
@@ -116,8 +117,8 @@ class Log:
         if previous in self.departures:
             is_asleep = not switch[4].startswith("R")
             known = self._open.get(previous)
-            # A switch from one of the threads to another one is there twice, once by each event,
-            # which read the clock one after the other.
+            # A switch between two of the threads is there twice, once by each event, which read the clock one
+            # after the other.
             is_same = (known and known.in_ns is None and known.waking_ns in (None, known.out_ns) and
                        ns - known.out_ns < SAME_SWITCH_NS)
             if is_same:
@@ -146,20 +147,20 @@ class Log:
 
     @staticmethod
     def _woken_by(departure, ns):
-        """perf lacks some wakes: then it was in the queue when the waker said so, or at `ns`."""
+        """perf lacks some wakeups: then the thread was in the queue when the waker said so, or at `ns`."""
         waking_ns = ns if departure.waking_ns is None else departure.waking_ns
         woken_ns = waking_ns if departure.woken_ns is None else departure.woken_ns
         return departure._replace(waking_ns=waking_ns, woken_ns=woken_ns)
 
     def _close(self, tid, departure, ns):
-        """It has left again. perf lacks returns from an idle CPU; when it was woken is enough
-        to tell sleep from the rest."""
+        """The thread has left again. perf lacks returns from an idle CPU; the time of the wakeup is enough to
+        distinguish sleep from the rest."""
         self._leaves += 1
         self._lost_wakes += departure.waking_ns is None
         self.departures[tid].append(self._woken_by(departure, ns))
 
     def bounds_ns(self, tid):
-        """The time of which everything is known."""
+        """The time for which everything is known."""
         known = self.departures[tid]
         return (known[0].out_ns, known[-1].out_ns) if known else (0, 0)
 
@@ -182,7 +183,7 @@ class Log:
         return number if later < earlier else number - 1
 
     def at(self, tid, ns, woken="woken_ns"):
-        """(state, the number of the last departure) at a time. `woken` is the field by which it was
+        """(state, the number of the last departure) at a time. `woken` is the field that says when it was
         woken."""
         number = bisect.bisect_right(self._outs[tid], ns) - 1
         departure = self.departures[tid][number]

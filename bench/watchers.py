@@ -1,7 +1,8 @@
-"""Ways to watch a process for a time that tell what its threads did, as samples of one form.
+"""Ways to watch a process for a time and to see what its threads did, as samples in one form.
 
-Each has a name, the kinds of shares that it can tell (parts/truth.py), and whether it samples, or
-knows of each moment."""
+Each has a name, the kinds of shares that it can show (parts/truth.py), and whether it samples, or knows every
+moment.
+"""
 
 import collections
 import os
@@ -23,7 +24,7 @@ class Failed(Exception):
 
 
 def require(usage, has_result=True):
-    """Raises Failed, with the last that the program said, unless it ended well."""
+    """Raises Failed, with the last line of the program's output, unless it ended well."""
     if usage.status or not has_result:
         said = usage.stderr.strip().splitlines()
         raise Failed(said[-1] if said else f"status {usage.status}, and nothing to show")
@@ -58,8 +59,8 @@ class Fgprof:
 
 
 class Perf:
-    """Samples what runs, by a clock of each CPU: one of each thread makes its switches dearer. The
-    server of bursts.c then needs 14 % of its running time to talk, not 6 %."""
+    """Samples what runs, by a clock for each CPU: a clock for each thread would make its switches more
+    expensive. The server of bursts.c then needs 14 % of its running time to talk, not 6 %."""
 
     name = "perf"
     kinds = {"running"}
@@ -96,7 +97,7 @@ class Perf:
 
 
 class Offcputime:
-    """Knows of each moment off the CPU: for how long, and with which stack."""
+    """Knows each moment off the CPU: for how long, and with which stack."""
 
     name = "offcputime"
     kinds = {"off"}

@@ -83,7 +83,7 @@ class Go:
 
 
 def output_of(world, tool, pid, seconds, prefix=()):
-    """What the tool tells of a process that it watches for a time; None if it fails."""
+    """What the tool reports about a process that it watches for a time; None if it fails."""
     if tool == "perf record":
         if start_perf(world, pid, seconds, prefix).wait(seconds + 60).status:
             return None
@@ -99,14 +99,14 @@ def output_of(world, tool, pid, seconds, prefix=()):
 
 
 def stacks_of(output):
-    """An output in its stacks: lines of folded ones, else paragraphs or what follows a heading."""
+    """An output split into stacks: lines of folded stacks, or else paragraphs or what follows a heading."""
     if re.search(r"^[^ \n]+;.* \d+$", output, re.MULTILINE):
         return output.splitlines()
     return re.split(r"\n\n|^(?=TID )", output, flags=re.MULTILINE)
 
 
 def how_much(output, state):
-    """How much of a thread's stack is in the output, at best, from while it was in its state."""
+    """How much of a thread's stack is in the output, at best, from when it was in its state."""
     _, inner, leaf = STATES[state]
     outer = inner.replace("Inner", "Outer").replace("inner", "outer")
     stacks = [stack for stack in stacks_of(output) if re.search(leaf, stack)]
@@ -119,7 +119,7 @@ def how_much(output, state):
 
 
 def names_owner(world, tool, target, output):
-    """Whether what is said of the blocked thread has the id of the mutex's owner in it."""
+    """Whether the output about the blocked thread contains the id of the mutex's owner."""
     if tool == "fgprof-c":
         output = world.run(world.fgprof, "dump", "-p", target.pid, keeps_stdout=True).stdout
     if output is None:
@@ -172,7 +172,7 @@ def early_cell(early, snapshots, calls):
 
 
 def ended_early(world, tools):
-    """The share of the calls that return early at a snapshot, of those that a stop disturbs."""
+    """The share of calls that return early at a snapshot, among those that a stop disturbs."""
     seconds, number = world.pick((10, 20), (2, 2))
     cells = {}
     with world.target("sleepers") as target:

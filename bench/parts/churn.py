@@ -1,4 +1,4 @@
-"""Threads that come and go: what they cost the sampler, and whether it holds them up."""
+"""Short-lived threads: what they cost the sampler, and whether it delays them."""
 
 import os
 import time

@@ -1,5 +1,5 @@
-"""What each correction of what a look sees is worth: programs that lack one are watched by turns with
-one that lacks none (FGPROF_WITHOUT in CMakeLists.txt)."""
+"""The effect of each correction of observations: builds that lack one correction are compared in turn with a
+build that has all of them (FGPROF_WITHOUT in CMakeLists.txt)."""
 
 import programs
 import tables

@@ -1,7 +1,8 @@
-"""What a program under load loses by being sampled, finely: its CPU time for each unit of work.
+"""What sampling costs a program under load, measured finely: its CPU time for each unit of work.
 
-A server that is started anew, or a load that is, differs by one or two percent from the one before.
-So there is one of each, and the samplers take turns of a second and a half."""
+A restarted server, or a restarted load, differs by one or two percent from the one before. So there is one of
+each, and the samplers take turns of a second and a half.
+"""
 
 import random
 import statistics

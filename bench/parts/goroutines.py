@@ -1,4 +1,4 @@
-"""Go programs with many goroutines that wait: what reading them costs fgprof-c, and the program."""
+"""Go programs with many waiting goroutines: what reading them costs fgprof-c, and the program."""
 
 import os
 import statistics
@@ -40,7 +40,7 @@ def cpu_s(pid):
 
 
 def observe(world, program, parked, tool, seconds):
-    """One run: what of the work was done, and what the tool cost."""
+    """One run: how much of the work was done, and what the tool cost."""
     target = programs.Target(world, program, parked, SLEEPING)
     try:
         time.sleep(1)

@@ -1,4 +1,4 @@
-"""What it costs a program that its page faults are looked at, and how true the figures are."""
+"""What observing a program's page faults costs it, and how accurate the figures are."""
 
 import signal
 import subprocess
@@ -94,7 +94,7 @@ def shown(world, path):
 
 
 def truth(world):
-    """What redis-server grew by as /proc says, and as is shown: it grows slowly, and at once."""
+    """The growth of redis-server according to /proc, and as shown: it grows slowly, and all at once."""
     for title, clients in (("1 client", 1), ("50 clients", 50)):
         server = servers.Redis(world)
         try:

@@ -1,4 +1,4 @@
-"""What heap profilers cost, and whether they agree with what a program knows of itself."""
+"""What heap profilers cost, and whether they agree with a program's own account."""
 
 import collections
 import glob
@@ -29,7 +29,7 @@ def library(name):
 
 
 def ways(world):
-    """How a program is run. The cost of each is that beyond its base."""
+    """How a program is run. The cost of each is the excess over its base."""
     agent = os.path.join(world.build, "libfgprof-agent.so")
     jemalloc, tcmalloc = library("libjemalloc.so.2"), library("libtcmalloc.so.4")
     profile = world.path("heap.fgprof")
@@ -74,7 +74,7 @@ def pair_ns(world, way, count, threads):
 
 
 def pairs(world, threads):
-    """The median time of a pair in each way, measured by turns."""
+    """The median time of a pair in each way, measured in turn."""
     count, rounds = world.pick((20000000, 7), (100000, 1))
     found = collections.defaultdict(list)
     for turn in range(rounds):
@@ -93,7 +93,7 @@ def pairs(world, threads):
 
 
 def sample_us(world):
-    """What one sample costs, from a rate at which they are most of the cost."""
+    """The cost of one sample, from a rate at which samples are most of the cost."""
     rate = 8 << 10
     prefix = (world.fgprof, "run", "--kind", "heap", "--heap-rate", str(rate), "-o",
               world.path("heap.fgprof"), "--")
@@ -128,7 +128,7 @@ def answers(port):
 
 
 def filled(world, way):
-    """The time of a request that sets a value, of redis-server, which has its own malloc."""
+    """The time of a request that sets a value in redis-server, which has its own malloc."""
     port = real_programs.free_port()
     command = [*way.prefix, "redis-server", "--port", port, "--save", "", "--bind", "127.0.0.1",
                "--dir", world.directory]

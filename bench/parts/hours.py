@@ -1,4 +1,4 @@
-"""What two samplers use in hours beside redis, postgres and a build that is made again and again."""
+"""What two samplers use in hours of running beside redis, postgres and a repeated build."""
 
 import glob
 import os

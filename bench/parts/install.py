@@ -1,5 +1,5 @@
-"""What each way to install costs: the size of what is fetched, the room that it takes, and the time until
-the program runs, on a Debian that has nothing else."""
+"""The cost of each way to install: the size of the download, the disk space, and the time until the program
+runs, on a Debian that has nothing else."""
 
 import glob
 import os
@@ -52,7 +52,7 @@ def fetched_mb(said):
 
 
 def timed(root, script, seconds=300):
-    """Runs the script in the tree. Returns how long it took, what it said, and how much the tree has grown."""
+    """Runs the script in the tree. Returns how long it took, its output, and how much the tree has grown."""
     before, begin = disk_bytes(root), time.monotonic()
     done = inside(root, "sh", "-ec", script, seconds=seconds)
     took_s = time.monotonic() - begin

@@ -1,4 +1,4 @@
-"""How much less work is done under load while a process is sampled: by fgprof-c, by perf record."""
+"""How much a process's throughput falls under load while it is sampled: by fgprof-c, by perf record."""
 
 import collections
 import signal
@@ -17,7 +17,7 @@ Run = collections.namedtuple("Run", "work share cpu_s")
 
 
 class PingPong:
-    """Two threads that wake each other over a socket: each switch that gets dearer is seen."""
+    """Two threads that wake each other over a socket: this shows any increase in the cost of a switch."""
 
     title = "two threads, a byte to and fro"
     tools = ()
@@ -56,7 +56,7 @@ class UnderLoad:
         return run(start, seconds)
 
     def work_of_old(self, start, seconds):
-        """Of processes that are there before the load."""
+        """For processes that exist before the load."""
         server = self.server
         pids = server.pids()
         sampler = start(pids)
@@ -67,7 +67,7 @@ class UnderLoad:
         return Run(server.throughput(usage), end(sampler), cpu_s / server.requests(usage, seconds))
 
     def work_of_new(self, start, seconds):
-        """Of processes that end with the load: their CPU time is read before that."""
+        """For processes that end with the load: their CPU time is read before that."""
         server = self.server
         load = server.load(seconds)
         time.sleep(0.3)
@@ -112,8 +112,8 @@ def samplers(world):
 
 
 def measure(title, work, ways, repetitions, seconds):
-    """{way: [Run]}. Each round has each way once and ends with nothing, so that what changes in time
-    changes all of them."""
+    """{way: [Run]}. Each round has each way once and ends with nothing, so that changes over time affect all
+    of them."""
     figures = {name: [] for name in ways}
     for repetition in range(repetitions):
         programs.progress(f"  {title}, round {repetition + 1} of {repetitions}")
@@ -128,7 +128,7 @@ def median_of(runs, what):
 
 
 def compare(figures, what):
-    """How far runs without a sampler are from their median, and the ratio to it of those with one."""
+    """How far runs without a sampler are from their median, and the ratio to that median of runs with one."""
     plain = median_of(figures["nothing"], what)
     noise = statistics.median(abs(getattr(run, what) / plain - 1) for run in figures["nothing"])
     return [tables.percent(noise), *(f"{median_of(runs, what) / plain:.3f}"

@@ -1,6 +1,7 @@
-"""How fast profiles get their names, and in how much memory.
+"""How fast profiles are symbolized, and in how much memory.
 
-Makes programs with much debug information: it takes twice their size of the temporary directory."""
+Makes programs with much debug information: needs twice their size in the temporary directory.
+"""
 
 import os
 import re
@@ -26,7 +27,7 @@ def code_bytes(program):
 
 
 def name_all(world, program):
-    """Names distinct addresses, spread over all the code. Returns their number and the Usage."""
+    """Symbolizes distinct addresses, spread over all the code. Returns their number and the Usage."""
     every = max(1, code_bytes(program) // DISTINCT)
     usage = world.run(world.program("name-addresses"), "-q", program, every, timeout_s=TIMEOUT_S,
                       keeps_stdout=True)

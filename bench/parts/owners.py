@@ -1,4 +1,5 @@
-"""Owners of what threads wait for: against a program that knows, and what that costs."""
+"""The owners that are reported for what threads wait for, compared with a program that knows them, and the
+cost of finding them."""
 
 import collections
 import json
@@ -14,8 +15,8 @@ TITLE = "Owners of what threads wait for"
 TOOLS = ("gdb", "mariadbd")
 WAITING = 1000
 
-# Stops all threads again and again, and reads the owner of each mutex that one of them waits for
-# from libc's own type.
+# Stops all threads again and again, and reads the owner of each mutex that a thread waits for from libc's own
+# type.
 GDB_LOOKS = r"""
 import gdb, json, time
 LOCKS = "pthread_mutex_lock", "__GI___pthread_mutex_lock", "___pthread_mutex_lock"
@@ -82,8 +83,8 @@ def converted(world, recording, *arguments):
 
 
 def shares_of_owners(waits, kind):
-    """The waiters' time in the lock, and how much of it is said to be due to the thread that holds it,
-    to the other waiter, which has it for a moment, to nobody known, and to anyone else."""
+    """The waiters' time in the lock, and how much of it is attributed to the thread that holds it, to the
+    other waiter, which has it for a moment, to nobody known, and to anyone else."""
     times = collections.Counter()
     for ns, labels, _ in waits:
         if labels.get("thread") != "wait-" + kind or labels.get("wait") not in (
@@ -96,7 +97,7 @@ def shares_of_owners(waits, kind):
 
 
 def shares_of_places(blamed, kind):
-    """Of the time that is due to the holder, how much is said to be spent where it holds the lock."""
+    """Of the time that is attributed to the holder, how much is shown where it holds the lock."""
     times = collections.Counter()
     for ns, labels, functions in blamed:
         if labels.get("thread") != "hold-" + kind:
@@ -132,8 +133,8 @@ def accuracy(world, seconds):
 
 
 def shares_of_turns(world, mode, hold_us, rate_hz, seconds):
-    """The largest difference, in points, between the part of a waiter's time that the profile says an
-    owner had the lock, and the one by the program's own clock; and what one of that size has by chance."""
+    """The largest difference, in points, between the part of a waiter's time for which the profile says an
+    owner had the lock, and the same by the program's own clock; and the size of a difference by chance."""
     recording = world.path("turns.fgprof")
     usage = world.run(world.fgprof, "run", "-F", rate_hz, "-o", recording, "--", world.program("handover"),
                       seconds, hold_us, mode, timeout_s=seconds + 60, keeps_stdout=True)
@@ -183,8 +184,8 @@ def cost(world, seconds, times):
 
 
 def variable(symbol):
-    """What gdb says, "LOCK_commit_ordered in section .bss of /usr/sbin/mariadbd", as resources are
-    called: "mysql_bin_log + 16" as "mysql_bin_log+0x10"."""
+    """Converts gdb's "LOCK_commit_ordered in section .bss of /usr/sbin/mariadbd" to a resource's name:
+    "mysql_bin_log + 16" becomes "mysql_bin_log+0x10"."""
     found = re.match(r"(\S+)(?: \+ (\d+))? in section", symbol)
     if not found:
         return "no variable"
@@ -199,8 +200,8 @@ def as_gdb_reads(stage, pid, looks):
 
 
 def beside_gdb(world, seconds, looks):
-    """Shares of waits for mutexes of mariadbd, by the lock, and for how many the owner is known; and
-    of those for the lock that is waited for most, how many owners are in fdatasync."""
+    """Shares of waits for mutexes of mariadbd by lock, and for how many the owner is known; and, for the lock
+    with the most waits, how many owners are in fdatasync."""
     stage = Stage()
     try:
         pid, = mariadbd(stage, "--log-bin=bin", "--sync-binlog=1", clients=16)

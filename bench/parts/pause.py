@@ -1,5 +1,5 @@
-"""What a sampler costs running threads: how often and for how long it keeps them from working, and
-how much work they lose."""
+"""What a sampler costs running threads: how often and for how long it keeps them from working, and how much
+work they lose."""
 
 import collections
 import contextlib
@@ -87,7 +87,7 @@ def under_fgprof_stops(world, target, threads, seconds):
 
 
 def under_bare_stop(world, target, threads, seconds):
-    """The least that a ptrace sampler can do."""
+    """The minimum that a ptrace sampler must do."""
     sampler = programs.Measured(world, world.program("bare-stop"), target.pid)
     window = watch_with_cpu(target, sampler, seconds)
     sampler.signal(signal.SIGTERM)
@@ -127,7 +127,8 @@ def under_perf(world, target, threads, seconds):
 
 def under_snapshots(tool):
     def under_tool(world, target, threads, seconds):
-        """Takes one snapshot after another, for at least as long; the window is exactly theirs."""
+        """Takes one snapshot after another, for at least as long; the window is exactly that of the
+        snapshots."""
         number, cpu_s, begin = 0, 0, time.monotonic()
         first = target.mark()
         while time.monotonic() - begin < seconds:
@@ -155,7 +156,7 @@ SAMPLERS = [
 
 
 class Comparison:
-    """The windows under one sampler, each with the two without one next to it."""
+    """The windows with one sampler, each with the two windows without one next to it."""
 
     def __init__(self, name, threads):
         self.name = name
@@ -171,10 +172,9 @@ class Comparison:
                 for w, b, a in self.windows]
 
     def added_gaps(self):
-        """For each window the gaps in it less those expected without a sampler, as {bucket:
-        number}; and the variance of a bucket's sum if gaps came at random. The expected number is
-        for the time that the threads ran: a thread that is stopped half of the time meets half of
-        the interrupts."""
+        """For each window, the gaps in it minus those expected without a sampler, as {bucket: number}; and
+        the variance of a bucket's sum if gaps came at random. The expected number is for the time that the
+        threads ran: a thread that is stopped half of the time sees half of the interrupts."""
         windows, variance = [], collections.Counter()
         for window, *others in self.windows:
             added = collections.Counter(window.gaps)
@@ -191,7 +191,7 @@ class Comparison:
         return self.threads * window.s - window.gap_s
 
     def paused_s(self):
-        """How long a snapshot pauses a thread; None if no added gaps stand out from chance."""
+        """How long a snapshot pauses a thread; None if the added gaps are within chance."""
         added, variance = self.added_gaps()
         shortest = where_clear(added, variance)
         lengths = [sum(number * bucket_s(bucket) for bucket, number in gaps.items()
@@ -231,10 +231,10 @@ class Comparison:
 
 
 def where_clear(added, variance):
-    """The bucket from which on the added gaps stand out most from chance; None if they never do.
-    Otherwise the many short gaps that come without a sampler would hide a few long ones. Chance is
-    what gaps at random would give, or what is seen from window to window if that is more: gaps
-    that other work on the machine makes come in bursts."""
+    """The bucket from which on the added gaps differ most from chance; None if they never do. Otherwise the
+    many short gaps that come without a sampler would hide a few long ones. Chance is what random gaps would
+    give, or the variation from window to window if that is larger: gaps caused by other work on the machine
+    come in bursts."""
     sums, at_random, best, best_bucket = [0] * len(added), 0, 4, None
     for bucket in sorted(variance, reverse=True):
         sums = [total + gaps[bucket] for total, gaps in zip(sums, added)]
@@ -247,7 +247,7 @@ def where_clear(added, variance):
 
 
 def quantile(tail, share):
-    """The bucket below which this share of the added gaps is, counted from the longest down."""
+    """The bucket below which this share of the added gaps lies, counted from the longest down."""
     above, total = 0, sum(tail.values())
     for bucket in sorted(tail, reverse=True):
         above += tail[bucket]
@@ -279,7 +279,7 @@ def measure(world, start_target, threads, samplers, repetitions, seconds):
 
 
 def compare(world, threads, repetitions, seconds):
-    """The table's rows, and what else is to be said of them."""
+    """The table's rows, and the notes below it."""
     samplers = [s for s in SAMPLERS if not s[1] or world.has(s[1])]
     comparisons, longest_without = measure(world, lambda: world.target("spin", threads), threads,
                                            samplers, repetitions, seconds)
@@ -295,7 +295,7 @@ def compare(world, threads, repetitions, seconds):
 
 @contextlib.contextmanager
 def two_cpus():
-    """Keeps this process, and what it starts, on two CPUs."""
+    """Keeps this process, and its children, on two CPUs."""
     all_cpus = os.sched_getaffinity(0)
     os.sched_setaffinity(0, sorted(all_cpus)[:2])
     try:

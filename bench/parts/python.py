@@ -17,7 +17,7 @@ CHAINS = ({"a1", "a2", "a3"}, {"b1", "b2", "b3"})
 
 
 def commands(world, pid, seconds, path):
-    """{tool: its command}, all of threads that sleep, too."""
+    """{tool: its command}, all including sleeping threads."""
     spy = ["py-spy", "record", "-p", pid, "-d", seconds, "-r", RATE, "--idle", "-f", "raw", "-o", path]
     return {
         "nothing": ["sleep", seconds],

@@ -1,4 +1,4 @@
-"""What it costs to have the kernel record each context switch of a program."""
+"""The cost of having the kernel record each context switch of a program."""
 
 import json
 

@@ -1,6 +1,5 @@
-"""Python programs: what fgprof-c, py-spy and pystack do to a program, and how much of what they say is
-true by the program's own clock. Below that, the tests with other releases, which scripts/runtimes
-writes."""
+"""Python programs: what fgprof-c, py-spy and pystack do to a program, and how much of their output is true by
+the program's own clock. Below that, the tests with other releases, which scripts/runtimes writes."""
 
 import os
 import re
@@ -22,7 +21,7 @@ OTHER_RELEASES = "## Other Debian releases"
 
 
 def commands(world, pid, seconds, path):
-    """{tool: its command}. Those of py-spy and fgprof-c look at threads that sleep, too."""
+    """{tool: its command}. py-spy and fgprof-c include sleeping threads."""
     attach = [world.fgprof, "attach", "-p", pid, "-d", f"{seconds}s", "-F", RATE, "-o", path]
     spy = ["py-spy", "record", "-p", pid, "-d", seconds, "-r", RATE, "--idle", "-f", "raw", "-o", path]
     stack = f'end=$(($(date +%s) + {seconds})); while [ $(date +%s) -lt $end ]; do pystack remote {{}} {pid} ' \
@@ -50,8 +49,8 @@ def stacks_of(path):
 
 
 def judge(stacks, truth):
-    """How many samples there are of chains, how many are in both, and by how much their shares differ
-    from the truth; and how many are of sleepers."""
+    """How many samples there are of chains, how many are in both, and by how much their shares differ from
+    the truth; and how many are of sleepers."""
     counts, mixed = [0, 0], 0
     for names, count in stacks:
         is_in = [bool(names & chain) for chain in CHAINS]
@@ -64,7 +63,7 @@ def judge(stacks, truth):
 
 
 def observe(world, command, seconds, threads):
-    """One run: `command` is given the process and a path. Returns what is known of it."""
+    """One run: `command` gets the process and a path. Returns the facts about it."""
     path = world.path("runtimes.folded")
     if os.path.exists(path):
         os.unlink(path)
@@ -128,7 +127,7 @@ def beside_others(world):
 
 
 def many_samples(world):
-    """Whether stacks mix the chains, in as many samples as there can be in some time."""
+    """Whether stacks mix the chains, in as many samples as fit into some time."""
     seconds = world.pick(100, 2)
     options = ["-F", MANY_RATE, "-d", f"{seconds}s"]
     rows = []

@@ -1,4 +1,4 @@
-"""What a server costs that nobody asks, over an hour."""
+"""The cost of an idle server over an hour."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Real servers under load: how much less they do while they are sampled, and how accurate the
+"""Real servers under load: how much their throughput falls while they are sampled, and how accurate the
 results are."""
 
 import contextlib
@@ -41,7 +41,7 @@ def children(pid):
 
 
 def as_other_user(name):
-    """Options that make a program that refuses to run as root run as this user."""
+    """Options to run a program that refuses to run as root as this user."""
     return {"user": name, "group": name} if os.getuid() == 0 else {}
 
 
@@ -152,8 +152,8 @@ location = /status {{ stub_status; }} }}
                                  f"http://127.0.0.1:{self.port}/file", keeps_stdout=True)
 
     def served(self):
-        """How many requests there have been so far: "server accepts handled requests", and below it
-        three figures."""
+        """How many requests there have been so far: "server accepts handled requests", followed by three
+        figures."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/status", timeout=5) as answer:
             return int(answer.read().split(b"\n")[2].split()[2])
 
@@ -215,7 +215,7 @@ SERVERS = [Redis, RedisPipelined, Nginx, Postgres]
 
 @contextlib.contextmanager
 def under_load(world, make, seconds):
-    """The ids of a server's processes while it is under load, for at most so long."""
+    """The ids of a server's processes while it is under load, for at most this long."""
     server = make(world)
     load = None
     try:
@@ -229,7 +229,7 @@ def under_load(world, make, seconds):
 
 
 def kernel_account(pids):
-    """The seconds that the threads were on a CPU, that they waited for one, and of the clock."""
+    """The seconds for which the threads were on a CPU, waited for one, and existed."""
     threads = [thread for pid in pids for thread in programs.schedstats(pid)]
     return (sum(thread[0] for thread in threads) / 1e9, sum(thread[1] for thread in threads) / 1e9,
             time.monotonic())

@@ -35,8 +35,8 @@ class Recorder:
             return int(re.search(r"RssAnon:\s+(\d+)", file.read())[1])
 
     def look(self):
-        """KiB of memory of its own, open files, s of CPU time and ticks so far, and KiB that are kept,
-        if it says so."""
+        """KiB of memory of its own, open files, s of CPU time and ticks so far, and KiB that are kept, if it
+        reports that."""
         pid = self.process.pid
         return (self.own_kib(), len(os.listdir(f"/proc/{pid}/fd")), programs.cpu_s(pid),
                 self.TICKS_HZ * (time.monotonic() - self.begin), 0)
@@ -65,7 +65,7 @@ class Server(Recorder):
             return answer.read().decode()
 
     def look(self):
-        """A profile is made first, so that what that needs is there each time."""
+        """A profile is made first, so that its memory is counted each time."""
         self.get("debug/fgprof?last=1s&format=text")
         metrics = self.get("metrics")
         ticks = float(re.search(r"^fgprof_ticks_total (\S+)$", metrics, re.M)[1])
@@ -74,7 +74,7 @@ class Server(Recorder):
 
 
 def look_after(target, server, seconds):
-    """The server's figures when so much time has passed, and how many things there were."""
+    """The server's figures after this much time, and how many things there were."""
     time.sleep(seconds)
     return target.mark()["count"], server.look()
 

@@ -1,7 +1,8 @@
-"""How true the stacks of real programs are: how many reach their thread's first frame, how many of
-their frames have names, and whether gdb sees the same.
+"""How accurate the stacks of real programs are: how many reach their thread's first frame, how many of their
+frames have names, and whether gdb sees the same.
 
-Servers listen on loopback only, in a directory of their own."""
+Servers listen on loopback only, in a directory of their own.
+"""
 
 import collections
 import os
@@ -57,7 +58,7 @@ class Symbols:
 
 
 def mappings_of(pid):
-    """[(start, end, path), ...]; the path is empty where the memory is no file's."""
+    """[(start, end, path), ...]; the path is empty for memory of no file."""
     found = []
     with open(f"/proc/{pid}/maps") as maps:
         for line in maps:

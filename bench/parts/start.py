@@ -1,5 +1,5 @@
-"""Large programs from their start to their end: whether the first ticks come in time, and for how
-long threads are paused, while the unwind tables of a large file are made for the first time."""
+"""Large programs from start to end: whether the first ticks come in time, and for how long threads are
+paused, while the unwind tables of a large file are built for the first time."""
 
 import re
 

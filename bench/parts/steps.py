@@ -18,8 +18,8 @@ SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
 STEPS = os.path.join(SOURCE, "tests/fixtures/steps.c")
 CXX = os.path.join(SOURCE, "tests/fixtures/steps.cc")
 
-# From the first instruction, the dynamic linker's; from the program's own; or in the middle, where
-# only the frames that are entered while it is looked at are known.
+# From the first instruction, the dynamic linker's; from the program's own; or in the middle, where only the
+# frames that are entered during the test are known.
 START, ENTRY = [], ["--entry"]
 WINDOWS = ["--after=200", "--windows=10", "--steps=20000"]
 

@@ -1,5 +1,5 @@
-"""Each look of the profiler beside the kernel's own record of switches (bench/switch_log.py), which
-needs no target that keeps account of its time: so servers are judged, too."""
+"""Each look of the profiler compared with the kernel's own record of switches (bench/switch_log.py). This
+needs no target that keeps account of its time, so servers can be judged, too."""
 
 import collections
 import operator
@@ -30,8 +30,8 @@ Look = collections.namedtuple("Look", "tid evidence state tick ticks asleep_tick
                               "asleep_at_ns departed_ns")
 # When a look found a thread asleep: at that time, or in the departure that began at that time.
 Found = collections.namedtuple("Found", "at_ns departed_ns")
-# A tick of a thread whose look says nothing of use is lost. `shifts_ns` are from each tick to when
-# its look found the thread asleep.
+# A tick of a thread whose look has no usable result is lost. `shifts_ns` are from each tick to when its look
+# found the thread asleep.
 Verdict = collections.namedtuple("Verdict", "same other lost awake_right awake_wrong shifts_ns")
 # A place of waiting, and its shares of the time asleep.
 Place = collections.namedtuple("Place", "name truth shown")
@@ -51,8 +51,8 @@ def read_looks(path):
 
 
 def seen_asleep(looks):
-    """{(tid, tick): Found}. A look also stands for the ticks before it that had none. What is told of
-    one begins with how long the thread slept on where the look before had found it."""
+    """{(tid, tick): Found}. A look also stands for the ticks before it that had none. Its report begins with
+    how long the thread stayed asleep where the look before had found it."""
     seen, departed_ns, told = {}, {}, {}
     for look in looks:
         before = told.get(look.tid, look.tick - look.ticks - look.asleep_ticks)
@@ -75,7 +75,7 @@ def is_in(log, tid, found, departure):
 
 
 def judge(log, looks, ticks, tids, woken="woken_ns"):
-    """What each tick of each thread became, by what was in force at the tick's own moment."""
+    """How each tick of each thread was counted, compared with its state at the tick's own moment."""
     seen, counts, shifts_ns = seen_asleep(looks), collections.Counter(), []
     for tid in tids:
         begin_ns, end_ns = log.bounds_ns(tid)
@@ -124,7 +124,7 @@ def threads_of(pids):
 
 
 def watch(world, pids, tids, seconds):
-    """The log of these threads, the profiler's looks, its ticks and its samples."""
+    """The log of these threads, and the profiler's looks, ticks and samples."""
     recording, looks_path = world.path("switches.data"), world.path("looks")
     samples_path = world.path("looks.folded")
     perf = switch_log.record(world, tids, recording)

@@ -25,8 +25,8 @@ def sample(world, target, seconds):
 
 
 def fgprof_snapshot(world, target):
-    """The seconds that a profile of one tick takes: of the shortest duration, at the highest rate,
-    since the first tick comes one period after the start."""
+    """How many seconds a profile of one tick takes: with the shortest duration, at the highest rate, because
+    the first tick comes one period after the start."""
     usage = world.run(world.fgprof, "attach", "-p", target.pid, "-F", 1000, "-d", "1ms",
                       "-o", world.path("snapshot.folded"), timeout_s=120)
     programs.summary_of(usage)
@@ -64,8 +64,7 @@ def report(world):
                 if mode == "waking":
                     continue
                 own = [fgprof_snapshot(world, target) for _ in range(times)]
-                # A tool that is ended while it holds threads may leave them stopped: so eu-stack
-                # goes first.
+                # A tool that is killed while it holds threads may leave them stopped, so eu-stack goes first.
                 peers = {tool: peer_snapshot(world, target, tool, count, timeout_s)
                          for tool in ("eu-stack", "gdb")}
                 snapshot_rows.append([

@@ -1,5 +1,5 @@
-"""What the live view costs beside plain recording, of the same processes in turn: ticks that came
-late, CPU and memory of the profiler itself."""
+"""The cost of the live view compared with plain recording of the same processes, in turn: late ticks, CPU and
+memory of the profiler itself."""
 
 import contextlib
 import fcntl

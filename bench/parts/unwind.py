@@ -1,4 +1,4 @@
-"""What unwinding costs, how many stacks of real programs are whole, and whether rules and libunwind
+"""The cost of unwinding, how many stacks of real programs are complete, and whether rules and libunwind
 agree."""
 
 import time

@@ -1,5 +1,4 @@
-"""Whether a sampler changes what sleeping threads do: how many of their calls it makes return
-early."""
+"""Whether a sampler changes what sleeping threads do: how many of their calls return early because of it."""
 
 import time
 

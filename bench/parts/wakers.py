@@ -1,4 +1,4 @@
-"""Who ended waits: beside offwaketime, beside the owners of locks, and what it costs."""
+"""What ended waits: compared with offwaketime and with the owners of locks, and the cost of recording it."""
 
 import collections
 import contextlib
@@ -15,8 +15,8 @@ from parts.owners import converted
 TITLE = "Who ended waits"
 TOOLS = ("bpftrace",)
 
-# What offwaketime of bcc does, which needs the kernel's headers: each wait of a process, by who ended it, with the
-# stacks of both. Its time here ends with the wake, and not when the thread has a CPU again.
+# What bcc's offwaketime does, which needs the kernel's headers: each wait of a process, by who ended it, with
+# the stacks of both. Here a wait's time ends at the wakeup, and not when the thread has a CPU again.
 OFFWAKETIME = """
 tracepoint:sched:sched_switch /pid == $1 && args->prev_state != 0/ {
   @off[args->prev_pid] = nsecs; @kernel[args->prev_pid] = kstack; @user[args->prev_pid] = ustack;
@@ -39,7 +39,7 @@ def start_offwaketime(world, pid, seconds):
 
 
 def await_programs(tool):
-    """Until the tool has loaded its three BPF programs."""
+    """Waits until the tool has loaded its three BPF programs."""
     deadline_s, loaded = time.monotonic() + 30, 0
     while loaded < 3 and time.monotonic() < deadline_s:
         time.sleep(0.1)
@@ -58,7 +58,7 @@ def by_offwaketime(text):
 
 
 def by_profile(rows):
-    """The same in samples; None is the waker that is not known."""
+    """The same in samples; None is an unknown waker."""
     waits = collections.defaultdict(collections.Counter)
     for samples, labels, _ in rows:
         if labels.get("state") == "sleeping":
@@ -75,7 +75,7 @@ def measured(stdout):
 
 
 def largest_error(shown, true):
-    """In points: of the shares of those that are known."""
+    """The error in points of the shares of known wakers."""
     whole, true_whole = sum(shown.values()), sum(true.values())
     if not whole or not true_whole:
         return "-"
@@ -93,7 +93,7 @@ def most_of(wakers):
 
 
 def beside(world, seconds):
-    """Both look at one run of a program whose threads wait in eight ways, each for three others."""
+    """Both observe one run of a program whose threads wait in eight ways, each for three others."""
     recording, rows = world.path("wakes.fgprof"), []
     target = programs.Measured(world, world.program("wakes"), seconds + 8, keeps_stdout=True)
     time.sleep(1)
@@ -116,7 +116,8 @@ def beside(world, seconds):
 
 
 def holders(world, seconds):
-    """Of waits for a lock whose owner and waker are both known, for how many that is the same thread."""
+    """For what share of the waits for a lock whose owner and waker are both known these are the same thread.
+    """
     rows = []
     for name, arguments in ("handover", (seconds, 1000, "sleeps")), ("handover", (seconds, 1000, "computes")), \
             ("holders", (seconds,)):

@@ -1,5 +1,5 @@
-/* Threads that come and go: argv[1] a second are born, at even distances, and each sleeps for
- * argv[2] milliseconds and ends.
+/* Short-lived threads: argv[1] a second are created, at equal intervals, and each sleeps for
+ * argv[2] milliseconds and exits.
  *
  * Its answer: {"born": how many there were} */
 #include "target.h"
@@ -22,8 +22,8 @@ static void *live(void *argument)
     return argument;
 }
 
-/* Bears each thread at its time, or at once where that has passed: so those that a busy machine
- * delays come later, and not fewer. */
+/* Creates each thread at its time, or immediately if that has passed: on a busy machine threads
+ * come later, but not fewer of them. */
 static void *bear(void *argument)
 {
     pthread_attr_t attributes;

@@ -1,6 +1,5 @@
-// As many goroutines as argv[1] says that wait, on stacks of 25 depths; as many as argv[2] says that
-// sleep 10 ms at a time; and one that computes. For each line of its input it writes how much was
-// computed, as JSON.
+// argv[1] goroutines that wait, on stacks of 25 depths; argv[2] that sleep 10 ms at a time; and one
+// that computes. For each line of its input it writes how much was computed, as JSON.
 package main
 
 import (

@@ -1,7 +1,7 @@
 /* Allocates memory in known ways, for profilers of the heap and their costs.
  *
  * heap pairs COUNT DEPTH BYTES THREADS: each thread allocates and frees COUNT blocks of BYTES, each
- * at once, DEPTH frames deep. Prints {"ns": time of a pair, the mean of all threads}.
+ * immediately, DEPTH frames deep. Prints {"ns": time of a pair, the mean of all threads}.
  *
  * heap shares ROUNDS: ten functions allocate known numbers of bytes in blocks of 8 B to 8 MB, and
  * every other block stays. Prints {"FUNCTION": {"allocated": BYTES, "in_use": BYTES}, ...}. If

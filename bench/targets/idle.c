@@ -1,6 +1,6 @@
-/* argv[1] threads that sleep: a third each in futex (a condition variable), poll and read. With
+/* argv[1] sleeping threads: a third each in futex (a condition variable), poll and read. With
  * argv[2] = "waking" each wakes about once a second, after a random time of 0.5 to 1.5 s, and
- * sleeps again. With a third argument, "labelled", each has two labels, new ones at each wake.
+ * sleeps again. With a third argument, "labelled", each has two labels, new ones at each wakeup.
  *
  * Its answer: {"wakes": how often any of them woke up} */
 #include "fgprof_label.h"

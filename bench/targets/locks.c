@@ -1,9 +1,9 @@
-/* Locks of each kind that know for how long they were waited for. Of each there is one thread named
- * "hold-KIND", which holds it for 200 us to 50 ms by turns in nested functions, and two named
- * "wait-KIND", which let go of it at once. With argv[1] and argv[2] there are that many threads
+/* Locks of each kind, with a measurement of how long threads waited for them. Each has one thread
+ * named "hold-KIND", which holds it for 200 us to 50 ms by turns in nested functions, and two named
+ * "wait-KIND", which release it immediately. With argv[1] and argv[2] there are that many threads
  * instead, which wait for one lock ("mutex") or in one condition variable ("condition") for ever.
  *
- * Its answer: for each kind, the nanoseconds that its two waited so far */
+ * Its answer: for each kind, the nanoseconds that its two waiters have waited so far */
 #include "target.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* Threads that map memory, touch each page of it and unmap it, over and over: nothing but page
- * faults, as many as there can be, or so many a second.
+ * faults, as many as possible, or a fixed number a second.
  *
- *     bench-pages THREADS PAGES-A-SECOND (0: all that it can)
+ *     bench-pages THREADS PAGES-A-SECOND (0: as many as possible)
  *
  * Its answer: {"cpu_ns": CPU time so far, "pages": touched so far}. */
 #include "target.h"

@@ -1,7 +1,7 @@
-"""python_chains.py THREADS SLEEPERS: threads that compute in two chains of calls that share no
-function, and threads that wait in epoll_wait(2), which a stop of the process interrupts (signal(7)).
-Says "ready", then for each line of its input what it has counted since: the CPU time of each chain by
-the thread's own clock, interrupted calls, and how long the threads that compute were held up."""
+"""python_chains.py THREADS SLEEPERS: threads that compute in two chains of calls that share no function, and
+threads that wait in epoll_wait(2), which a stop of the process interrupts (signal(7)). Says "ready", then for
+each line of its input what it has counted since: the CPU time of each chain by the thread's own clock,
+interrupted calls, and how long the computing threads were delayed."""
 
 import ctypes
 import errno

@@ -1,5 +1,5 @@
 /* One thread in each state that a tool may see or miss. Each is two functions deep, STATE_outer and
- * STATE_inner, so that a tool has seen the thread when both names are in its output:
+ * STATE_inner: a tool has seen the thread if both names are in its output:
  *
  *   running   computes
  *   dozing    sleeps for 20 ms, again and again

@@ -1,7 +1,7 @@
 // The scene for Go's fgprof, which samples the program that it is part of: what scene.c, spin.c and
-// sleepers.c do for the other tools, in goroutines. To the line "start" it begins to profile, and to
-// "stop" it ends and adds the profile to its answer, as folded stacks. To an empty line it answers
-// as spin.c does, with the number of calls that came back early.
+// sleepers.c do for the other tools, in goroutines. On the line "start" it begins to profile; on
+// "stop" it ends and adds the profile to its answer, as folded stacks. On an empty line it answers
+// as spin.c does, with the number of calls that returned early.
 package main
 
 import (

@@ -1,7 +1,7 @@
 /* A thread in each call that a stop is known to disturb (signal(7), "Interruption of system calls
- * and library functions by stop signals"), and in some that it is not. Each call would last for an
- * hour: all that come back sooner are counted, and made again. One more thread works and waits by
- * turns, as servers do, so that some samples meet it on its way into the wait.
+ * and library functions by stop signals"), and in some that it does not disturb. Each call would
+ * last for an hour: all early returns are counted, and the call is repeated. One more thread works
+ * and waits by turns, as servers do, so that some samples catch it on its way into the wait.
  *
  * Its answer: {"CALL": early returns, ...}, null for a call that this kernel does not permit. */
 #include "target.h"

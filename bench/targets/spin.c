@@ -1,6 +1,6 @@
-/* argv[1] threads that compute, and know of each moment at which they did not: each works in equal
- * chunks of about 0.1 us and reads the clock between them. Where two readings are more than 5 us
- * apart it was kept from working: paused by a tracer, by an interrupt, or for want of a CPU.
+/* argv[1] threads that compute, and notice whenever they did not: each works in equal chunks of
+ * about 0.1 us and reads the clock between them. If two readings are more than 5 us apart, it was
+ * kept from working: paused by a tracer, by an interrupt, or for lack of a CPU.
  *
  * Its answer, summed over the threads:
  *   {"ns": time, "chunks": work done, "gap_ns": time in gaps, "gaps": {"BUCKET": COUNT, ...}} */
@@ -14,7 +14,7 @@
 #define STEPS_PER_CHUNK 100
 
 /* Buckets are 1/32 of a power of two wide, so that a gap's length is known to 3 %: the bucket of
- * `ns` is its power of two times 32, plus the 5 bits that follow its first. */
+ * `ns` is its power of two times 32, plus the 5 bits after its first one. */
 #define BUCKET_BITS 5
 #define BUCKETS (64 << BUCKET_BITS)
 
@@ -49,8 +49,8 @@ static void note_gap(struct worker *worker, uint64_t ns)
     add(&worker->gap_ns, ns);
 }
 
-/* Each step needs the one before it, so that a chunk is latency and not what else the CPU could do
- * meanwhile. */
+/* Each step needs the one before it, so a chunk measures latency: the CPU can't do other work in
+ * parallel. */
 static uint64_t work(uint64_t state)
 {
     for (int i = 0; i < STEPS_PER_CHUNK; i++)

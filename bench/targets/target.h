@@ -1,9 +1,9 @@
-/* What all targets of the benchmarks share: how they talk with the one who measures.
+/* What all targets of the benchmarks share: how they talk to the benchmark.
  *
- * A target prints "ready" when it is in the state that is to be sampled. To each line that it then
- * reads from its standard input it answers with one line, what it has counted so far: two answers
- * and their difference are one measured window. It ends when its input does, so that none is left
- * behind by a benchmark that was broken off.
+ * A target prints "ready" when it is in the state to be sampled. To each line that it then reads
+ * from its standard input it answers with one line, what it has counted so far: the difference of
+ * two answers is one measured window. It exits when its input ends, so that an interrupted
+ * benchmark leaves none behind.
  *
  * The thread that does this sleeps in a read meanwhile, which a stop does not disturb. It is one
  * more thread for samplers to look at. */

@@ -1,7 +1,7 @@
-"""Whether a profile tells the truth where a thread computes and waits for 10 us to some ms at a time.
+"""Whether a profile is accurate if a thread computes and waits for 10 us to some ms at a time.
 
-The programs of bench/targets/truth keep account of their own time; of redis-server perf is the
-judge."""
+The programs of bench/targets/truth keep account of their own time; for redis-server, perf is the reference.
+"""
 
 import tables
 import watchers
@@ -60,7 +60,7 @@ def worst_text(rows):
 
 
 def summary_text(found):
-    """For each scene and load, the error of each way and rate that is judged worst."""
+    """For each scene and load, the error of each way and rate that is the worst."""
     all_rows = [row for rows in found.values() for row in rows]
     ways = list(dict.fromkeys(row.run.way for row in all_rows))
     columns = sorted({row.run[:2] for row in all_rows},

@@ -1,4 +1,4 @@
-"""What the programs of bench/targets/truth know of their own time, beside what a profile shows."""
+"""The account that the programs of bench/targets/truth keep of their own time, compared with a profile."""
 
 import collections
 
@@ -19,8 +19,8 @@ def error_of(row):
 
 
 def deviation_of(row):
-    """The standard deviation of a share among so many samples: binomial. None are none by chance.
-    Accounts that are read one after the other may make a share a little less than nothing."""
+    """The standard deviation of a share among this many samples: binomial. Without samples there is none.
+    Accounts that are read one after the other may make a share slightly negative."""
     truth = min(max(row.truth, 0), 1)
     return (truth * (1 - truth) / row.samples) ** 0.5 if row.samples else 0
 
@@ -51,7 +51,7 @@ def spent_in(target_before, target_after, threads):
 
 
 def check(before, after):
-    """That the parts of each thread's time add up to all of it."""
+    """Checks that the parts of each thread's time add up to all of it."""
     elapsed_ns = after["ns"] - before["ns"]
     for first, last in zip(before["threads"], after["threads"]):
         spent = spent_in({"threads": [first]}, {"threads": [last]}, [last["thread"]])

@@ -1,5 +1,5 @@
-"""Whether `--kind mutex` credits each owner of a lock with the time that it made others wait, by
-the waiters' own clocks (bench/targets/truth/contended.c)."""
+"""Whether `--kind mutex` credits each owner of a lock with the time that it made others wait, by the waiters'
+own clocks (bench/targets/truth/contended.c)."""
 
 import collections
 import time
@@ -44,7 +44,7 @@ def credits_of(world, mode, load_name, rate_hz):
 
 
 def deviation_of(row):
-    """By chance, of the share of one thread's ticks that find it waiting."""
+    """The deviation by chance of the share of one thread's ticks that find it waiting."""
     return (row.truth * (1 - row.truth) / row.samples) ** 0.5
 
 

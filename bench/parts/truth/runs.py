@@ -1,4 +1,4 @@
-"""Runs each scene in each way, and judges what is shown."""
+"""Runs each scene in each way, and judges the result."""
 
 import contextlib
 import time
@@ -17,7 +17,7 @@ LOAD_PROCESSES = 2
 
 @contextlib.contextmanager
 def load(world, name):
-    """A machine that has nothing else to do, or processes that keep both CPUs busy."""
+    """An idle machine, or processes that keep both CPUs busy."""
     with contextlib.ExitStack() as stack:
         for _ in range(LOAD_PROCESSES if name == BUSY else 0):
             stack.enter_context(world.target("spin", 1))
@@ -44,7 +44,7 @@ def watch(world, scene, way, run, seconds):
 
 
 def is_wanted_of_others(way, scene):
-    """At the default rate only fgprof-c is asked: without privileges it looks in another way."""
+    """At the default rate only fgprof-c is measured: without privileges it observes in another way."""
     return scene.others_hz == RATE_HZ or (
         isinstance(way, watchers.Fgprof) and way.name != "--capture=kernel")
 

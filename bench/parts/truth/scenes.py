@@ -1,9 +1,10 @@
-"""The scenes in which profiles are judged: which of the programs of bench/targets/truth, at which
-rates and for how long.
+"""The scenes in which profiles are judged: which of the programs of bench/targets/truth, at which rates and
+for how long.
 
-A deviation by chance below half a point takes 10,000 samples. At 99 Hz that is 100 s of one thread,
-or 25 s of four that are alike. Four pairs whose partners sleep need a sixth of both CPUs; a partner
-that computes needs a CPU of its own, so there is one of these and it is watched for longer."""
+A standard deviation below half a point takes 10,000 samples. At 99 Hz that is 100 s of one thread, or 25 s of
+four equal ones. Four pairs whose partners sleep need a sixth of both CPUs; a partner that computes needs its
+own CPU, so there is only one of these, and it is watched for longer.
+"""
 
 import collections
 
@@ -12,9 +13,9 @@ DEFAULT_RATE_HZ = 99
 LOW_RATE_HZ = 20
 SEED = "SEED"  # stands for the seed of this run
 
-# What is told of which threads, for how many seconds at each rate. A kind is what a share is of:
-# "running" and "wall" time, or wall time by function and "state"; "off" is time off the CPU.
-# `others_s` is how long each of the other ways is watched, at RATE_HZ, or if `others_hz`, at that.
+# What is reported of which threads, for how many seconds at each rate. A kind is what a share is of:
+# "running" and "wall" time, or wall time by function and "state"; "off" is time off the CPU. `others_s` is
+# how long each of the other ways is watched, at RATE_HZ or, if given, at `others_hz`.
 Scene = collections.namedtuple(
     "Scene", "title command threads kinds seconds others_s others_hz is_also_busy",
     defaults=[0, RATE_HZ, True])

@@ -1,4 +1,4 @@
-"""Servers have no account of their own time, so perf is the judge of where they run."""
+"""Servers keep no account of their own time, so perf is the reference for where they run."""
 
 import collections
 import subprocess

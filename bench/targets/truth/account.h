@@ -1,15 +1,15 @@
 /* How the targets of the part "truth" keep account of their own time.
  *
- * Each thread has one account, and each of its functions reads the clocks once: as the last thing
- * it does. It takes what has passed since the thread's reading before. So every moment belongs to
- * one function, and the parts add up. The time that a reading takes is shared alike: one half goes
- * to the function that reads, the other to the next, as every function has it.
+ * Each thread has one account, and each of its functions reads the clocks once, as the last thing
+ * that it does, and is charged the time since the thread's previous reading. So every moment
+ * belongs to one function, and the parts add up. The time of a reading itself is divided equally:
+ * one half goes to the function that reads, the other to the next, so each function gets the same.
  *
  * The answer to a line of input:
  *   {"ns": time, "threads": [{"thread": NAME, "tid": TID, "open_ns": N,
  *     "functions": {NAME: {"calls": N, "wall_ns": N, "cpu_ns": N, "delay_ns": N}, ...}}, ...]}
- * where open_ns is the time since the thread's last reading, which is below 0 if it has read since,
- * and delay_ns is how long it waited for a CPU, if its account has that. */
+ * where open_ns is the time since the thread's last reading, which is negative if it has read
+ * since, and delay_ns is how long it waited for a CPU, if its account has that. */
 #ifndef TRUTH_ACCOUNT_H
 #define TRUTH_ACCOUNT_H
 
@@ -163,8 +163,8 @@ static inline void learn_speed(void)
     steps_per_us = STEPS_TRIED * 1000.0 / (double)least_ns;
 }
 
-/* A function of its own, so that one that follows frame pointers, which libc lacks, misses this one
- * and finds its caller. */
+/* A separate function, so that a tool that follows frame pointers, which libc lacks, misses this
+ * one and finds its caller. */
 static __attribute__((noinline)) void nap(double us)
 {
     uint64_t ns = (uint64_t)(us * 1000);

@@ -1,5 +1,5 @@
 /* argv[1] pairs of threads, all alike. One of a pair computes for 60, 250 and 90 us by turns, and
- * meanwhile the other waits for as long; then they change places. With as many pairs as there are
+ * meanwhile the other waits for as long; then they change roles. With as many pairs as there are
  * CPUs, the scheduler moves threads from one CPU to another. */
 #include "account.h"
 

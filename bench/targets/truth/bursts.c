@@ -2,7 +2,7 @@
  * then waits for the next one:
  *   steady   for 60, 30 and 10 us
  *   mixed    for 20 to 500 us in all, a third in each: at the beginning, in the middle, at the end
- * The client is another thread, which lets 20 to 150 us pass before it asks again. */
+ * The client is another thread, which pauses for 20 to 150 us before its next request. */
 #include "account.h"
 
 #include <math.h>

@@ -3,8 +3,9 @@
  *     contended computes|sleeps LOCKS SEED
  *
  * How long each owner holds its lock, 50 us to 5 ms, is drawn from the seed. Meanwhile it computes
- * or sleeps; then it leaves the lock alone for as long. The waiter comes at any moment. Its account
- * says how long the owner made it wait: the time in which it was asleep in the function "wait". */
+ * or sleeps; then it leaves the lock alone for as long. The waiter comes at random moments. Its
+ * account says how long the owner made it wait: the time for which it was asleep in the function
+ * "wait". */
 #include "durations.h"
 
 #define LOCKS_MAX 16

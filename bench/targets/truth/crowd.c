@@ -1,6 +1,5 @@
 /* A thread that waits for 300 us, computes for 200 us and waits for 1 ms, beside argv[1] threads
- * that compute all the time: when it has been woken it also waits for a CPU, with the stack of its
- * wait. */
+ * that compute all the time: after a wakeup it also waits for a CPU, with the stack of its wait. */
 #include "account.h"
 
 void wait_short(struct account *account);

@@ -1,5 +1,5 @@
-/* The durations of a scene: fixed ones, or drawn anew from a seed, so that no profiler can be tuned
- * to them. Short and long ones are equally likely: each power of ten has the same chance. */
+/* The durations of a scene: fixed ones, or new ones drawn from a seed, so that no profiler can be
+ * tuned to them. Short and long ones are equally likely: each power of ten has the same chance. */
 #ifndef TRUTH_DURATIONS_H
 #define TRUTH_DURATIONS_H
 

@@ -1,5 +1,5 @@
 /* A thread that computes all the time and repeats itself argv[1] times a second, as often as it is
- * sampled: for the first 60 % of each period in one function, and then in another one. */
+ * sampled: for the first 60 % of each period in one function, and then in another. */
 #include "account.h"
 
 #define CHECK_STEPS 200

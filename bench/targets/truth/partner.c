@@ -3,12 +3,12 @@
  *     partner WAY computes|sleeps thread|process PAIRS [SEED]
  *
  * WAY is how a wait ends: futex, eventfd, pipe, socket, tcp or signal. Then each waiter waits for
- * 60, 250 and 90 us by turns, in a function each. Or it is "all": then there are six functions, one
- * for each way, and their durations, 20 us to 1 ms, are drawn from the seed.
+ * 60, 250 and 90 us by turns, in a separate function for each. Or WAY is "all": then there are six
+ * functions, one for each way, and their durations, 20 us to 1 ms, are drawn from the seed.
  *
  * The partner lets the duration pass, computing or asleep, and ends the wait, again and again. It
- * never waits for the waiter. What it posts is counted, so a waiter that comes late finds its wait
- * over, and each wait keeps its function. */
+ * never waits for the waiter. Its posts are counted, so a late waiter finds its wait already over,
+ * and each wait keeps its function. */
 #include "durations.h"
 
 #include <arpa/inet.h>
@@ -64,7 +64,7 @@ static void post(struct line *line)
     syscall(SYS_futex, &line->posts, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
-/* By calls that leave the frame pointer alone, so that a caller is found by it: recv and
+/* Uses calls that leave the frame pointer alone, so that a caller is found through it: recv and
  * sigwaitinfo of glibc do not. */
 static __attribute__((noinline)) void await_end(struct line *line, enum way way)
 {

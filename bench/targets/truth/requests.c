@@ -1,6 +1,7 @@
-/* A client that asks a server over loopback TCP, one request after the other. The server computes
- * for one of three times, 50 to 300 us, which are drawn from the seed argv[1]. Client and server
- * have a function for each time, and the server has one in which it waits for the next request. */
+/* A client that sends requests to a server over loopback TCP, one after the other. The server
+ * computes for one of three times, 50 to 300 us, which are drawn from the seed argv[1]. Client and
+ * server have a function for each time, and the server has one in which it waits for the next
+ * request. */
 #include "durations.h"
 
 #include <arpa/inet.h>

@@ -1,7 +1,7 @@
-/* A thread that does nothing but wait:
- *   steady   40, 120 and 400 us by turns, in a function each
- *   mixed    30 us to 50 ms at random, in functions by how long: a wait is the less likely the
- *            longer it is, so that each power of ten has the same share of the time */
+/* A thread that only waits:
+ *   steady   40, 120 and 400 us by turns, in a separate function for each
+ *   mixed    30 us to 50 ms at random, in functions by length: longer waits are less likely, so
+ * that each power of ten has the same share of the time */
 #include "account.h"
 
 #define LEAST_US 30.0
@@ -72,8 +72,8 @@ static void *run_mixed(void *argument)
 {
     begin(argument);
     for (;;) {
-        /* The inverse is uniform: the density falls with the square, and times the length it is the
-         * same for each ratio. */
+        /* The inverse is uniform: the density falls with the square of the length, and density
+         * times length is the same for each ratio. */
         double us = 1 / (1 / MOST_US + chance(argument) * (1 / LEAST_US - 1 / MOST_US));
         if (us < 100)
             wait_to_100_us(argument, us);
