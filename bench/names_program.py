@@ -3,8 +3,7 @@
 A few C++ sources full of templates are compiled once. objcopy gives each copy of an object its own names, and
 all copies are linked. So every copy is a unit of real DWARF with its own code, and the program takes seconds
 to make; compiling that much would take an hour. Its main function runs through all units, again and again,
-for a minute.
-"""
+for a minute."""
 
 import concurrent.futures
 import os

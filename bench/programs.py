@@ -1,8 +1,7 @@
 """Starts the programs to be measured, the profilers, and the tools that they are compared with; leaves
 nothing running.
 
-Each process is killed by its id, and each wait has a limit.
-"""
+Each process is killed by its id, and each wait has a limit."""
 
 import collections
 import contextlib

@@ -1,8 +1,7 @@
 """The kernel's records of when a process's threads left their CPU and came back, by perf.
 
 Tracepoints on all CPUs, filtered to these threads in the kernel, disturb them least: an event for each thread
-makes its switches more expensive.
-"""
+makes its switches more expensive."""
 
 import bisect
 import collections

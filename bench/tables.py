@@ -6,8 +6,8 @@ NOT_INSTALLED = "not installed"
 
 
 def table(header, rows):
-    """Markdown, in columns that also read well as text. The first column has words, the others have figures.
-    """
+    """Markdown, in columns that also read well as text. The first column has words, the others have
+    figures."""
     lines = [list(map(str, line)) for line in [header, *rows]]
     widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
     texts = ["| " + " | ".join(cell.ljust(width) if i == 0 else cell.rjust(width)

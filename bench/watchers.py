@@ -1,8 +1,7 @@
 """Ways to watch a process for a time and to see what its threads did, as samples in one form.
 
-Each has a name, the kinds of shares that it can show (parts/truth.py), and whether it samples, or knows every
-moment.
-"""
+Each has a name, the kinds of shares that it can show (parts/truth), and whether it samples, or knows every
+moment."""
 
 import collections
 import os

@@ -1,8 +1,7 @@
 """What sampling costs a program under load, measured finely: its CPU time for each unit of work.
 
 A restarted server, or a restarted load, differs by one or two percent from the one before. So there is one of
-each, and the samplers take turns of a second and a half.
-"""
+each, and the samplers take turns of a second and a half."""
 
 import random
 import statistics

@@ -1,7 +1,6 @@
 """How fast profiles are symbolized, and in how much memory.
 
-Makes programs with much debug information: needs twice their size in the temporary directory.
-"""
+Makes programs with much debug information: needs twice their size in the temporary directory."""
 
 import os
 import re

@@ -1,8 +1,7 @@
 """How accurate the stacks of real programs are: how many reach their thread's first frame, how many of their
 frames have names, and whether gdb sees the same.
 
-Servers listen on loopback only, in a directory of their own.
-"""
+Servers listen on loopback only, in a directory of their own."""
 
 import collections
 import os

@@ -116,8 +116,8 @@ def beside(world, seconds):
 
 
 def holders(world, seconds):
-    """For what share of the waits for a lock whose owner and waker are both known these are the same thread.
-    """
+    """For what share of the waits for a lock whose owner and waker are both known these are the same
+    thread."""
     rows = []
     for name, arguments in ("handover", (seconds, 1000, "sleeps")), ("handover", (seconds, 1000, "computes")), \
             ("holders", (seconds,)):

@@ -1,7 +1,7 @@
 """Whether a profile is accurate if a thread computes and waits for 10 us to some ms at a time.
 
-The programs of bench/targets/truth keep account of their own time; for redis-server, perf is the reference.
-"""
+The programs of bench/targets/truth keep account of their own time; for redis-server, perf is the
+reference."""
 
 import tables
 import watchers

@@ -3,8 +3,7 @@ for how long.
 
 A standard deviation below half a point takes 10,000 samples. At 99 Hz that is 100 s of one thread, or 25 s of
 four equal ones. Four pairs whose partners sleep need a sixth of both CPUs; a partner that computes needs its
-own CPU, so there is only one of these, and it is watched for longer.
-"""
+own CPU, so there is only one of these, and it is watched for longer."""
 
 import collections
 
