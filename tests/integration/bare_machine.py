@@ -71,8 +71,8 @@ def copy_file(path, root):
 
 
 def choose_alternatives(root):
-    """Sets the links of update-alternatives(1), which belong to no package, to what is in the tree: this machine
-    may have chosen a program that is not."""
+    """Points the links of update-alternatives(1), which belong to no package, to programs in the tree: this
+    machine may have selected a program that is not in it."""
     os.makedirs(root + "/etc/alternatives", exist_ok=True)
     shutil.copytree("/var/lib/dpkg/alternatives", root + "/var/lib/dpkg/alternatives", dirs_exist_ok=True)
     for name in os.listdir("/var/lib/dpkg/alternatives"):
@@ -82,13 +82,13 @@ def choose_alternatives(root):
 
 
 def copy_checkout(source, to):
-    """Copies the sources to a new directory, without anything that was built in them."""
+    """Copies the sources to a new directory, without any build results."""
     shutil.copytree(source, to, ignore=lambda directory, names: [
         name for name in names if OUTPUT.fullmatch(name) or directory == source and BUILT.fullmatch(name)])
 
 
 class BareMachine:
-    """The tree, with a copy of the sources in /checkout that nothing was built in."""
+    """The tree, with a copy of the sources in /checkout in which nothing has been built."""
 
     def __init__(self, world, packages):
         if os.geteuid():
@@ -110,8 +110,8 @@ class BareMachine:
         copy_checkout(world.source, self.root + "/checkout")
 
     def command(self, *command, user=0, read_only=False):
-        """The command to run another one there with, in /, as this user. What dpkg knows is this machine's,
-        and it can't be changed."""
+        """The command that runs another command in the tree, in /, as this user. dpkg's database is this
+        machine's, and can't be changed."""
         script = f"""
             cd '{self.root}'
             mkdir -p var/lib/dpkg

@@ -21,11 +21,11 @@ HANGS_S = 300
 
 
 class Skip(Exception):
-    """The reason why this machine can't show what the test wants to see."""
+    """The reason why this machine can't show what the test checks."""
 
 
 class Missing(Skip):
-    """Something that scripts/setup installs is missing: a failure after scripts/setup has run."""
+    """Something that scripts/setup installs is missing, which is a failure after scripts/setup has run."""
 
 
 def need(*programs):
@@ -55,7 +55,7 @@ def flame_graph(path):
 
 
 def alone(test):
-    """Marks a test that other load on the machine would disturb: it runs by itself."""
+    """Marks a test that other load on the machine would disturb: it runs alone."""
     test.is_alone = True
     return test
 
@@ -69,8 +69,8 @@ def is_of_users_build(test):
 
 
 def users_build(test):
-    """Marks a test of the build as users make it: under the sanitizers it would measure these, or
-    take too long for what other tests check there."""
+    """Marks a test of the build that users get: under the sanitizers it would measure these, or take too long
+    for checks that other tests make there."""
     test.is_of_users_build = True
     return test
 
@@ -93,7 +93,7 @@ class World:
         return self
 
     def __exit__(self, *_):
-        """A test that failed may have left profilers behind."""
+        """Kills the profilers that a failed test may have left behind."""
         for sampler in self._started:
             if sampler.poll() is None:
                 sampler.kill()
@@ -114,15 +114,15 @@ class World:
                               stderr=subprocess.PIPE, text=True, **options)
 
     def start(self, *arguments, **options):
-        """Starts the profiler and returns at once."""
+        """Starts the profiler and returns immediately."""
         sampler = subprocess.Popen([self.program, *map(str, arguments)], stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, text=True, **options)
         self._started.append(sampler)
         return sampler
 
     def running(self, name, *arguments, program=None, **options):
-        """A fixture that has reported that it is ready; ended at the end. `program`: a copy to run
-        in its place, so that others do not take it for theirs."""
+        """A fixture that has reported that it is ready; it is ended with the context. `program`: a copy to
+        run instead, so that other tests do not mistake it for theirs."""
         return ready(program or self.fixture(name), *arguments, **options)
 
     def attach(self, target, *arguments, duration="2s", **options):
@@ -134,7 +134,7 @@ class World:
 
 @contextlib.contextmanager
 def ready(*command, **options):
-    """A program that has reported that it is ready; ended at the end."""
+    """A program that has reported that it is ready; it is ended with the context."""
     target = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, text=True, **options)
     try:
         line = target.stdout.readline()
@@ -170,14 +170,14 @@ def by_root(stacks):
 
 
 def has(stack, *names):
-    """Whether the stack has these frames, in this order, others between them."""
+    """Whether the stack has these frames, in this order, possibly with others in between."""
     frames = iter(stack)
     return all(any(name in frame for frame in frames) for name in names)
 
 
 def wait_for(condition, what, seconds=60):
-    """Waits until the condition is true, and fails if it stays false: the limit is far longer than
-    it takes, as a busy machine may be ten times slower."""
+    """Waits until the condition is true, and fails if it stays false: the limit is far longer than usual,
+    because a busy machine may be ten times slower."""
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, f"waited in vain for {what}"
@@ -220,12 +220,12 @@ def all_children_of(pid):
 
 
 def children_of(pid):
-    """Without the profiler's own."""
+    """The process's children, without the profiler's helpers."""
     return [child for child in all_children_of(pid) if not is_helper(child)]
 
 
 def is_helper(pid):
-    """Or a child of the profiler that has no name of its own yet."""
+    """Whether it is a helper, or a child of the profiler that has not set its own name yet."""
     try:
         return status_field(pid, "Name") in (READER, HTTP, PUSH, "fgprof-c")
     except FileNotFoundError:
@@ -253,7 +253,7 @@ def soaking(world, kind, rate_hz=300):
 
 
 def soak_until(target, least, kind):
-    """Waits until a soaking program has made so many of what it makes and ends."""
+    """Waits until a soaking program has made and ended this many things."""
     def are_enough():
         target.stdin.write("\n")
         target.stdin.flush()
@@ -287,8 +287,8 @@ def running_s(thread):
 
 
 def wait_until_running(thread, ticks):
-    """Waits until the thread has run for the time of so many ticks more: about as often the
-    profiler, which is sampling, has found it running."""
+    """Waits until the thread has run for this many ticks more: about as often as the profiler, which is
+    sampling, has found it running."""
     end_s = running_s(thread) + ticks * PERIOD
     wait_for(lambda: running_s(thread) >= end_s, "running time")
 
@@ -316,17 +316,17 @@ def context_switches(pid):
 
 
 def is_asleep(thread):
-    """Whether the thread sleeps and is not just about to: one that loses its CPU on the way there
-    also says S."""
+    """Whether the thread is asleep, and not just about to be: a thread that loses its CPU on the way there
+    also shows S."""
     return (status_field(thread, "State")[0] == "S"
             and open(f"/proc/{thread}/syscall").read() != "running\n")
 
 
 def wait_until_asleep(*pids, but=()):
-    """Waits until all threads sleep where they stay, and are not still on their way there; those
-    named in `but` compute."""
+    """Waits until all threads are asleep where they stay, and no longer on their way there; threads named in
+    `but` compute."""
     def sleepers():
-        """{thread: how often it was switched out}; None for one that does not sleep."""
+        """{thread: how often it was switched out}; None for a thread that is not asleep."""
         threads = {thread: status(thread) for pid in pids for thread in threads_of(pid)}
         return {thread: switches_in(fields) if fields["State"][0] == "S" else None
                 for thread, fields in threads.items() if fields["Name"] not in but}
@@ -355,8 +355,8 @@ def ticks_late(stderr):
 
 
 def late_share(stderr):
-    """The part of the time in which no tick came when it was due. The profiler stood still then,
-    and can't know what came and went meanwhile."""
+    """The share of ticks that were late. The profiler did not run then, and can't know what came and went
+    meanwhile."""
     return ticks_late(stderr) / ticks_planned(stderr)
 
 
@@ -364,7 +364,7 @@ UNAME26 = 0x0020000  # sys/personality.h
 
 
 def limit_on_an_old_kernel(what, limit):
-    """For preexec_fn: sets a limit, and the kernel says that it is 2.6."""
+    """For preexec_fn: sets a limit, and makes the kernel report version 2.6."""
     resource.setrlimit(what, limit)
     assert ctypes.CDLL(None).personality(UNAME26) >= 0
 
@@ -384,7 +384,7 @@ def status_field(pid, key):
 
 
 def tool(*command, **options):
-    """Runs a reader of profiles; fails where that fails. Returns its stdout."""
+    """Runs a reader of profiles; fails if it fails. Returns its stdout."""
     need(command[0])
     done = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           timeout=HANGS_S, **options)

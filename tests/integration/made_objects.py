@@ -1,5 +1,5 @@
-"""Recordings changed as files: their sections (src/recording/write.c describes the format). Time becomes
-objects, of the same stacks, whose code is there for the judges to read."""
+"""Recordings that are edited as files, by their sections (src/recording/write.c describes the format). Time
+becomes objects with the same stacks, whose code exists for the reading tools."""
 
 import gzip
 
@@ -49,7 +49,7 @@ def write_sections(path, sections, version=1):
 
 
 def add_string(sections, text):
-    """Adds a string that is not there yet. Returns its number."""
+    """Adds a string that is not in the table yet. Returns its number."""
     data, at, count = sections[STRINGS], 0, 0
     while at < len(data):
         length, at = number_at(data, at)

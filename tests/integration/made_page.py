@@ -1,4 +1,4 @@
-"""A page of a made-up profile of any size, and what is done with it to measure it."""
+"""A page of a made-up profile of any size, and helpers to measure it."""
 
 import base64
 import json
@@ -27,7 +27,7 @@ def make_tree(frames):
 
 
 def data_of(tree):
-    """The tables of the page's data for that tree (src/output/page/data.c)."""
+    """The tables of the page's data for that tree (src/output/page/html.c)."""
     stacks, samples = [], []
     todo = [(tree, [])]
     while todo:
@@ -52,8 +52,8 @@ def varint(number):
 
 
 def timelines_of(grain_ns, threads):
-    """The order of time (src/output/page/html.c, write_timelines). threads: [begin, [[sample, grains], ...]],
-    in grains; the sample is -1 while the thread is absent."""
+    """Timelines (src/output/page/html.c, write_timelines). threads: [begin, [[sample, grains], ...]], in
+    grains; the sample is -1 while the thread is absent."""
     rows, packed = [], bytearray()
     for begin, runs in threads:
         known = {}
@@ -69,7 +69,8 @@ def timelines_of(grain_ns, threads):
 
 
 def data_of_threads(tree, threads, runs, seconds):
-    """The tables for so many threads that are in the tree's stacks by turns, in so many runs in all."""
+    """The tables for this many threads, which are in the tree's stacks by turns, with this many runs in
+    total."""
     data, chance = data_of(tree), random.Random(2)
     grain_ns = seconds * 10**9 // 2**20 + 1
     most = 2 * seconds * 10**9 * threads // runs // grain_ns
@@ -89,12 +90,12 @@ def data_of_threads(tree, threads, runs, seconds):
 
 
 def write_page(program, path, tree):
-    """Writes the page of that tree, using the program's own page of another recording."""
+    """Writes the page of that tree, using the program's page of another recording."""
     write_data(program, path, data_of(tree))
 
 
 def write_data(program, path, tables):
-    """Writes a page that has these tables in place of its own."""
+    """Writes a page that has these tables instead of its own."""
     subprocess.run([program, "run", "-q", "-o", path, "--", "true"], check=True)
     page = open(path).read()
     data = json.loads(DATA.search(page)[2])

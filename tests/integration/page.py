@@ -30,7 +30,7 @@ return new Promise(done => {
 
 
 class Page:
-    """A page that is open in a browser."""
+    """A page in a browser."""
 
     def __init__(self, browser, path):
         self.browser = browser
@@ -65,7 +65,7 @@ class Page:
         return self.browser.text("#matched")
 
     def column(self, number):
-        """A column of the table, once it has what was searched, and all rows."""
+        """A column of the table, once it shows the search result and all rows."""
         self.browser.run(FILL_TABLE)
         return self.browser.run("return [...document.querySelectorAll('#functions tbody tr')]"
                                 ".map(r => r.cells[arguments[0]].textContent)", number)

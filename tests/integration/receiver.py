@@ -1,4 +1,4 @@
-"""A server that profiles are pushed to: it keeps what it is sent, and answers as a test wants."""
+"""A server to which profiles are pushed: it keeps what it receives, and answers as a test wants."""
 
 import collections
 import contextlib
@@ -74,7 +74,7 @@ class Receiver:
         self.thread.start()
 
     def wait(self, count):
-        """Waits for so many requests, and returns all."""
+        """Waits for this many requests, and returns all."""
         wait_for(lambda: len(self.requests) >= count, f"{count} requests", HANGS_S)
         return list(self.requests)
 
@@ -94,7 +94,8 @@ def receiving(*arguments, **options):
 
 
 def certificate(world):
-    """A certificate for 127.0.0.1 that only those trust who are told to: its file, and what serves it."""
+    """A certificate for 127.0.0.1 that only clients accept that are told to: its file, and the server's
+    files."""
     need("openssl")
     key, path = world.path("key.pem"), world.path("certificate.pem")
     subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", path,
@@ -178,14 +179,15 @@ class Pprof:
 
 
 def is_zero(message):
-    """Whether nothing is set in it: strings of zeros count as such, and so do messages in which nothing is."""
+    """Whether nothing is set in it: strings of zeros count as unset, and so do messages in which nothing is
+    set."""
     if isinstance(message, dict):
         return all(is_zero(value) for values in message.values() for value in values)
     return not any(message) if isinstance(message, bytes) else message == 0
 
 
 class Otlp:
-    """A decoded request of OTLP, checked for what its readers rely on."""
+    """A decoded OTLP request, checked for what its readers rely on."""
 
     def __init__(self, world, data):
         self.request = decode_otlp(world, data)

@@ -79,7 +79,7 @@ def run(label, test, build, all_tools):
 
 
 def start(label, test, build, all_tools):
-    """Starts a process for the test, in a group of its own. Returns its id and the file of what it says."""
+    """Starts the process of the test, in a separate group. Returns its id and the file with its output."""
     said = tempfile.TemporaryFile()
     sys.stdout.flush()
     pid = os.fork()
@@ -100,7 +100,7 @@ def start(label, test, build, all_tools):
 
 
 def run_all(tests, build, all_tools, at_once):
-    """Runs [(label, test)], so many at once; prints what each said when it ends. Returns how many
+    """Runs [(label, test)], this many at once; prints the output of each when it ends. Returns how many
     passed, those that failed, and how many were skipped."""
     running = {}
     try:
@@ -117,7 +117,7 @@ def signal_group(pid, number):
 
 
 def run_waiting(waiting, running, build, all_tools, at_once):
-    """`running` holds {process: (label, test, file of what it says)}."""
+    """`running` holds {process: (label, test, file of its output)}."""
     passed, failed, skipped = 0, [], 0
     while waiting or running:
         while waiting and len(running) < at_once:
@@ -162,7 +162,7 @@ def run_and_repeat(tests, build, all_tools):
 
 
 def choose(chosen):
-    """[(label, test)] of these names of tests and modules, or of all, and the names that there are not."""
+    """[(label, test)] of these names of tests and modules, or of all, and the names that do not exist."""
     tests, unknown = [], set(chosen)
     for module_name in MODULES:
         module = importlib.import_module(module_name)

@@ -1,4 +1,4 @@
-"""Servers on loopback that end by themselves."""
+"""Servers on loopback, which are ended automatically."""
 
 import contextlib
 import glob
@@ -21,7 +21,7 @@ def free_port():
 
 
 def ask(port, request):
-    """The first part of the server's answer, empty if there is none (yet). A connection proves
+    """The first part of the server's answer, empty if there is none (yet). A successful connection proves
     less: a server listens before it is ready."""
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=5) as client:
@@ -74,7 +74,7 @@ def redis_under_load(world, commands):
 
 
 class Postgres:
-    """A cluster in the test's directory, which is run by a user of its own if this is root."""
+    """A cluster in the test's directory, run by a separate user if this is root."""
 
     def __init__(self, world):
         path = ":".join([os.environ["PATH"], *sorted(glob.glob("/usr/lib/postgresql/*/bin"))])
@@ -98,7 +98,7 @@ class Postgres:
                               text=True, capture_output=True, check=False, **self.options).stdout.strip()
 
     def session(self, statements):
-        """One that stays open, once it has got so many statements as it can."""
+        """A session that stays open, once it has received as many statements as it can."""
         made = self.start("psql", "-h", self.directory, "-U", "test", "-q", "postgres", stdin=subprocess.PIPE)
         self.sessions.append(made)
         self.tell(made, statements)
@@ -118,7 +118,7 @@ class Postgres:
 
 @contextlib.contextmanager
 def postgres(world):
-    """Its process and what runs it."""
+    """The postgres process and the object that runs it."""
     made = Postgres(world)
     initdb = made.start("initdb", "-D", "data", "-U", "test", "-A", "trust", "--no-sync", stdout=subprocess.DEVNULL)
     assert initdb.wait() == 0
@@ -138,8 +138,8 @@ def postgres(world):
 
 @contextlib.contextmanager
 def postgres_with_a_lock(world):
-    """postgres, one of whose sessions waits for a table that another has locked: it, what ends the other's transaction,
-    and the sessions' process ids."""
+    """A postgres of which one session waits for a table that another has locked: the server, what ends the
+    other's transaction, and the sessions' process ids."""
     with postgres(world) as (server, made):
         made.ask("create table accounts (id int)")
         made.session("begin; lock table accounts;\n")

@@ -54,7 +54,7 @@ def ask(address, path, how, headers):
 
 
 def ask_as(user, server, path="/metrics", how="", address=None, **headers):
-    """As `ask`, in a process of that user's."""
+    """Like `ask`, in a process of that user."""
     "localhost".encode("idna")  # loads what the other user may not read
     reader, writer = os.pipe()
     pid = os.fork()
@@ -97,7 +97,7 @@ def need_ipv6():
 
 
 def as_user(world, name):
-    """A copy of a program that anyone may run."""
+    """A copy of a program that every user may run."""
     path = world.path(os.path.basename(name))
     shutil.copy(name, path)
     os.chmod(path, 0o755)
@@ -137,7 +137,7 @@ def test_other_users_are_refused_on_ipv6(world):
 
 
 def test_other_users_are_refused_without_netlink(world):
-    """As under seccomp, or systemd's RestrictAddressFamilies."""
+    """As under seccomp, or with systemd's RestrictAddressFamilies."""
     needs_root()
 
     def refuse_netlink():
@@ -148,7 +148,7 @@ def test_other_users_are_refused_without_netlink(world):
 
 
 def test_an_ordinary_users_profiler(world):
-    """Its user may ask, and root."""
+    """Its user may send requests, and root may."""
     needs_root()
     world.program = as_user(world, world.program)
     fixture = as_user(world, world.fixture("holders"))
@@ -162,7 +162,7 @@ def test_an_ordinary_users_profiler(world):
 
 @contextlib.contextmanager
 def serving_in_user_namespace(world, options, listen):
-    """A profiler of nobody's in a user namespace, with a process of its own there."""
+    """A profiler of the user nobody in a user namespace, with a process of its own there."""
     command, script = ["unshare", "--user", *options], world.path("inside")
     if subprocess.run([*command, "true"], stderr=subprocess.DEVNULL, check=False, **identity(NOBODY)).returncode:
         raise Skip("no user namespaces")
@@ -203,13 +203,14 @@ def check_unknown_users(world, options, *users):
 
 
 def test_users_outside_of_a_user_namespace_are_unknown(world):
-    """Even root: inside, all of them have the same number, and 0 is the one who made the namespace."""
+    """Even root is unknown: inside, all of them have the same number, and 0 is the user who made the
+    namespace."""
     needs_root()
     check_unknown_users(world, ["--map-root-user"], 0, DAEMON)
 
 
 def test_nobody_has_a_number_in_a_user_namespace_without_any(world):
-    """There the profiler itself seems to be the user that all others seem to be."""
+    """To the profiler there, it has the same user as all unknown users."""
     needs_root()
     check_unknown_users(world, [], 0, DAEMON, NOBODY)
 
@@ -227,7 +228,7 @@ def test_all_local_users_may_be_allowed(world):
 
 
 def test_users_of_a_unix_socket(world):
-    """Its mode alone does not let others in."""
+    """The socket's mode alone does not admit other users."""
     needs_root()
     with world.running("holders", 60) as target, \
             serving(world, "-p", target.pid, listen="unix:" + world.path("socket")) as server:
@@ -271,7 +272,7 @@ def test_a_token(world):
 
 
 def test_local_users_without_a_token(world):
-    """They need none if they are allowed anyway."""
+    """Local users need no token if they are admitted anyway."""
     needs_root()
     with world.running("holders", 60) as target, \
             serving(world, "-p", target.pid, "--token-file", token_in(world), "--allow-remote", "--allow-local-users",
@@ -280,7 +281,7 @@ def test_local_users_without_a_token(world):
 
 
 def test_who_may_ask_is_checked_first(world):
-    """Before anything is sampled."""
+    """This is checked before anything is sampled."""
     done = world.fgprof("serve", "-p", os.getpid(), "--listen", "0.0.0.0:0", "--allow-remote")
     assert done.returncode == 2 and "--allow-remote needs a token: give --token-file FILE" in done.stderr, done
     done = world.fgprof("serve", "-p", os.getpid(), "--listen", "0.0.0.0:0", "--token-file", token_in(world))

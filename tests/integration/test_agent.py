@@ -9,7 +9,7 @@ GREP = ("/usr/bin/grep", "-c", "libfgprof-agent", "/proc/self/maps")
 
 
 def has_agent(world, *how):
-    """Whether what the fixture executes has the agent."""
+    """Whether the program that the fixture executes has the agent."""
     fixture = os.path.join(world.build, "tests", "fixtures", "agent", "fixture-executes")
     agent = os.path.join(world.build, "libfgprof-agent.so")
     done = subprocess.run([fixture, *how, *GREP], env={**os.environ, "LD_PRELOAD": agent}, text=True,

@@ -1,4 +1,4 @@
-"""What the machine may do to samples that the kernel takes: CPUs that go, limits, privileges, namespaces,
+"""What the machine may do to samples by the kernel: CPUs that go away, limits, privileges, namespaces,
 threads that end, and a profiler that is killed."""
 
 import contextlib
@@ -42,7 +42,7 @@ def set_back(path, value):
 
 @contextlib.contextmanager
 def a_cpu_to_take():
-    """Yields a CPU and the file that switches it off (0) and on (1). It is on at the end."""
+    """Yields a CPU and the file that switches it off (0) and on (1). It is on again at the end."""
     cpu = max(os.sched_getaffinity(0))
     path = f"/sys/devices/system/cpu/cpu{cpu}/online"
     if len(os.sched_getaffinity(0)) < 2 or not os.access(path, os.W_OK):
@@ -82,8 +82,8 @@ def events_open(pid):
 
 
 def wait_for_end_of_event(pid, events):
-    """Waits until fewer are open than there were: a thread that now waits for the other CPU may get one
-    meanwhile."""
+    """Waits until fewer events are open than before: meanwhile, a thread that now waits for the other CPU may
+    get one."""
     counts = [events]
 
     def has_ended():
@@ -94,8 +94,8 @@ def wait_for_end_of_event(pid, events):
 
 
 def sample_while_a_cpu_is_away(world, away_s):
-    """Two threads compute; of two CPUs one goes away and comes back. Then it has one of the two
-    threads for itself."""
+    """Two threads compute; one of two CPUs goes away and comes back. Then the other one has a thread of its
+    own again."""
     options = "--threads=tid", "--state", "--capture=kernel"
     with a_cpu_to_take() as (cpu, path), world.running("workers", 100, 2, 0) as target:
         pinned, free = spinning(target.pid)
@@ -124,7 +124,7 @@ def sample_while_a_cpu_is_away(world, away_s):
 
 
 def first_free_fd(pid):
-    """The number that the next file gets; that of an event that was closed, for one."""
+    """The number that the next file gets, for example that of an event that was closed."""
     used = {int(fd) for fd in os.listdir(f"/proc/{pid}/fd")}
     return next(fd for fd in range(len(used) + 1) if fd not in used)
 
@@ -164,7 +164,7 @@ def test_a_cpu_goes_away_and_comes_back(world):
 @alone
 @users_build
 def test_a_cpu_is_away_for_a_moment(world):
-    """As when a machine is suspended: nobody sees that it was gone."""
+    """As when a machine is suspended: the CPU is back before anyone notices."""
     need_kernel_samples(world)
     sample_while_a_cpu_is_away(world, away_s=0)
 
@@ -195,8 +195,8 @@ def test_the_kernel_samples_a_container_from_outside(world):
 
 
 def test_the_kernel_samples_inside_a_container(world):
-    """It has process ids of its own, and no /sys. What else computes inside, or outside under the same
-    id, is not mixed up with what is sampled."""
+    """The container has its own process ids, and no /sys. Other threads that compute, inside, or outside with
+    the same id, are not mixed up with the sampled ones."""
     need_kernel_samples(world)
     script = "/workers 30 2 1 >/tmp/said & pid=$!; /program 30 >/dev/null & " \
              "until [ -s /tmp/said ]; do sleep 0.01; done; " \
@@ -207,7 +207,7 @@ def test_the_kernel_samples_inside_a_container(world):
 
 
 def test_a_container_where_the_kernel_may_not_sample(world):
-    """Root of a user namespace has no CAP_PERFMON that counts."""
+    """The CAP_PERFMON of root in a user namespace does not count."""
     with tree(world) as root:
         check_possible(root, ROOTLESS)
         words = ["/fgprof-c", "run", "--threads=tid", "--", "/workers", "1", "2", "1"]
@@ -225,7 +225,7 @@ def test_a_container_where_the_kernel_may_not_sample(world):
 
 
 def test_a_time_namespace(world):
-    """The kernel's times are not those that we see: they are a day apart."""
+    """The kernel's times differ from those that the profiler sees by a day."""
     need_kernel_samples(world)
     need("unshare")
     with world.running("workers", 60, 2, 1) as target:
@@ -257,7 +257,7 @@ time.sleep(100)
 
 
 def test_a_thread_that_takes_over_its_process_has_an_event(world):
-    """The event of the thread that had that id before has ended."""
+    """The event of the thread that had this id before has ended."""
     need_kernel_samples(world)
     done = world.fgprof("run", "-F", "1000", "--capture=kernel", "-o", world.path("over.folded"), "--",
                         sys.executable, "-c", TAKES_OVER, world.fixture("spinners"), "2", "1",
@@ -269,7 +269,7 @@ def test_a_thread_that_takes_over_its_process_has_an_event(world):
 
 
 def test_events_of_processes_that_have_exited_are_closed(world):
-    """Their parent does not wait for them: they stay zombies, while it is sampled on."""
+    """Their parent does not wait for them: they stay zombies, while the parent is still sampled."""
     need_kernel_samples(world)
     count = 10
     script = f"for i in $(seq {count}); do {world.fixture('spinners')} 0.5 1 & done; exec sleep 100"
@@ -297,7 +297,7 @@ def test_events_of_processes_that_have_exited_are_closed(world):
 @alone
 @users_build
 def test_threads_with_events_that_hardly_live(world):
-    """They compute for 0.1 to 1 ms: many end before they have an event, or before it is mapped."""
+    """The threads compute for 0.1 to 1 ms: many end before they have an event, or before it is mapped."""
     need_kernel_samples(world)
     for life_us in 100, 300, 1000:
         out = world.path("lives.folded")
@@ -325,7 +325,7 @@ def test_threads_with_events_that_hardly_live(world):
 
 
 def test_a_process_with_events_that_is_killed(world):
-    """In the middle of its samples: its profile has its time up to there."""
+    """The process is killed while it is sampled: the profile has its time up to then."""
     need_kernel_samples(world)
     with world.running("workers", 60, 20, 5) as target:
         sampler = world.start("attach", "-p", target.pid, "-F", "1000", "--capture=kernel",
@@ -339,7 +339,7 @@ def test_a_process_with_events_that_is_killed(world):
 
 
 def limited(files, before=lambda: None):
-    """For preexec_fn: so many files may be open."""
+    """For preexec_fn: limits how many files may be open."""
     def limit():
         before()
         resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
@@ -358,7 +358,8 @@ def number_in(pattern, stderr):
 
 
 def test_too_few_files_for_the_events_of_all_threads(world):
-    """Some threads have events, the others are stopped. Both is said, and the profile is whole."""
+    """Some threads have events, the others are stopped. The summary says both, and the profile is
+    complete."""
     need_kernel_samples(world)
     with world.running("workers", 60, 30, 1) as target:
         done = world.attach(target, "--threads=tid", preexec_fn=limited(128, only_threads_and_no_record))
@@ -377,7 +378,7 @@ def test_too_few_files_for_the_events_of_all_threads(world):
 
 
 def test_too_few_files_for_events_of_switches(world):
-    """The events of CPUs have no more than they need, and modules can still be opened."""
+    """The events of CPUs take no more files than they need, and modules can still be opened."""
     need_kernel_samples(world)
     with world.running("spinners", 60, 3) as target:
         done = world.attach(target, preexec_fn=limited(40, refuse_record))
@@ -388,7 +389,7 @@ def test_too_few_files_for_events_of_switches(world):
 
 
 def test_far_too_few_files(world):
-    """It fails, or says what is missing. It never takes the process for one that has ended."""
+    """The profiler fails, or says what is missing. It never assumes that the process has ended."""
     with world.running("workers", 200, 2, 1) as target:
         for files in range(6, 28):
             done = world.fgprof("attach", "-p", target.pid, "-d", "200ms", "-o",
@@ -399,8 +400,8 @@ def test_far_too_few_files(world):
 
 @users_build
 def test_a_process_ends_while_no_more_files_may_be_open(world):
-    """Whether its parent waits for it or not, the recording ends with it. LeakSanitizer would have to
-    open files at the end."""
+    """Whether its parent waits for it or not, the recording ends with the process. LeakSanitizer would have
+    to open files at the end."""
     for is_waited_for in True, False:
         with world.running("workers", 60, 2, 1) as target:
             sampler = world.start("attach", "-p", target.pid)
@@ -459,7 +460,7 @@ def for_nobody(world):
 
 @alone
 def test_each_level_of_perf_event_paranoid(world):
-    """For an ordinary user: up to 0 CPUs have events; at 1 threads have; from 2 on there are none."""
+    """As an ordinary user: up to level 0 CPUs have events; at 1 threads have; from 2 on there are none."""
     need_kernel_samples(world)
     program, fixture = for_nobody(world)
     before = open(PARANOID, encoding="ascii").read().strip()
@@ -492,7 +493,8 @@ def test_each_level_of_perf_event_paranoid(world):
 
 @alone
 def test_each_level_of_ptrace_scope(world):
-    """For an ordinary user: from 1 on only commands that the profiler starts, and from 2 on none."""
+    """As an ordinary user: from level 1 on only commands that the profiler starts can be sampled, and from 2
+    on nothing."""
     if not os.path.exists(YAMA):
         raise Skip("a kernel without Yama")
     program, fixture = for_nobody(world)
@@ -540,7 +542,7 @@ class Encoding:
         self.encoder.kill()
 
     def end(self):
-        """Waits for its end. Returns what came of it: the output's hash, and how the two ended."""
+        """Waits for its end. Returns the output's hash, and how the two ended."""
         ends = self.reader.wait(HANGS_S), self.encoder.wait(HANGS_S)
         self.listener.join(HANGS_S)
         self.encoder.stdout.close()
@@ -548,8 +550,8 @@ class Encoding:
 
 
 def kill_profilers(world, encoding, options, moments):
-    """Samples it, again and again, and kills the profiler after each of these times. Returns how many
-    were killed."""
+    """Samples the encoder, again and again, and kills the profiler after each of these times. Returns how
+    many were killed."""
     killed = 0
     for moment_s in moments:
         if not encoding.is_running():
@@ -565,7 +567,7 @@ def kill_profilers(world, encoding, options, moments):
 
 
 def check_killed_profilers(world, count, *options):
-    """Whatever it does when it is killed: what it sampled gives the same bytes, and ends as well."""
+    """Whatever the profiler does when it is killed: the encoder writes the same bytes, and ends normally."""
     need("xz")
     source = world.path("source")
     random_words = random.Random(1)
@@ -600,8 +602,8 @@ SLEEP_S = 9
 
 
 def sample_beside_sleepers(world, capture):
-    """32 threads sleep in calls that a stop would disturb, and six in the middle of a transfer, while
-    others compute and are sampled by the kernel: none is woken in 2,000 ticks."""
+    """32 threads sleep in calls that a stop would disturb, and six in the middle of a transfer, while others
+    compute and are sampled by the kernel: no sleeper is woken in 2,000 ticks."""
     need_kernel_samples(world)
     begin = time.monotonic()
     with contextlib.ExitStack() as stack:
@@ -689,7 +691,7 @@ def attach_refused(world, target, *options, in_directory):
 
 @users_build
 def test_a_verifier_that_refuses(world):
-    """One line says so and how to learn more; with --verbose its log is in a file."""
+    """One line says so, and how to find out more; with --verbose the verifier's log is in a file."""
     need_record(world)
     directory, other = world.path("here"), world.path("other")
     os.mkdir(directory)
@@ -735,7 +737,7 @@ MEMORY_RATIO = 3
 
 
 def end_and_memory(sampler):
-    """Returns what it wrote, and the most memory that it is seen to have, in KiB."""
+    """Returns what it wrote, and the maximum of its memory that was seen, in KiB."""
     most = [0]
 
     def watch():
@@ -758,8 +760,8 @@ def attach_to_many(world, target, seconds, *options):
 @alone
 @users_build
 def test_threads_that_switch_as_often_as_they_can(world):
-    """Beside them the profiler ends, with little more memory than usual. If it is held up, what it did not
-    see is said."""
+    """With such threads around, the profiler ends, with little more memory than usual. If it is delayed, the
+    summary says what it did not see."""
     need_record(world)
     pairs = 8
     with world.running("workers", 60, 0, 2 * pairs) as target:
@@ -784,8 +786,8 @@ def test_threads_that_switch_as_often_as_they_can(world):
 @alone
 @users_build
 def test_thousands_of_threads_that_all_move(world):
-    """The profiler ends, with little more memory than beside as many that sleep. Ticks that it is late for are
-    counted and said: it can't look at all of them within a millisecond."""
+    """The profiler ends, with little more memory than for as many sleeping threads. Late ticks are counted
+    and reported: it can't look at all threads within a millisecond."""
     kib = []
     for sleep_ms in 100000, 1000:
         with world.running("movers", 100, 10000, sleep_ms) as target:
@@ -804,7 +806,7 @@ def test_thousands_of_threads_that_all_move(world):
 
 
 def test_a_target_outside_of_our_namespaces(world):
-    """What can't be sampled is said, and is not touched."""
+    """The profiler says what can't be sampled, and does not touch it."""
     need("unshare")
     if os.geteuid():
         raise Skip("needs root")

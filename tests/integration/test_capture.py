@@ -1,4 +1,4 @@
-"""How running threads are observed: sampled by the kernel, or stopped where it does not permit that."""
+"""How running threads are observed: sampled by the kernel, or stopped if the kernel does not permit that."""
 
 import ctypes
 import errno
@@ -51,12 +51,12 @@ def refuse_events(error, only_of_cpus=False):
 
 
 def only_threads():
-    """For preexec_fn: there is an event for each thread then."""
+    """For preexec_fn: then there is an event for each thread."""
     refuse_events(errno.EACCES, only_of_cpus=True)
 
 
 def refuse_record():
-    """For preexec_fn: there is no record of switches then."""
+    """For preexec_fn: then there is no record of switches."""
     refuse(BPF, SECCOMP_RET_ERRNO | errno.EPERM)
 
 
@@ -66,12 +66,12 @@ def die_of_events():
 
 
 def refuse_stops():
-    """Makes the calling process unable to stop threads. LeakSanitizer stops its own otherwise."""
+    """Makes the calling process unable to stop threads. LeakSanitizer would otherwise stop its own."""
     refuse(PTRACE, SECCOMP_RET_ERRNO | errno.EPERM, (FIRST_AT, PTRACE_SEIZE))
 
 
 def give_up(*capabilities):
-    """Makes what root executes in this process lack these capabilities."""
+    """Makes programs that root executes in this process lack these capabilities."""
     libc = ctypes.CDLL(None)
     for capability in capabilities:
         assert libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) == 0
@@ -83,7 +83,7 @@ def refuse_process_vm():
 
 
 def need_kernel_samples(world):
-    """Skips the test where the kernel does not permit samples of other processes."""
+    """Skips the test if the kernel does not permit samples of other processes."""
     done = world.fgprof("run", "--capture=kernel", "-f", "folded", "-o", "/dev/null", "--", "true")
     if "does not permit" in done.stderr or "can't start sampling" in done.stderr:
         raise Skip("the kernel does not permit perf events")
@@ -104,7 +104,7 @@ def check_pauses(stderr, threads):
 
 
 def need_record(world):
-    """Skips the test where the kernel does not permit a record of switches."""
+    """Skips the test if the kernel does not permit a record of switches."""
     need_kernel_samples(world)
     done = world.fgprof("run", "-f", "folded", "-o", "/dev/null", "--", "true")
     if "may not record switches" in done.stderr:
@@ -112,8 +112,7 @@ def need_record(world):
 
 
 def test_the_frame_pointer_of_a_sleeper(world):
-    """It is in the record of the thread's last switch, by BPF or by an event: no stop is safe in
-    epoll_wait."""
+    """The record of the thread's last switch has it, by BPF or by an event: no stop is safe in epoll_wait."""
     if os.uname().machine != "x86_64":
         raise Skip("on aarch64 this program's frames are found without it")
     need_kernel_samples(world)
@@ -189,7 +188,7 @@ def test_the_capabilities_that_lack_are_said(world):
 
 
 def test_process_vm_readv_is_not_needed(world):
-    """Containers refuse it, or end who calls it."""
+    """Containers refuse this call, or kill its caller."""
     with world.running("sleepers-O2-omit", 30) as target:
         for capture in "auto", "ptrace":
             done = world.attach(target, f"--capture={capture}", duration="1s", preexec_fn=refuse_process_vm)
@@ -280,7 +279,7 @@ def test_an_unknown_way_is_an_error(world):
 
 @users_build
 def test_lost_samples_are_said(world):
-    """The rings hold samples for half a second: whoever does not come for longer has lost some."""
+    """The rings hold samples for half a second: a profiler that does not read them for longer loses some."""
     need_kernel_samples(world)
     with world.running("spinners", 60, 2) as target:
         sampler = world.start("attach", "-p", target.pid, "-F", 1000, "--capture=kernel")
@@ -308,7 +307,7 @@ def process_running_s(pid):
 
 @alone
 def test_rings_fit_the_memory_that_may_be_locked(world):
-    """Root's rings share the limit with those of its other processes, so that nothing may be left."""
+    """Root's rings share the limit with those of its other processes, so there may be no room left."""
     need("setpriv")
     need_kernel_samples(world)
     if os.geteuid() != 0:

@@ -1,4 +1,4 @@
-"""Processes that are chosen by their control group. Needs root, to make one."""
+"""Processes that are selected by their control group. Needs root, to make one."""
 
 import contextlib
 import os
@@ -13,7 +13,7 @@ ROOTS = ("/sys/fs/cgroup/unified", "/sys/fs/cgroup/systemd", "/sys/fs/cgroup")
 
 @contextlib.contextmanager
 def group(name):
-    """A new group below the root of a hierarchy, and its path below that."""
+    """A new group below the root of a hierarchy, and its path relative to that root."""
     path = f"fgprof-test-{os.getpid()}/{name}"
     for root in ROOTS:
         directory = os.path.join(root, path)
@@ -66,7 +66,7 @@ def test_processes_of_a_group(world):
 
 
 def test_profilers_leave_out_their_helpers(world):
-    """Services of one unit: a program, a profiler that serves, and this one."""
+    """Processes of one unit: a program, a profiler that serves, and this one."""
     with group("unit") as (directory, path), world.running("states", 60) as target:
         def join():
             move(os.getpid(), directory)

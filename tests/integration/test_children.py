@@ -32,8 +32,8 @@ def elapsed(stderr):
 
 
 def check_tree(stacks, relatives, duration, births=0):
-    """Each process is there for the whole time, except for what passed until all were born, in its
-    own function and in no other."""
+    """Each process is there for the whole time, except until all were born, in its own function and in no
+    other."""
     found = shares(stacks)
     functions = {relatives[way]: f"sleep_in_{way}"
                  for way in ("parent", "fork", "spawn", "thread", "orphan")}
@@ -99,7 +99,7 @@ def test_children_that_are_born_meanwhile(world):
 
 
 def test_a_child_of_vfork_that_executes_a_program(world):
-    """It runs in its parent's memory, which is still there when it has its own."""
+    """The child runs in its parent's memory, which still exists when the child has its own."""
     out = world.path("vfork.folded")
     sampler = world.start("run", "--children", "--processes", "-o", out, "--",
                           world.fixture("family"), "vfork", 2)
@@ -121,8 +121,8 @@ def test_a_child_of_vfork_that_executes_a_program(world):
 @alone
 @users_build
 def test_short_lived_children_make_up_their_time(world):
-    """Sampling many children that live for three ticks each finds what they lived, within a sixth:
-    which of them a tick finds is chance."""
+    """Samples of many children that live for three ticks each add up to their lifetime, within a sixth:
+    chance decides which of them a tick finds."""
     out = world.path("short.folded")
     sampler = world.start("run", "--children", "--processes", "-o", out, "--",
                           world.fixture("family"), "short", 300, 30)
@@ -146,8 +146,8 @@ def resident_kib(pid):
 
 
 def test_files_and_memory_stay_bounded(world):
-    """A thousand children one after the other: hardly more files are open than for one, and no more is
-    kept of each than its stacks and the mappings that they are in."""
+    """A thousand children one after the other: hardly more files are open than for one, and of each only its
+    stacks and the mappings that they are in are kept."""
     with world.running("family", "short", 1150, 12) as target:
         sampler = world.start("attach", "-p", target.pid, "--children", "-o",
                               world.path("bounded.folded"))
@@ -197,7 +197,7 @@ PARTS = 20
 
 
 def make_project(directory):
-    """A program of this many sources, and what it prints."""
+    """A program with this many sources, and its output."""
     os.makedirs(directory)
     for i in range(PARTS):
         n = i + 3
@@ -240,7 +240,7 @@ def test_a_build_under_run(world):
 
 
 def test_the_shell_that_started_us(world):
-    """Its descendants without the profiler, which is one of them."""
+    """The shell's descendants without the profiler, which is one of them."""
     out = world.path("shell.folded")
     script = ("sleep 100 & until read -r name < /proc/$!/comm && [ $name = sleep ]; do :; done; "
               f"{world.program} attach -p $$ --children --processes -d 1s -q -o {out}; "
@@ -268,7 +268,7 @@ def test_a_command_ends_without_what_it_leaves(world):
 
 
 def test_attach_ends_with_the_last_descendant(world):
-    """The parent ends first; its child ends when a line comes."""
+    """The parent exits first; its child exits when it reads a line."""
     fifo = world.path("fifo")
     os.mkfifo(fifo)
     out = world.path("last.folded")
@@ -320,8 +320,7 @@ def test_pgrep(world):
         assert none.returncode == 1 and "no process's name matches" in none.stderr, none
         bad = run("--pgrep", "(")
         assert bad.returncode == 1 and "bad name '('" in bad.stderr, bad
-        # The profiler's own name, which no other process has here, does not find the profiler
-        # itself.
+        # The profiler's own name, which no other process has here, does not match the profiler itself.
         os.symlink(world.program, world.path(name + "own"))
         own = subprocess.run([world.path(name + "own"), "attach", "--pgrep", f"^{name}own$"],
                              stderr=subprocess.PIPE, text=True, timeout=60)

@@ -1,4 +1,4 @@
-"""Which threads are sampled, and which of them are written."""
+"""Which threads are sampled, and which of them are shown."""
 
 import os
 import re
@@ -20,8 +20,7 @@ def chosen(stderr):
 
 
 def watched(sampler):
-    """The ids of the threads that the profiler keeps files of, as it does of all that it looks
-    at."""
+    """The ids of the threads for which the profiler keeps files open, as it does for all that it looks at."""
     tids = set()
     for fd in os.listdir(f"/proc/{sampler.pid}/fd"):
         try:
@@ -35,7 +34,7 @@ def watched(sampler):
 
 
 def test_threads_by_name(world):
-    """The others are not looked at, and not stopped."""
+    """Other threads are not looked at, and not stopped."""
     with world.running("workers", 30, 2, 3) as target:
         tids = {tid for tid, name in names_of(target.pid).items() if name == "sleeping"}
         wait_until_asleep(target.pid, but=["spinning"])
@@ -92,7 +91,7 @@ def told(target, line):
 
 
 def sampled_while(world, arguments, lines, seconds):
-    """Samples the fixture, which is sent each of these lines, this long after the one before."""
+    """Samples the fixture, which gets each of these lines this long after the one before."""
     with subprocess.Popen([world.fixture("renamed"), "60"], stdin=subprocess.PIPE,
                           stdout=subprocess.PIPE, text=True) as target:
         assert target.stdout.readline() == "ready\n"
@@ -114,15 +113,15 @@ def of_function(stacks, name):
 
 
 def test_thread_that_gets_another_name(world):
-    """It is chosen from then on, or no longer."""
+    """The thread is selected from then on, or no longer."""
     stacks, stderr = sampled_while(world, ["--thread", "banana"], ["rename"], 2)
     assert set(by_root(stacks)) == {"banana"} and not of_function(stacks, "in_apple"), stacks
     assert of_function(stacks, "in_banana") > 20, stacks
     assert chosen(stderr)[0] == 1, stderr
     stacks, stderr = sampled_while(world, ["--thread", "apple"], ["rename"], 3)
-    # What it did until its name was read again is still counted for the old name. That takes up to
-    # an eighth of the time that it had that name, as much again at most if it must wait for a CPU,
-    # and the time for which it was not seen.
+    # Its time until its name is read again is still counted for the old name. That takes up to an eighth of
+    # the time that it had that name, as much again at most if it must wait for a CPU, and the time for which
+    # it was not seen.
     assert set(by_root(stacks)) == {"apple"}, stacks
     planned = ticks_planned(stderr)
     assert of_function(stacks, "in_banana") < (0.25 + late_share(stderr)) * planned, (stacks, stderr)
@@ -130,7 +129,7 @@ def test_thread_that_gets_another_name(world):
 
 
 def test_thread_that_another_names(world):
-    """Its name is read again while it sleeps, and has never moved."""
+    """The thread's name is read again while it is asleep and has never moved."""
     with world.running("renamed", 100, stdin=subprocess.PIPE) as target:
         wait_for(lambda: "idle" in names_of(target.pid).values(), "names")
         wait_until_asleep(target.pid, but=["apple", "fixture-renamed"])
@@ -151,7 +150,7 @@ def test_thread_that_another_names(world):
 
 
 def test_process_ends_without_its_chosen_thread(world):
-    """The end is noticed, though none of its threads is looked at."""
+    """The end of the process is noticed, although none of its threads is looked at."""
     done = world.fgprof("run", "--thread", "nobody", "--", world.fixture("workers"), "1", "1", "1",
                         timeout=30)
     assert done.returncode == 0 and chosen(done.stderr)[0] == 0, done
@@ -173,7 +172,7 @@ def test_threads_that_never_moved(world):
 
 
 def test_left_out_threads_of_equal_name(world):
-    """What is kept is added up as without the option."""
+    """The threads that are kept are added up as without the option."""
     with world.running("workers", 30, 3, 2) as target:
         wait_until_asleep(target.pid, but=["spinning"])
         for more in [], ["--threads=tid"]:
@@ -187,7 +186,7 @@ def test_left_out_threads_of_equal_name(world):
 
 
 def test_a_sleeper_that_is_woken_to_read_its_registers(world):
-    """Its waking is no move of its own, however long it waits for a CPU on its way back to
+    """Being woken does not count as a move, however long the thread waits for a CPU on its way back to
     sleep."""
     for _ in range(3):
         with world.running("beside", 200) as target:

@@ -1,5 +1,4 @@
-"""The target shares its life with others: debuggers, signals, programs that it executes, users who
-press keys."""
+"""The target is shared with others: debuggers, signals, programs that it executes, users who press keys."""
 
 import contextlib
 import ctypes
@@ -71,7 +70,7 @@ def test_under_gdb(world):
 
 
 def test_a_thread_that_another_traces(world):
-    """It can't be stopped while it runs; its time is there, under its name."""
+    """The thread can't be stopped while it runs; its time is there, under its name."""
     with world.running("workers", 30, 1, 0) as target:
         tid = int(thread_named(target.pid, "spinning").split("/")[-1])
         seized = libc.ptrace(PTRACE_SEIZE, tid, None, None)
@@ -118,9 +117,9 @@ EXEC_THREADS_MAX = 10
 
 
 def check_exec_profile(stderr, stacks, last):
-    """Threads by id; the process's own id belongs to the thread that sleeps in main. Executing
-    takes long if its threads must wait for a CPU to end. Meanwhile they may or may not be there,
-    and the first is gone if another one executes."""
+    """Threads by id; the process's own id belongs to the thread that sleeps in main. Executing takes long if
+    its threads must wait for a CPU to exit. Meanwhile they may or may not be there, and the first is gone if
+    another one executes."""
     lived_s, executing_s = map(float, re.search(r"last ([\d.]+) ([\d.]+)\n", last).groups())
     counts, planned = by_root(stacks), ticks_planned(stderr)
     assert any(has(stack, "in_spin") for stack in stacks)
@@ -152,8 +151,7 @@ def test_run_of_a_command_that_execs_again_and_again(world):
 
 
 def test_profiler_is_killed(world):
-    """The profiler is killed again and again, at 1000 Hz, wherever it happens to be: all threads
-    go on."""
+    """The profiler is killed again and again, at 1000 Hz, wherever it happens to be: all threads continue."""
     file, spinning = world.path("progress"), 4
 
     def progress():

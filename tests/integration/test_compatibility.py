@@ -42,7 +42,7 @@ def changed(header, change):
 
 
 def older(body):
-    """Less the last field."""
+    """The body without its last field."""
     return body[:body.rindex(";", 0, body.rindex(";")) + 1]
 
 
@@ -64,7 +64,7 @@ def compile_with(world, header, source, name, *flags):
 
 
 def told(world, name, header, *flags):
-    """What the program says of a process, as {first word: the rest of its lines}."""
+    """The program's output about a process, as {first word: the rest of its lines}."""
     source = os.path.join(world.source, "tests/compatibility/program.c")
     program = compile_with(world, header, source, name, *flags)
     lines = {}
@@ -131,7 +131,8 @@ def test_todays_header_only_grows(world):
 
 
 def test_functions_have_versions(world):
-    """Those of the first release keep theirs; one that was added later has that of its release."""
+    """Functions of the first release keep their versions; a function that was added later has that of its
+    release."""
     exported = {}
     for line in tool("nm", "-D", "--defined-only", world.build + "/libfgprof.so").splitlines():
         kind, name = line.split()[1:]

@@ -1,4 +1,4 @@
-"""What bash, zsh and fish offer, asked in the shells themselves, against what --help says."""
+"""What bash, zsh and fish offer in a real shell, compared with --help."""
 
 import fcntl
 import os

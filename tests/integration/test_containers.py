@@ -1,7 +1,6 @@
-"""Containers: processes in PID, mount and user namespaces of their own, from outside and inside.
-
-A container is a folder made of the fixtures and the libraries that they need, in which unshare(1)
-and chroot(1) start programs."""
+"""Containers: processes in their own PID, mount and user namespaces, sampled from outside and inside. A
+container is a folder made of the fixtures and the libraries that they need, in which unshare(1) and chroot(1)
+start programs."""
 
 import contextlib
 import os
@@ -97,7 +96,7 @@ def frames(stacks):
 
 
 def test_names_from_outside(world):
-    """A library and a program that are other files at the same path where the profiler runs."""
+    """A library and a program whose paths lead to other files where the profiler runs."""
     with tree(world) as root:
         fixtures = os.path.join(world.build, "tests/fixtures")
         here = world.path("lib.so")
@@ -111,7 +110,7 @@ def test_names_from_outside(world):
 
 
 def test_thread_ids_are_the_profilers_own(world):
-    """Outside they are the outer ids, and inside the inner ones."""
+    """From outside they are the outer ids, and from inside the inner ones."""
     with tree(world) as root:
         for how in INSIDE, ROOTLESS:
             with container(root, ["/workers", "300", "1", "2"], how) as pid:
@@ -130,7 +129,7 @@ def test_thread_ids_are_the_profilers_own(world):
 
 
 def test_perf_map_from_outside_and_inside(world):
-    """Its name has the process's innermost id, and it is in the process's own /tmp."""
+    """The map's name has the process's innermost id, and the map is in the process's own /tmp."""
     with tree(world) as root:
         for how in INSIDE, ROOTLESS:
             stacks, said = inside(root, ["/fgprof-c", "run", "--", "/jit", "2", "replaced"],
@@ -162,7 +161,7 @@ def test_perf_map_from_outside_and_inside(world):
 
 
 def test_jitdump_from_outside_and_inside(world):
-    """Its name has the innermost id too; it is the file that the process has mapped."""
+    """The jitdump's name has the innermost id too; it is the file that the process has mapped."""
     with tree(world) as root:
         for how in INSIDE, ROOTLESS:
             with container(root, ["/jit", "60", "dump", "/tmp"], how) as pid:
@@ -192,7 +191,7 @@ def test_jitdump_from_outside_and_inside(world):
 
 
 def test_attach_inside(world):
-    """Goes by the inner ids; what runs outside is not visible."""
+    """Uses the inner ids; processes outside are not visible."""
     with tree(world) as root:
         for how in INSIDE, ROOTLESS:
             stacks, _ = inside(root, ["/bin/sh", "-c", ": >/tmp/said; /program 30 >/tmp/said & "

@@ -15,7 +15,7 @@ PERIOD_US = 100000
 
 
 def write(directory, name, text):
-    """Beside version 1, the root of version 2 may be a common folder: makes no file."""
+    """With version 1 in use, the root of version 2 may be an ordinary folder: creates no file."""
     with open(os.open(os.path.join(directory, name), os.O_WRONLY), "w") as file:
         file.write(text)
 
@@ -58,7 +58,7 @@ def group_with_quota(cpus):
 
 
 def throttled_s(directory):
-    """How long the group was throttled so far, as the kernel says."""
+    """How long the group has been throttled so far, according to the kernel."""
     text = open(os.path.join(directory, "cpu.stat")).read()
     found = re.search(r"throttled_usec (\d+)", text)
     return int(found[1]) / 1e6 if found else int(re.search(r"throttled_time (\d+)", text)[1]) / 1e9

@@ -1,4 +1,4 @@
-"""Which threads had the CPU that others waited for, as the waiting program measured it."""
+"""Which threads had the CPU for which others waited, compared with the waiting program's own measurement."""
 
 import collections
 import re
@@ -12,8 +12,9 @@ SECONDS = 6
 
 
 def recorded(world, hogs, how, *options):
-    """The recording of `behind`, and as it says itself {"waited" or "hog-N": seconds} and {"hog-N": its id}. "stolen" is
-    what the hypervisor took of all CPUs: then a thread still has its CPU, but no clock of it goes on."""
+    """The recording of `behind`, and the program's own figures {"waited" or "hog-N": seconds} and {"hog-N":
+    its id}. "stolen" is what the hypervisor took from all CPUs: then a thread still has its CPU, but none of
+    its clocks advances."""
     path = world.path("behind.fgprof")
     done = world.fgprof("run", "-F", RATE_HZ, "--capture=record", "-o", path, *options, "--",
                         world.fixture("behind"), SECONDS, hogs, how)
@@ -43,7 +44,7 @@ def assert_share(samples, all_samples, name, truth, *what):
 
 @alone
 def test_behind_one_process(world):
-    """The waiter is preempted, or woken while the other process computes, which is not sampled itself. On a busy
+    """The waiter is preempted, or woken while the other process, which is not sampled, computes. On a busy
     machine, other processes take the CPU, too."""
     need_record(world)
     for how in ("computes", "wakes"):
@@ -60,7 +61,7 @@ def test_behind_one_process(world):
 
 @alone
 def test_shares_of_two_processes(world):
-    """The one that has the CPU when a wait ends is not always the one that had it at the tick."""
+    """The process that has the CPU when a wait ends is not always the one that had it at the tick."""
     need_record(world)
     path, truth, pids = recorded(world, 2, "computes")
     users = users_of(converted(world, path, "-f", "text"))
@@ -70,7 +71,7 @@ def test_shares_of_two_processes(world):
 
 @alone
 def test_a_sampled_process_is_the_owner(world):
-    """It is shown with its thread and its stack, and blamed."""
+    """The process is shown with its thread and its stack, and blamed."""
     need_record(world)
     path, truth, _ = recorded(world, 1, "computes", "--children")
     owners = collections.Counter()

@@ -1,5 +1,5 @@
-"""The critical path: what a thread waits for is what the threads that end its waits do meanwhile, as these measured
-it."""
+"""The critical path: a thread's waits are replaced by what the threads that end them do meanwhile, compared
+with their own measurements."""
 
 import collections
 import json
@@ -23,8 +23,8 @@ def measured(stdout):
 
 
 def seen(stacks):
-    """{step: ticks}, {step: ticks at which the thread that asks for it, or answers before it, was not yet back from its
-    call}, and the ticks of stacks without a step; checks what leads to each step."""
+    """{step: ticks}, {step: ticks at which the thread that requests it, or answers before it, had not yet
+    returned from its call}, and the ticks of stacks without a step; checks what leads to each step."""
     found, sends, others = collections.Counter(), collections.Counter(), collections.Counter()
     for stack, count in stacks.items():
         # What had the CPU that a step waited for.
@@ -52,7 +52,8 @@ def recorded(world, seconds, unit_us, rate_hz=RATE_HZ):
 
 
 def check(stacks, truth, rate_hz, tolerated, least=0):
-    """Each step has the time that it measured, but for the time in which its asker was not yet waiting for it."""
+    """Each step has the time that it measured, except the time in which its requester was not yet waiting for
+    it."""
     found, sends, others = seen(stacks)
     unknown = sum(count for stack, count in others.items() if stack[-1] == "[place not known]")
     assert unknown <= 0.05 * sum(stacks.values()), others
@@ -100,7 +101,8 @@ def test_requests_shorter_than_a_period(world):
 
 @alone
 def test_the_user_of_a_cpu(world):
-    """The waiter's time behind another process is that one's, with its stack if it is sampled."""
+    """The time that the waiter spends behind another process goes to that process, with its stack if it is
+    sampled."""
     need_record(world)
     for options in ("--children",), ():
         path, _, pids = behind(world, 1, "computes", *options)

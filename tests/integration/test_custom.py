@@ -22,7 +22,8 @@ def attach(world, target, kind, *arguments):
 
 
 def check_files(stacks):
-    """Of a thread that has ended, and of the main one; the function that opens is left out."""
+    """Checks the stacks of a thread that has exited, and of the main thread; the function that opens is left
+    out."""
     assert sum(stacks.values()) == KINDS["files"], stacks
     of_data = [count for stack, count in stacks.items() if stack[-1] == "open_data"]
     of_config = [count for stack, count in stacks.items() if has(stack, "main", "hold", "open_config")]
@@ -75,7 +76,8 @@ def test_names_that_are_not_there(world):
 
 
 def written(world, debug):
-    """What fgprof_custom_write writes, of the program and of its child, and what it says of that."""
+    """The output of fgprof_custom_write, for the program and for its child, and the results that it
+    returns."""
     done = subprocess.run([world.fixture("custom"), "write", str(debug)], stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, timeout=HANGS_S)
     assert done.returncode == 0, done
@@ -84,7 +86,8 @@ def written(world, debug):
 
 
 def test_a_program_writes_its_own(world):
-    """... and its child, which begins without the parent's values, and has two."""
+    """The program writes its own profile, and so does its child, which begins without the parent's values,
+    and has two."""
     need("go")
     first, second = written(world, 1).decode().split("files profile: total ")[1:]
     assert first.startswith("7\n5 @ 0x") and "\topen_data+0x" in first and "__libc_start" in first, first
@@ -127,7 +130,7 @@ def test_profiles_of_a_server(world):
 
 
 def test_many_values(world):
-    """More than are told at once, and than there is room for stacks."""
+    """There are more values than are listed at once, and more than there is room for stacks."""
     with holding(world, "many", 20000) as target:
         stacks = folded(attach(world, target, "many"))
         assert list(stacks.values()) == [20000] and has(list(stacks)[0], "main", "hold_many"), stacks

@@ -20,19 +20,19 @@ def bounded(seconds, *command):
 
 
 def inside(root, *command, seconds=200):
-    """Runs a command in the tree, with a /proc there."""
+    """Runs a command in the tree, with a /proc mounted there."""
     script = 'mount -t proc proc "$0/proc" && exec chroot "$0" "$@"'
     return bounded(seconds, "sh", "-c", script, root, *command)
 
 
 def mirror():
-    """The place that this machine's own packages come from."""
+    """Where this machine's own packages come from."""
     sources = tool("apt-get", "indextargets", "--format", "$(CODENAME) $(REPO_URI)")
     return next(line.split()[1] for line in sources.splitlines() if line.startswith("bookworm "))
 
 
 def packages(world):
-    """Makes them, with nothing but what `scripts/setup build` installs. Returns {name: file}."""
+    """Makes the packages, using only what `scripts/setup build` installs. Returns {name: file}."""
     machine = BareMachine(world, listed(world, "build"))
     seen = []
     for place in "/results", "/results-2":
@@ -48,7 +48,7 @@ def packages(world):
 
 
 def check_by_lintian(files):
-    """The builder of the packages has no publicly known address."""
+    """The maintainer of the packages has no publicly known address."""
     done = subprocess.run(["timeout", "400", "lintian", "--allow-root", "--suppress-tags",
                            "bogus-mail-host,bogus-mail-host-in-debian-changelog", "--fail-on",
                            "error", *files], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -75,7 +75,7 @@ def check_what_development_needs(package):
 
 
 def make_debian(root, suite):
-    """A Debian with nothing but what all have, in a new directory."""
+    """A Debian with only the essential packages, in a new directory."""
     done = bounded(600, "debootstrap", "--variant=minbase", suite, root, mirror())
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr
 
@@ -126,7 +126,7 @@ def needs_downloads():
 
 
 def packages_made_in(world, root, *commands):
-    """{name: file} of those that scripts/package makes in a Debian of its own, after these commands."""
+    """{name: file} of the packages that scripts/package makes in a separate Debian, after these commands."""
     copy_checkout(world.source, root + "/checkout")
     for command in commands:
         done = inside(root, *command, seconds=1200)
@@ -136,7 +136,7 @@ def packages_made_in(world, root, *commands):
 
 @users_build
 def test_packages_of_debian_13(world):
-    """Made on it, and installed on another."""
+    """The packages are made on one, and installed on another."""
     needs_downloads()
     clean, builder = world.path("debian"), world.path("builder")
     make_debian(clean, "trixie")

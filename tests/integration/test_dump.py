@@ -154,7 +154,7 @@ threading.Event().wait(60)
 
 
 def test_ipc_of_system_v(world):
-    """With the number that ipcs(1) shows. They go away with their namespace."""
+    """The dump has the number that ipcs(1) shows. The objects go away with their namespace."""
     path = world.path("ids")
     if subprocess.run(["unshare", "--ipc", "true"], stderr=subprocess.DEVNULL).returncode:
         raise Skip("no IPC namespace may be made")
@@ -171,8 +171,8 @@ def test_ipc_of_system_v(world):
 
 
 def test_deadlocks(world):
-    """The deadlock of the two and that of the one, and no other: threads that wait for them from
-    outside are in none."""
+    """The deadlock of two threads and that of one, and no others: threads that wait for them from outside are
+    in none."""
     with locks(world) as (target, tids):
         text = dump(world, "-p", target.pid)
         grouped = dump(world, "-p", target.pid, "--group")
@@ -318,7 +318,7 @@ def test_a_deadlock_of_three_and_who_waits_for_it(world):
 
 
 def cpu_of_a_dump(world, thread_count):
-    """The CPU time that the profiler used, in seconds: the least of three."""
+    """The CPU time that the profiler used, in seconds: the minimum of three."""
     used = []
     with world.running("ring", 400, 3, thread_count - 4) as target:
         wait_until_asleep(target.pid)
@@ -334,7 +334,7 @@ def cpu_of_a_dump(world, thread_count):
 
 
 def test_many_threads(world):
-    """Ten times as many cost about ten times as much, and all of them are there."""
+    """Ten times as many threads cost about ten times as much, and all of them are there."""
     few, many = cpu_of_a_dump(world, 200), cpu_of_a_dump(world, 2000)
     assert many < 25 * few, (few, many)
 
@@ -348,7 +348,7 @@ def test_sleepers_are_not_woken(world):
 
 
 def sampled_dump(world, target, name, *arguments, **options):
-    """A dump whose thread with this name was sampled by the kernel, as it is unless it waits long
+    """A dump in which the kernel sampled the thread with this name, as it does unless the thread waits long
     for a CPU. Returns the threads by name."""
     for _ in range(DUMPS_MAX):
         found = dump_json(world, "-p", target.pid, *arguments, **options)["threads"]
@@ -359,7 +359,7 @@ def sampled_dump(world, target, name, *arguments, **options):
 
 
 def test_a_running_thread_is_sampled_without_a_stop(world):
-    """Also where it may not be stopped at all. It is there once, and waits for nothing."""
+    """Even if it may not be stopped at all. It is listed once, and waits for nothing."""
     need_kernel_samples(world)
     with world.running("states", 120) as target:
         threads = sampled_dump(world, target, "spinning", preexec_fn=refuse_stops)
@@ -399,7 +399,7 @@ def test_a_running_thread_is_stopped_if_asked_or_if_it_must_be(world):
 
 
 def test_a_dump_of_sleepers_opens_no_event(world):
-    """What it does not need costs it no time."""
+    """Sleepers need no event, so the dump spends no time on one."""
     with locks(world) as (target, tids):
         found = dump_json(world, "-p", target.pid, preexec_fn=die_of_events)
         assert {thread["tid"] for thread in found["threads"]} == {target.pid, *tids.values()}
@@ -437,7 +437,7 @@ def test_running_threads(world):
 
 @alone
 def test_many_that_want_one_cpu(world):
-    """Each is there with its stack, which can be read when its turn comes."""
+    """Each thread is there with its stack, which can be read when its turn comes."""
     with world.running("workers", 120, 100, 0) as target:
         for thread in threads_of(target.pid):
             os.sched_setaffinity(int(thread.split("/")[-1]), {min(os.sched_getaffinity(0))})
@@ -491,7 +491,7 @@ def test_dump_agrees_with_gdb(world):
 
 
 def test_in_another_pid_namespace(world):
-    """An owner's id is that of the namespace, and is told as ours."""
+    """An owner's id is that of the namespace, and is reported as ours."""
     inside = subprocess.Popen(
         ["unshare", "--pid", "--fork", "--kill-child", world.fixture("locks"), "60",
          world.path("locked-inside")], stdout=subprocess.PIPE, text=True)
@@ -567,7 +567,7 @@ def test_a_dump_of_processes_by_name_and_of_their_children(world):
 
 
 def test_a_dump_of_node(world):
-    """What it compiled is named in its perf map; its event loop waits for its descriptor."""
+    """Compiled code is named from its perf map; its event loop waits for its descriptor."""
     need("node")
     script = world.path("busy.js")
     with open(script, "w") as file:
@@ -626,7 +626,7 @@ def test_a_dump_of_node(world):
 
 
 def test_a_dump_of_python(world):
-    """A dump with a thread that waits for a lock, one for a connection, and one in a sleep."""
+    """A dump with a thread that waits for a lock, one that waits for a connection, and one in a sleep."""
     script = ("import socket, sys, threading, time\n"
               "lock, (one, two) = threading.Lock(), socket.socketpair()\n"
               "lock.acquire()\n"
@@ -661,7 +661,7 @@ def test_a_dump_of_redis(world):
         return next(thread for thread in threads if thread["tid"] == pid)
 
     def main_waits(threads):
-        """It wakes up ten times a second, and may do so while it is looked at."""
+        """The thread wakes up ten times a second, and may do so while it is observed."""
         return main_of(threads).get("file") == "anon_inode:[eventpoll]"
     with redis(world) as (server, _):
         pid = server.pid

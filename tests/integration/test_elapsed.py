@@ -15,9 +15,9 @@ class Crowd:
     def __init__(self, line):
         self.alone, self.together, self.short, self.long, self.late, self.gap = map(
             float, line.split())
-        # What neither ticks nor the kernel's accounts tell: where a tick fell at the beginning and at
-        # the end, how long a thread had waited for a CPU when its account was last read, and how far
-        # the first thread was awake beside the others.
+        # What neither ticks nor the kernel's accounts show: where a tick fell at the beginning and at the
+        # end, how long a thread had waited for a CPU when its account was last read, and how long the first
+        # thread was awake together with the others.
         self.unknown = 3 * PERIOD + self.gap + self.late
 
 
@@ -111,7 +111,7 @@ def waited_s(pid):
 
 @users_build
 def test_a_single_thread_has_the_time_that_it_was_awake(world):
-    """Bursts that are shorter than the distance of ticks: nothing of this is left to chance."""
+    """Bursts are shorter than the interval of ticks: nothing is left to chance."""
     path = world.path("turns.fgprof")
     with world.running("turns", 30) as target:
         before = waited_s(target.pid)
@@ -142,7 +142,8 @@ def test_children_have_their_own_time(world):
 
 
 def test_a_lock_is_held_by_one_that_sleeps(world):
-    """It would be idle, but for those that it holds up: where it sleeps is what they wait for."""
+    """The process would be idle, except for the threads that it delays: where the holder sleeps is what they
+    wait for."""
     path = world.path("held_up.fgprof")
     with world.running("held_up", "lock") as target:
         world.attach(target, "-o", path, duration="2s")
@@ -180,8 +181,8 @@ def test_formats_that_lack_it(world):
 
 def latency_by_perf(path):
     """What `perf report --latency` makes of perf's samples: each is divided by how many threads of the
-    process ran at its moment. {thread name: seconds}, and the same without dividing. The switches say
-    how many those were."""
+    process ran at that time. {thread name: seconds}, and the same without dividing. The switches say how many
+    those were."""
     text = tool("perf", "script", "-i", path, "--show-switch-events", "-F",
                 "comm,tid,time,event,period")
     running, latency, times = set(), {}, {}
@@ -202,9 +203,9 @@ def latency_by_perf(path):
 
 
 def unknown_overlap(busy_s, length_s):
-    """If other programs take the CPUs, how many threads ran at once is only known on average. For how
-    much longer or shorter some of them may have run, which ran for `busy_s` in all: from all CPUs
-    always busy together to never two of them."""
+    """If other programs take the CPUs, how many threads ran at once is only known on average. Returns how
+    much longer or shorter some threads may have run that ran for `busy_s` in total: from all CPUs always busy
+    together to never two of them."""
     cpus = len(os.sched_getaffinity(0))
     part = min(1, busy_s / cpus / length_s)
     average = 1 - (1 - part) ** cpus

@@ -1,4 +1,4 @@
-"""Bad input: a clear error, the right exit status, nothing hangs, nothing half written."""
+"""Bad input: a clear error, the right exit status, nothing hangs, nothing is half written."""
 
 import ctypes
 import os

@@ -1,4 +1,4 @@
-"""What the program promises about targets that are hard to sample."""
+"""The program's promises for targets that are hard to sample."""
 
 import os
 import re
@@ -25,7 +25,7 @@ def transfers(target):
 
 
 def test_transfers_that_sleep_are_never_cut_short(world):
-    """They block in the middle of their block, and are sampled: not one call comes back short."""
+    """They block in the middle of their transfer, and are sampled: not a single call comes back short."""
     with world.running("transfers", 100, "still") as one, world.running(
             "transfers", 100, "still") as two:
         pids = one.pid, two.pid
@@ -57,10 +57,9 @@ def time_of(pid, *fields):
 
 
 def sample_transfers(world, rate):
-    """Slow transfers: each thread sleeps most of its time, and runs in between. A call that is
-    stopped in the middle of its copy comes back short, which is the kernel's doing; each such stop
-    is a pause of a running thread, and is reported. Any further short calls would mean that
-    sleepers were stopped."""
+    """Slow transfers: each thread sleeps most of its time, and runs in between. A call that is stopped in the
+    middle of its copy comes back short, because the kernel ends it; each such stop is a pause of a running
+    thread, and is reported. Any further short calls would mean that sleepers were stopped."""
     with world.running("transfers", 100) as target, world.running("transfers", 100) as other:
         busy = time_of(target.pid, ON_CPU, WAITING)
         done = world.attach(target, "-F", rate, "-t", duration="3s")
@@ -168,8 +167,7 @@ def test_time_on_the_cpu_is_the_kernels(world):
 
 @alone
 def test_very_short_lived_threads(world):
-    """2,000 a second that live for 2 ms: they are counted by their time, and nothing of them is
-    kept."""
+    """2,000 threads a second that live for 2 ms: their time is counted, and nothing of them is kept."""
     out = world.path("churn.folded")
     sampler = world.start("run", "-o", out, "--threads=tid", "--", world.fixture("churn"), 5, 2000,
                           500, 2000)
@@ -219,8 +217,9 @@ def test_very_short_lived_threads(world):
 @alone
 @users_build
 def test_threads_that_are_gone_when_they_are_looked_at(world):
-    """They live for 0.2 ms: many end after they are listed and before they are read, but they
-    lived all the same. The fixture measures a fifth more of a life than the kernel lists."""
+    """The threads live for 0.2 ms: many exit after they are listed and before they are read, but their time
+    counts nevertheless. The lifetime that the fixture measures is a fifth longer than the one that the kernel
+    lists."""
     out = world.path("gone.folded")
     done = world.fgprof("run", "-o", out, "--threads=tid", "--", world.fixture("churn"), 3, 200, 200)
     assert done.returncode == 0, done.stderr
@@ -270,8 +269,8 @@ def test_more_running_threads_than_are_stopped_at_a_time(world):
             then = time.monotonic()
             time.sleep(0.01)
         _, stderr = sampler.communicate(timeout=60)
-    # It ends in time, and keeps its ticks going meanwhile, except for the time in which it waited
-    # for a CPU itself, or the whole machine stood still.
+    # It ends in time, and keeps its ticks meanwhile, except for the time in which it waited for a CPU itself,
+    # or the whole machine stood still.
     elapsed_s, taken = re.match(r"fgprof-c: ([\d.]+) s at .* (\d+) taken", stderr).groups()
     hindered_s = waited_s + longest_stall_s
     assert sampler.returncode == 0 and float(elapsed_s) < 2.6 + hindered_s, (hindered_s, stderr)
@@ -302,7 +301,7 @@ def hold_in_a_round(sampler, thread, running, seconds):
 @alone
 @users_build
 def test_what_held_a_round_up_is_not_rested_from(world):
-    """It rests for twice the CPU time that it needed, and not for the time that it stood still."""
+    """The profiler rests for twice the CPU time that it needed, and not for the time that it stood still."""
     held_s = 2
     with world.running("workers", 100, 1, 500) as target:
         spinning = thread_named(target.pid, "spinning")
@@ -329,8 +328,8 @@ def test_what_held_a_round_up_is_not_rested_from(world):
 
 
 def test_what_can_not_be_read_is_not_stopped(world):
-    """With so few open files that most of /proc can't be read, sleeping threads must not pass for
-    running ones."""
+    """With so few open files that most of /proc can't be read, sleeping threads must not be taken for running
+    ones."""
     def limit():
         resource.setrlimit(resource.RLIMIT_NOFILE, (12, 12))
 
@@ -344,14 +343,13 @@ def test_what_can_not_be_read_is_not_stopped(world):
         moved = [thread for thread, count in context_switches(target.pid).items()
                  if count != before[thread]]
     assert " 0.0 % running" in done.stderr, done
-    # One is woken for the frame pointer at each of two places, and another one if it moved
-    # meanwhile.
+    # One thread is woken for the frame pointer at each of two places, and another one if it moved meanwhile.
     assert len(moved) <= 4, (moved, done)
     assert pauses(done.stderr) <= len(moved), done
 
 
 def test_a_process_that_nobody_waits_for(world):
-    """Its time ends when it does, and not when its parent reaps it."""
+    """Its time ends when it exits, and not when its parent reaps it."""
     with world.running("workers", 100, 0, 1) as brief, world.running("deep", 100, 10) as other:
         begin = time.monotonic()
         sampler = world.start("attach", "-p", f"{brief.pid},{other.pid}", "-t")

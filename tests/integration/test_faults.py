@@ -95,7 +95,7 @@ def name_of(site):
 
 
 class Faulty:
-    """Runs the profiler with the library, each time in a directory of its own."""
+    """Runs the profiler with the library, each time in a new directory."""
 
     def __init__(self, world, scenario, number, site=None):
         self.world = world
@@ -117,7 +117,7 @@ class Faulty:
         return os.path.join(self.directory, name)
 
     def said(self):
-        """What the library has written: zeroes follow."""
+        """The text that the library has written: zeroes follow."""
         with open(self.log, "rb") as log:
             return log.read().partition(b"\0")[0].decode()
 
@@ -156,7 +156,7 @@ class Faulty:
 
 
 def check_whole(path, faulty):
-    """The file is whole, by its format."""
+    """Whether the file is complete, by its format."""
     with open(path, "rb") as file:
         data = file.read()
     if path.endswith(".gz"):
@@ -193,8 +193,8 @@ def outcome_of(has_failed, said):
 
 
 def check_outcome(faulty, path, code, stderr, failed=(1,)):
-    """A whole file, or none and a reason; nothing else is left behind. Sampling that ended early has
-    both. Returns which it is."""
+    """Either a complete file, or none and a reason; nothing else is left behind. Sampling that ended early
+    has both. Returns which it is."""
     assert code == 0 or code in failed, f"it ended with {code}: {stderr}"
     left = os.listdir(faulty.directory)
     if code:
@@ -208,7 +208,7 @@ def check_outcome(faulty, path, code, stderr, failed=(1,)):
 
 
 class Target:
-    """Threads that sleep and one that computes, whose progress can be seen."""
+    """Threads that sleep and one that computes, whose progress is visible."""
 
     def __init__(self, process, name, progress, recording):
         self.pid = process.pid
@@ -233,7 +233,7 @@ class Target:
 
 
 def check_counts(path, stderr):
-    """Each of the target's four threads has about a sample for each tick; if not, it is said."""
+    """Each of the target's four threads has about a sample for each tick; if not, the summary says so."""
     with open(path, encoding="utf-8") as file:
         counts = collections.Counter()
         for stack, count in folded(file.read()).items():
@@ -282,8 +282,8 @@ def convert_to(ending):
 
 
 def next_line(started):
-    """The next line to standard error, or what there is at the end. Reads no more than that: the rest
-    is for communicate()."""
+    """The next line from standard error, or the rest at the end. Reads no more than that: communicate() reads
+    the rest."""
     line = b""
     while not line.endswith(b"\n"):
         ready, _, _ = select.select([started.stderr], [], [], HANGS_S)
@@ -295,8 +295,8 @@ def next_line(started):
 
 
 def lines_until(started, begin):
-    """Reads up to the first line that begins so, or to the end. Returns what was read, and whether there
-    is such a line."""
+    """Reads up to the first line that begins like this, or to the end. Returns what was read, and whether
+    there is such a line."""
     said = ""
     while line := next_line(started):
         said += line
@@ -338,7 +338,7 @@ class Connection(http.client.HTTPConnection):
 
 
 def is_alive(started):
-    """Whether it has not ended, nor is about to, as when sampling has ended."""
+    """Whether it has not exited, and is not about to, as when sampling has ended."""
     try:
         started.wait(1)
         return False
@@ -360,7 +360,7 @@ def ask(path, what):
 
 
 def ask_served(faulty, target, *paths, options=()):
-    """Asks a server for each path; the last one is to be answered even if an earlier one was not."""
+    """Asks a server for each path; the last one must be answered even if an earlier one was not."""
     path = faulty.path("socket")
     with faulty.start("serve", "-p", target.pid, "--listen", "unix:" + path, "-F", "200", *options) as started:
         said, is_serving = lines_until(started, "fgprof-c: serving ")
@@ -390,20 +390,20 @@ def serve(faulty, target):
 
 
 def serve_kept(faulty, target):
-    """What else is made of what a server keeps: a page, a dump, the threads' makers."""
+    """Requests other things from a server: a page, a dump, the threads' creators."""
     return ask_served(faulty, target, "/debug/fgprof?last=1s&format=html", "/debug/pprof/goroutine?debug=2",
                       "/debug/pprof/threadcreate?debug=1", "/metrics", "/metrics", options=("--keep", "1s"))
 
 
 def can_last(function, error):
-    """Whether the error of this function may well come again and again."""
+    """Whether the error of this function may well occur repeatedly."""
     return (function == "malloc" or (function, error) in
             {("open", errno.EMFILE), ("write", errno.ENOSPC), ("syscall", errno.EPERM),
              ("process_vm_readv", errno.EFAULT), ("ptrace", errno.EPERM)})
 
 
 def sites_to_fail(faulty, sample):
-    """Each site by each error of its function; without FGPROF_FAULTS=all a sample, which has each
+    """Each site with each error of its function; without FGPROF_FAULTS=all a sample that includes each
     function."""
     every = [Site(function, hash, error, lasting) for function, hash in faulty.sites()
              for error in ERRORS[function] for lasting in (False, True)
@@ -478,7 +478,7 @@ or libmicrohttpd ended the program. What is *wrong* is named by the test.
 
 
 def write_row(world, scenario, sites, outcomes):
-    """Adds the scenario's row to the table, of calls that failed. Other tests may write theirs."""
+    """Adds the scenario's row to the table of failed calls. Other tests may write theirs at the same time."""
     kinds = collections.Counter(site.function for site, outcome in zip(sites, outcomes) if outcome)
     counts = collections.Counter(outcomes)
     columns = "failed", *OUTCOMES, "wrong", "kinds of call"
@@ -538,7 +538,7 @@ def check_scenario(world, scenario, sample=SAMPLE):
 
 
 def test_a_file_that_is_not_on_the_disk_was_not_written(world):
-    """The summary does not say so after the error. The first call makes the file."""
+    """The summary does not claim that it was written after the error. The first call creates the file."""
     with target_of(world, 0) as target:
         for number in "n2", "n3":
             faulty = Faulty(world, "disk", number, Site("disk", number, errno.ENOSPC, False))
@@ -548,7 +548,7 @@ def test_a_file_that_is_not_on_the_disk_was_not_written(world):
 
 @users_build
 def test_no_thread_is_left_stopped(world):
-    """The first stops of a command, each call of which fails once: the command ends."""
+    """The first stops of a command, each of whose calls fails once: the command ends."""
     reached = 0
     for number in range(1, 9):
         faulty = Faulty(world, "stop", number, Site("ptrace", f"n{number}", errno.EPERM, False))
@@ -596,7 +596,7 @@ def test_calls_of_a_server_that_keeps_fail(world):
 
 
 def test_calls_of_processes_without_privileges_fail_too(world):
-    """Recordings are read in one, so what differs between these formats happens there."""
+    """Recordings are read in such a process, so anything that differs between these formats happens there."""
     with target_of(world, 0) as target:
         sites = {}
         for ending in ".folded", ".html":
@@ -616,7 +616,7 @@ def test_calls_of_convert_fail(world):
 
 
 def test_nothing_leaks_where_a_call_fails(world):
-    """What ends with an error frees all that it has, too: LeakSanitizer and others look at a few."""
+    """A run that ends with an error frees everything, too: LeakSanitizer and others check a few."""
     if not world.is_sanitized:
         raise Skip("needs a build with the sanitizers")
     for scenario in (attach_folded, attach_ptrace, dump, run, record, serve, serve_kept,

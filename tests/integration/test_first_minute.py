@@ -1,5 +1,5 @@
-"""What one meets first: processes by name, a page on a terminal, what was written, and slips of the
-keyboard."""
+"""What a new user meets first: processes by name, a page on a terminal, messages about what was written, and
+typing errors."""
 
 import contextlib
 import os
@@ -14,7 +14,7 @@ from harness import HANGS_S, folded, users_build, wait_until_sampling
 
 @contextlib.contextmanager
 def named(world, count=1, fixture="workers"):
-    """So many processes with a name that no other test's process has, and that name."""
+    """This many processes with a name that no other test's process has, and that name."""
     name = f"first{os.getpid()}"
     program = world.path(name)
     if not os.path.exists(program):
@@ -88,7 +88,7 @@ def test_a_whole_name_comes_before_parts_of_others(world):
 
 @users_build
 def test_a_name_that_the_kernel_cuts(world):
-    """It keeps 15 bytes."""
+    """The kernel keeps 15 bytes."""
     name = f"longer-than-{os.getpid()}-the-kernel-keeps"
     program = world.path(name)
     os.symlink(world.fixture("workers"), program)
@@ -188,7 +188,7 @@ def test_a_page_of_a_command(world):
 
 @users_build
 def test_a_page_leaves_other_files_alone(world):
-    """What it is called until it has its own name is taken by something else here."""
+    """The temporary name of the page is already taken by something else here."""
     elsewhere = fresh_directory(world, "elsewhere") + "/page.html"
     open(elsewhere, "w").close()
     with named(world) as (_, (target,)):
@@ -250,7 +250,7 @@ def test_a_command_that_goes_on_after_the_profile(world):
 
 @users_build
 def test_a_name_to_wait_for(world):
-    """With --wait a word is a name for processes that come, too."""
+    """With --wait, a word also names processes that come later."""
     name = f"later{os.getpid()}-than-the-first"  # the kernel keeps 15 bytes of it
     program, directory = world.path(name), fresh_directory(world, "kept")
     os.symlink(world.fixture("workers"), program)

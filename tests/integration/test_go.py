@@ -1,4 +1,4 @@
-"""Go programs: names and whole stacks, even without any symbols or debug information."""
+"""Go programs: names and complete stacks, even without any symbols or debug information."""
 
 import fcntl
 import json
@@ -71,14 +71,14 @@ def is_cut(stack):
 
 
 def is_before_go(stack):
-    """A thread that C has just made, which has not come to Go yet."""
+    """A thread that C has just created, which has not reached Go yet."""
     return stack[:2] == ("__clone3", "start_thread") and not any(
         frame.startswith("runtime.") for frame in stack)
 
 
 def profile(world, target, duration, unnamed=()):
-    """The stacks of threads, which must all be right, and whole but for a few. `unnamed` are the
-    files whose code may be without a name."""
+    """The stacks of threads, which must all be right, and complete except for a few. `unnamed` are the files
+    whose code may be without a name."""
     kept = world.path("go.fgprof")
     world.attach(target, "-o", kept, "--no-goroutines", duration=duration)
     done = world.fgprof("convert", kept, "-f", "folded")
@@ -96,9 +96,9 @@ def profile(world, target, duration, unnamed=()):
 
 
 def check_seen(world, program, wanted, whole=frozenset(), unnamed=()):
-    """Profiles a program until all that is wanted has been seen: if others use the CPUs, rare
-    actions take long to occur. Each of `wanted` is frames of a stack, in this order; each of
-    `whole` is all frames of one."""
+    """Profiles a program until everything expected has been seen: if other programs use the CPUs, rare
+    actions take long to occur. Each of `wanted` is frames of a stack, in this order; each of `whole` is all
+    frames of one."""
     seen = set()
 
     def missing():
@@ -144,7 +144,7 @@ def test_go_pie_stripped(world):
 
 
 def is_exported(program, function):
-    """Whether a stripped program still names the function, by binutils."""
+    """Whether a stripped program still has the function's name, according to binutils."""
     return re.search(rf" T \w*{function}$", tool("nm", "-D", program), re.MULTILINE) is not None
 
 

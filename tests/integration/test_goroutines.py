@@ -1,4 +1,4 @@
-"""Goroutines that wait, against the profiles that Go makes of itself at the same time."""
+"""Waiting goroutines, compared with the profiles that Go makes of itself at the same time."""
 
 import collections
 import json
@@ -49,7 +49,7 @@ def gos_stacks(path):
 
 
 def gos_reasons(path):
-    """{reason: how many goroutines} by debug=2, but for the main one."""
+    """{reason: how many goroutines} from debug=2, except the main one."""
     heads = re.findall(r"^goroutine (\d+).* \[([^],]*)", open(path).read(), re.M)
     return collections.Counter(reason for number, reason in heads if number != "1")
 
@@ -126,7 +126,7 @@ def gos_dump(path):
 
 
 def dumps(text):
-    """The same of a dump."""
+    """The same from a dump."""
     goroutines = {}
     for part in text.split("\n\n"):
         head = re.match(r"goroutine (\d+) \[([^],]*)", part)
@@ -177,7 +177,7 @@ def test_dump_of_goroutines_of_debians_go(world):
 
 
 def delves_stacks(pid):
-    """{id: [function, ...: leaf first]} by delve, which stops the process for it."""
+    """{id: [function, ...: leaf first]} according to delve, which stops the process for it."""
     if not shutil.which("dlv"):
         raise Skip("no dlv")
     done = subprocess.run(["dlv", "attach", str(pid), "--allow-non-terminal-interactive=true"], timeout=HANGS_S,
@@ -196,7 +196,7 @@ def delves_stacks(pid):
 
 
 def test_dump_of_goroutines_against_delve(world):
-    """Its own names of inlined functions and of those that the compiler made are the same."""
+    """delve's own names of inlined functions and of compiler-made ones are the same."""
     with ready(build(world, "goroutines", BUILDS["plain"]), 120, 4, world.path("truth"), stdin=subprocess.PIPE) as target:
         document = json.loads(world.fgprof("dump", "-p", target.pid, "--json").stdout)
         theirs = delves_stacks(target.pid)
@@ -211,7 +211,7 @@ def test_dump_of_goroutines_against_delve(world):
 
 
 def truths(target):
-    """{function: (how many wait there, for what)} as the program says."""
+    """{function: (how many wait there, for what)} according to the program."""
     truth = {}
     while (line := target.stdout.readline()) != "that is all\n":
         name, count, thing = line.strip().split(" ", 2)
@@ -287,7 +287,7 @@ def test_what_is_kept_of_goroutines(world):
 
 @users_build
 def test_goroutines_of_a_library(world):
-    """In a program that is not Go's: its own threads stay."""
+    """A library in a program that is not Go's: the program's own threads stay."""
     library = build(world, "goroutines-shared", ["-buildmode=c-shared", "-ldflags=-s -w"])
     code = (f"import ctypes, time; ctypes.CDLL({library!r}).Begin(); print('ready', flush=True);"
             " time.sleep(120)")
@@ -306,7 +306,7 @@ def test_ten_thousand_goroutines(world):
 
 
 def test_a_report_of_goroutines(world):
-    """They are not taken for threads, whose numbers may be the same."""
+    """Goroutines are not mistaken for threads, whose numbers may be the same."""
     with ready(build(world, "goroutines", BUILDS["plain"]), 120, 2, world.path("truth"), stdin=subprocess.PIPE) as target:
         assert written(target) == "written\n"
         text = world.attach(target, "-f", "report").stdout
@@ -316,7 +316,7 @@ def test_a_report_of_goroutines(world):
 
 @users_build
 def test_goroutines_at_work(world):
-    """Those that compute and sleep by turns: the parts of their time, and all of it."""
+    """Goroutines that compute and sleep by turns: the parts of their time, and their total."""
     def seconds(target):
         return [float(text) for text in written(target).split()]
     with ready(build(world, "goroutines-at-work", []), 120, stdin=subprocess.PIPE) as target:
@@ -335,7 +335,7 @@ def test_goroutines_at_work(world):
 
 @users_build
 def test_the_goroutine_that_a_thread_runs(world):
-    """It is a label there as it is while the goroutine waits."""
+    """The label is the same as while the goroutine waits."""
     with ready(build(world, "goroutines-at-work", []), 120, stdin=subprocess.PIPE) as target:
         text = world.attach(target, "-f", "text", "--threads=tid", duration="2s").stdout
         names = world.attach(target, "-f", "text", duration="0.5s").stdout
@@ -396,8 +396,8 @@ def check_shares(ours, theirs, names, error):
 @alone
 @users_build
 def test_goroutines_against_fgprof(world):
-    """In the same process, at the same time; and against the program's own clock. While the CPUs are
-    busy, fgprof sees less of what computes, as it needs one itself."""
+    """In the same process, at the same time; and compared with the program's own clock. While the CPUs are
+    busy, fgprof sees less of what computes, because it needs a CPU itself."""
     source, program = os.path.join(world.source, "tests/fixtures/goroutines-fgprof"), world.path("program")
     need("go")
     environment = dict(os.environ, GOFLAGS="-mod=readonly", GOPROXY="off", GOTOOLCHAIN="local", GO111MODULE="on")

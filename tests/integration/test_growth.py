@@ -1,4 +1,4 @@
-"""Where resident memory grows, of programs that touch memory of their own and know how much."""
+"""Where resident memory grows, for programs that touch their own memory and know how much."""
 
 import contextlib
 import errno
@@ -40,7 +40,7 @@ def truth_of(lines):
 
 
 def ask(target, what):
-    """Has the fixture touch memory. Returns what stays resident: {function: bytes}."""
+    """Makes the fixture touch memory. Returns how much stays resident: {function: bytes}."""
     target.stdin.write(what + "\n")
     target.stdin.flush()
     lines = []
@@ -63,7 +63,7 @@ def check(shown, truth, tolerance):
 
 
 def record_attached(world, target, what, *options, **how):
-    """Returns the path of a recording, what was true, and what was said."""
+    """Returns the path of a recording, the true figures, and the summary."""
     path = world.path("growth.fgprof")
     sampler = world.start("attach", "-p", target.pid, "--kind", "growth", "-o", path, *options, **how)
     wait_until_sampling(sampler)
@@ -73,7 +73,7 @@ def record_attached(world, target, what, *options, **how):
 
 
 def test_memory_is_that_of_who_touched_it_first(world):
-    """Also of a program that is linked statically; none of them has an allocator that we know."""
+    """Even in a statically linked program; none of them has an allocator that we know."""
     skip_unless_seen(world)
     def record(fixture):
         with growing(world, fixture) as target:
@@ -115,7 +115,7 @@ def others_fault(world):
 
 
 def test_faults_of_others_take_nothing(world):
-    """Neither here nor in a PID namespace of our own, where others have no ids."""
+    """Neither in our namespace nor in a PID namespace of our own, in which other processes have no ids."""
     skip_unless_seen(world)
     path = world.path("growth.folded")
     command = [world.program, "run", "--kind", "growth", "-o", path, "--", world.fixture("growth"), "slow"]
@@ -131,7 +131,7 @@ def test_faults_of_others_take_nothing(world):
 
 
 def test_another_profiler_takes_nothing(world):
-    """One in a PID namespace of its own, that begins later: the kernel then gives our faults its ids."""
+    """Another profiler starts later, in its own PID namespace: the kernel then gives our faults its ids."""
     skip_unless_seen(world)
     if not may_unshare():
         raise Skip("no PID namespace can be made")
@@ -152,7 +152,7 @@ def test_another_profiler_takes_nothing(world):
 
 
 def test_much_at_once_is_sampled(world):
-    """Of 50,000 pages in some 20 ms a few hundred are told."""
+    """Of 50,000 pages in some 20 ms a few hundred are reported."""
     skip_unless_seen(world)
     with growing(world) as target:
         path, truth, _ = record_attached(world, target, "fast")
@@ -204,7 +204,7 @@ def test_pprof_has_bytes_and_faults(world):
 
 
 def test_without_events_of_cpus_faults_are_counted(world):
-    """As in a container: of threads, one in so many faults is told."""
+    """As in a container: a fixed fraction of each thread's faults is reported."""
     skip_unless_seen(world)
     with growing(world) as target:
         path, truth, _ = record_attached(world, target, "slow",
@@ -218,7 +218,7 @@ def test_without_events_of_cpus_faults_are_counted(world):
 
 
 def test_without_bpf_faults_are_counted_and_that_is_said(world):
-    """By number, as they are without events of CPUs."""
+    """Every nth fault is counted, as without events of CPUs."""
     skip_unless_seen(world)
     said = r"\n  the kernel may not choose pages \(Operation not permitted\), so one in so many page faults was " \
            r"recorded: .*\n"
@@ -230,7 +230,7 @@ def test_without_bpf_faults_are_counted_and_that_is_said(world):
 
 
 def test_what_could_not_be_recorded_is_said(world):
-    """The profiler is stopped while more comes than there is room for."""
+    """The profiler is stopped while more faults come than there is room for."""
     skip_unless_seen(world)
     with growing(world) as target:
         sampler = world.start("attach", "-p", target.pid, "--kind", "growth", "-o",

@@ -1,5 +1,5 @@
-"""Heap profiles: of programs that count themselves, of leaks, of stacks of all kinds, of real programs,
-and of agents that are not as they should be."""
+"""Heap profiles: of programs that count their own allocations, of leaks, of all kinds of stacks, of real
+programs, and with agents that misbehave."""
 
 import contextlib
 import json
@@ -52,7 +52,7 @@ def rows_of(world, path):
 
 
 def by_function(rows, functions):
-    """What was sampled below each of these functions: {name: (in use, made)}, in objects."""
+    """The samples below each of these functions: {name: (in use, made)}, in objects."""
     counts = {name: (0, 0) for name in functions}
     for in_use, _, made, _, _, frames in rows:
         for name in functions:
@@ -73,7 +73,7 @@ def losses(stderr):
 
 
 def truth_of(stdout):
-    """What fixture-heap-sizes says: {function: (size, made, freed)}."""
+    """The output of fixture-heap-sizes: {function: (size, made, freed)}."""
     return {name: tuple(map(int, rest)) for name, *rest in map(str.split, stdout.splitlines())
             if name.startswith("make_")}
 
@@ -115,7 +115,7 @@ def test_profile_is_that_of_a_program_that_counts_itself(world):
 
 
 def test_thread_frees_what_another_one_allocated(world):
-    """Whoever frees it, it is gone: with all samples, what is in use is known to the last object."""
+    """Whichever thread frees it, it is gone: if everything is sampled, the number in use is exact."""
     path, done = record(world, world.fixture("heap-sizes"), options=("--heap-rate", "256K"))
     truth = truth_of(done.stdout)
     missed, frees_missed = losses(done.stderr)
@@ -133,7 +133,7 @@ LEAKS = {  # of fixture-heap-leaks: how many objects, and how many bytes
 
 
 def in_use(rows):
-    """{the function that has it: (objects, bytes)} of what is in use."""
+    """What is in use, as {the function that allocated it: (objects, bytes)}."""
     leaks = {}
     for objects, size, _, _, _, frames in rows:
         if objects:
@@ -198,7 +198,7 @@ def test_allocators_are_not_shown(world):
 
 
 def check_stacks(world, name):
-    """All stacks are those that backtrace(3) found, from the caller of `allocate` on."""
+    """All stacks equal those from backtrace(3), from the caller of `allocate` on."""
     library = os.path.join(world.build, "tests/fixtures/libfixture-heap-late.so")
     path, done = record(world, world.fixture(name), library, options=("--heap-rate", "1"))
     lines = [line.split() for line in done.stdout.splitlines() if line[0].isdigit()]
@@ -230,7 +230,7 @@ def test_stacks_with_frame_pointers(world):
 # ---- A process that runs already ----
 
 def check_steady(world, target, *options):
-    """What was recorded of fixture-heap-steady: what passes has gone, and an object is kept."""
+    """The recording of fixture-heap-steady: temporary objects are gone, and an object is kept."""
     path = world.path("steady.fgprof")
     done = world.fgprof("attach", "--kind", "heap", "-p", target.pid, "-d", "2s", "--heap-rate", "1K", "-o", path,
                         *options)
@@ -258,7 +258,7 @@ def test_attach_to_a_program_that_has_loaded_the_agent(world):
 
 
 def refused(world, *arguments, status=1):
-    """Why a recording was refused, at once."""
+    """Why a recording was refused immediately."""
     begin = time.monotonic()
     done = world.fgprof(*arguments)
     assert done.returncode == status and done.stdout == "", done
@@ -356,7 +356,7 @@ def test_agent_that_lies(world):
 
 
 def test_agent_in_the_middle_of_a_record(world):
-    """One record is given up; the one behind it counts."""
+    """One record is given up; the one after it counts."""
     path = world.path("stuck.fgprof")
     with told(world, "stuck") as target:
         done = world.fgprof("attach", "--kind", "heap", "-p", target.pid, "-d", "4s", "-o", path)
@@ -375,7 +375,7 @@ def test_program_that_is_killed_in_the_middle_of_a_record(world):
 
 
 def test_program_that_executes_another(world):
-    """Its memory is gone, and what it allocated still counts as allocated."""
+    """The program's memory is gone, and what it allocated still counts as allocated."""
     path = world.path("execs.fgprof")
     with told(world, "execs") as target:
         done = world.fgprof("attach", "--kind", "heap", "-p", target.pid, "-d", "2s", "-o", path)
@@ -502,7 +502,7 @@ def test_serve_heap(world):
 
 
 def test_what_is_forgotten_leaves_allocations(world):
-    """--keep forgets time, and the stacks that were only of it."""
+    """--keep forgets time, and stacks that only had time."""
     with world.running("heap-steady", 300, env=with_agent(world)) as target, \
             serving(world, target, "--heap-rate", "1K", "--keep", "1s", "--keep-memory", "1") as url:
         wait_for(lambda: b"pass+" in ask(url + "allocs?debug=1")[1], "allocations")
@@ -574,7 +574,7 @@ def test_serve_while_another_profiler_records(world):
 # ---- Real programs ----
 
 def check_real(world, path, done, *functions, cut=0.1):
-    """The profile has these functions, and its stacks are whole but for those deeper than is copied."""
+    """The profile has these functions, and its stacks are complete except for those deeper than the copy."""
     rows = rows_of(world, path)
     frames = {frame for row in rows for frame in row[5]}
     assert set(functions) <= frames, (functions, done.stderr, sorted(frames)[:200])

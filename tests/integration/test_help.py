@@ -1,5 +1,4 @@
-"""What --help says: its shape, that its examples work, and that the manual pages contain all of
-it."""
+"""--help: its form, that its examples work, and that the manual pages contain all of it."""
 
 import glob
 import os
@@ -106,8 +105,8 @@ def script(path, text):
 
 @users_build
 def test_examples_of_help_and_of_the_manual_page_work(world):
-    """All of them are run; only `top`, which needs a terminal, `serve` and `record`, which do not end, and what asks
-    that one just read their options, or are left out."""
+    """All examples are run, with these exceptions: of `top`, which needs a terminal, `serve` and `record`,
+    which do not end, only the options are parsed, and examples that send requests to these are left out."""
     lines = {line for text in all_help(world).values() for line in examples(text)}
     assert len(lines) >= 12, lines
     for page in manual(world).values():
@@ -201,7 +200,7 @@ def test_options_of_other_commands_are_refused(world):
 
 
 def anchors(text):
-    """Those that headings make, as on GitHub."""
+    """The anchors that headings make, as on GitHub."""
     headings = re.findall(r"^#+ (.*)$", text, re.M)
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 

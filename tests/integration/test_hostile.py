@@ -1,5 +1,5 @@
-"""Targets that do what no program should: the profile comes whole, the target lives, and our memory
-stays within a ratio of what a calm target takes."""
+"""Targets that do what no program should do: the profile is complete, the target lives, and our memory stays
+within a ratio of that for a normal target."""
 
 import contextlib
 import itertools
@@ -20,7 +20,7 @@ MEMORY_RATIO = 2
 
 
 def attach(world, target, *arguments, duration="2s"):
-    """Returns the stacks, the summary and the most memory that the profiler is seen to have, in KiB."""
+    """Returns the stacks, the summary and the maximum of the profiler's memory that was seen, in KiB."""
     sampler, most = world.start("attach", "-p", target.pid, "-d", duration, *arguments), 0
     while sampler.poll() is None:
         # A process that has just ended has no memory.
@@ -67,7 +67,7 @@ LOST = "sleep_at", "spin_at"
 
 @contextlib.contextmanager
 def stuck(world, *arguments):
-    """A target with memory that is never provided: whoever waits for it waits for ever."""
+    """A target with memory that is never provided: any reader of it waits for ever."""
     command = [world.fixture("stuck"), "0.1", *arguments]
     if subprocess.run(command, stdout=subprocess.DEVNULL).returncode == 77:
         raise Skip("no such memory is permitted")
@@ -155,7 +155,7 @@ def senseless_cases(world):
 
 
 def remove_map(pid):
-    """What a program that is killed has left where other tests look for perf maps."""
+    """Removes perf maps that a killed program has left where other tests would find them."""
     path = f"/tmp/perf-{pid}.map"
     if os.path.isdir(path) and not os.path.islink(path):
         os.rmdir(path)
@@ -181,7 +181,7 @@ def check_senseless(world, kind, number):
 
 
 def test_a_hundred_programs_that_make_no_sense(world):
-    """Registers, frames, lists, thread pointers, files, maps and names of theirs."""
+    """Their registers, frames, lists, thread pointers, files, maps and names make no sense."""
     cases, failed, most = senseless_cases(world), [], {}
     assert len(cases) >= 100, len(cases)
     for kind, number in cases[::4] if world.is_sanitized else cases:
@@ -206,7 +206,7 @@ def lying_goroutines(world, go):
 
 
 def check_lying_goroutines(world, go):
-    """The list of goroutines is rewritten all the time by a thread that computes."""
+    """A thread that computes rewrites the list of goroutines all the time."""
     program = lying_goroutines(world, go)
     for how, when in itertools.product(("wild", "long", "made-up"), ("later", "at once")):
         with ready(program, HANGS_S, how, when) as target:

@@ -1,4 +1,4 @@
-"""The process that speaks HTTP for `serve`: what it may do, when it ends, and what comes of it."""
+"""The process that speaks HTTP for `serve`: what it may do, when it ends, and what happens then."""
 
 import contextlib
 import http.client
@@ -14,7 +14,7 @@ from test_serve import serving
 
 
 def processes_of(pid):
-    """The one that starts the other, and the one that speaks HTTP."""
+    """The process that starts the other, and the one that speaks HTTP."""
     starter, = (child for child in all_children_of(pid) if status_of(child)["Name"] == HTTP)
     speaker, = all_children_of(starter)
     return starter, speaker
@@ -60,7 +60,7 @@ def test_it_has_no_privileges(world):
 
 @users_build
 def test_the_profiler_reads_nothing_from_clients(world):
-    """A client that has connected and sent half a request is no matter of the process with privileges."""
+    """The process with privileges does not deal with a client that has connected and sent half a request."""
     with answering(world) as server:
         profiler, (_, speaker) = server.sampler.pid, processes_of(server.sampler.pid)
         before = file_count(profiler)
@@ -81,7 +81,7 @@ def test_the_profiler_reads_nothing_from_clients(world):
 
 @users_build
 def test_another_takes_its_place(world):
-    """A profile that is being made is lost, and the server goes on."""
+    """A profile that is being made is lost, and the server continues."""
     with answering(world) as server:
         _, first = processes_of(server.sampler.pid)
         failed = []

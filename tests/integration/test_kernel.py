@@ -20,7 +20,7 @@ def skip_unless_permitted():
 
 
 def functions_of(thread):
-    """What the kernel itself reports, leaf first."""
+    """The functions that the kernel itself reports, leaf first."""
     return tuple(line.split("] ")[1].split("+")[0] for line in open(f"/proc/{thread}/stack"))
 
 
@@ -206,7 +206,7 @@ SHORT_SLEEPS = {"pipe": "pipe_read", "event": "eventfd_read", "tcp": "tcp_recvms
 
 @users_build
 def test_sleeps_that_are_over_when_they_are_looked_at(world):
-    """The record has their functions, without those by which every thread sleeps."""
+    """The record has their functions, without those through which every thread sleeps."""
     need_record(world)
     skip_unless_permitted()
     skip_unless_named(world)

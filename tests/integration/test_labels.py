@@ -86,14 +86,14 @@ def account(target):
 
 
 def check_shares(world, mode, seconds, tolerance, *arguments):
-    """The part that /slow has of both is the part that the fixture knows of."""
+    """The share of /slow is the one that the fixture measured."""
     with fed(world, "labels-no-pie", mode) as target:
         done = world.attach(target, "--label", "route", *arguments, duration=seconds)
         slow, quick = account(target)
     counts = by_root(folded(done.stdout))
     part = counts["/slow"] / (counts["/slow"] + counts["/quick"])
-    # On a busy machine ticks come late, and what the thread waits for a CPU is counted where it next
-    # has one: of the two threads, the other never does.
+    # On a busy machine ticks come late, and the time for which the thread waits for a CPU is counted where it
+    # next has one: of the two threads, the other one never waits.
     waiting = 2 * float(re.search(r"([\d.]+) % waiting for a CPU", done.stderr)[1]) / 100
     tolerance += late_share(done.stderr) + waiting
     assert abs(part - slow / (slow + quick)) < tolerance, (counts, slow, quick, done.stderr)
@@ -117,7 +117,7 @@ def test_shares_of_a_thread_that_is_stopped(world):
 
 
 def test_labels_of_running_threads_that_change_are_said(world):
-    """A sample's labels are read up to a tick later: this thread has others by then."""
+    """A sample's labels are read up to a tick later: by then this thread has other labels."""
     if not os.geteuid() == 0:
         return
     with fed(world, "labels-no-pie", "fast") as target:
@@ -128,7 +128,7 @@ def test_labels_of_running_threads_that_change_are_said(world):
 
 
 def test_no_record_is_mixed_of_two(world):
-    """A thread that changes its labels all the time, stopped: always one or the other."""
+    """A thread changes its labels all the time and is stopped: always one set or the other."""
     with fed(world, "labels-no-pie", "fast") as target:
         done = world.attach(target, "--capture", "ptrace", "--max-pause", "100", "-F", "1000", "-f", "text",
                             duration="2s")
@@ -147,7 +147,7 @@ def record(world, *mode, arguments=()):
 
 
 def test_readers_of_recordings(world):
-    """A recording has the labels, and each format that it is written in."""
+    """A recording has the labels, and so does each format that is written from it."""
     need("go")
     path, _ = record(world, "stay")
     text = world.fgprof("convert", path, "-f", "text").stdout
@@ -369,7 +369,7 @@ def test_the_header_says_that_strict_c_lacks_functions(world):
 
 
 def test_musl_is_said_not_to_show_where_labels_are(world):
-    """Its threads that sleep can't be read; one that was stopped can."""
+    """musl's sleeping threads can't be read; a thread that was stopped can."""
     need("musl-gcc")
     program = compiled(world, "musl-gcc", WRITER, "musl.c", "-std=gnu11", "-static")
     labels, stderr = labels_of(world, program, 5)
@@ -386,7 +386,7 @@ def test_a_program_without_labels_has_none(world):
 
 
 def check_slow(world, path, *arguments):
-    """Of requests that take 40 ms and others that take 400 ms, only the latter are kept, whole. On a
+    """Of requests that take 40 ms and others that take 400 ms, only the latter are kept, completely. On a
     busy machine they take longer: the fixture says how long."""
     with fed(world, "labels-no-pie", "spans") as target:
         done = world.attach(target, "--slow", "request>200ms", *arguments, "-o", path, duration="5s")
@@ -436,7 +436,7 @@ def test_slow_spans_that_are_asked_for_wrongly(world):
 
 @users_build
 def test_labels_on_the_page(world):
-    """Filter, colours and roots; and a page without labels offers none of them."""
+    """Filter, colours and root frames; and a page without labels offers none of them."""
     recording, _ = record(world, "stay", arguments=[])
     with_labels, without = world.path("labels.html"), world.path("none.html")
     assert world.fgprof("convert", recording, "-o", with_labels).returncode == 0

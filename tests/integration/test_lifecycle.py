@@ -36,8 +36,8 @@ def test_target_executes_another_program(world):
 
 
 def test_programs_that_have_just_begun(world):
-    """Each maps its libraries while it is sampled: a place is looked up in its maps at that time,
-    and not in those of when it was first seen."""
+    """Each program maps its libraries while it is sampled: an address is looked up in its maps of that time,
+    and not in those of when the program was first seen."""
     # They live long enough that none has gone when its maps are read.
     eight = f"{world.fixture('deep')} 0.1 40 & " * 8
     script = f"i=0; while [ $i -lt 40 ]; do {eight} wait; i=$((i+1)); done"
@@ -104,15 +104,15 @@ def test_uninterruptible_thread(world):
     assert int(re.search(r"(\d+) late", done.stderr)[1]) < 0.75 * planned, done.stderr
 
 
-# Of a socket's timeout of half a minute: the coarsest step of the kernel's timers there, whatever HZ is
-# (the table in its kernel/time/timer.c), and a second.
+# For a socket's timeout of half a minute: the coarsest step of the kernel's timers there, whatever HZ is (the
+# table in its kernel/time/timer.c), and a second.
 LATE_MS_MAX = 4096 + 1000
 
 SLEEPERS = ["O0-omit", "O0-no-omit", "O2-omit", "O2-no-omit"]
 
 
 def check_outcomes(lines, seconds):
-    """What the sleepers said at their end: no EINTR, no early return, no late timeout."""
+    """What the sleepers reported at their end: no EINTR, no early return, no late timeout."""
     assert len(lines) == 4 * 7, lines
     # io_uring may not be permitted on this machine.
     outcomes = [line.split() for line in lines if not re.match("io_uring_enter 0 ", line)]
@@ -156,8 +156,8 @@ def test_sleepers_are_never_woken(world):
     planned = ticks_planned(done.stderr)
     for root, count in by_root(stacks).items():
         assert abs(count - planned) <= 1, (root, count, planned)
-    # This includes threads whose frame pointer is not shown and had to be found. On aarch64 semtimedop keeps its
-    # return address in a register, which is not shown either.
+    # This includes threads whose frame pointer is not visible and had to be found. On aarch64 semtimedop
+    # keeps its return address in a register, which is not visible either.
     cut = [stack for stack in stacks if any("[truncated" in frame for frame in stack)]
     for stack in set(stacks) - set(cut):
         assert has(stack, "start_thread", "run", "in_") or has(stack, "_start", "main"), stack

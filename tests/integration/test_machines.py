@@ -113,7 +113,7 @@ def test_results_are_read_line_by_line(world):
 
 
 class Emulated:
-    """scripts/machines with a cache in which all is made, and a stand-in for qemu."""
+    """scripts/machines with a complete cache, and a stand-in for qemu."""
 
     def __init__(self, world, qemu):
         self.machines = script(world)
@@ -199,7 +199,7 @@ def test_a_machine_ends_with_what_started_it(world):
 
 
 class Inner:
-    """A folder in a world's, in its place."""
+    """A folder inside a world's, in place of it."""
 
     def __init__(self, world):
         self.source, self.build, self._world = world.source, world.build, world
@@ -266,7 +266,7 @@ def test_kernels_of_several_packages(world):
 
 @users_build
 def test_parts_are_merged(world):
-    """A part replaces its own last result only, also if two runs end at once."""
+    """A part replaces only its own last result, even if two runs end at the same time."""
     machines = script(world)
     cache = machines.Cache(world.path("cache"))
     os.mkdir(cache.path("results"))
@@ -312,7 +312,7 @@ def hold(source, directory, ready, seconds):
 
 @users_build
 def test_two_runs_at_once(world):
-    """The second waits for the first, and says so."""
+    """The second run waits for the first, and says so."""
     machines, said = script(world), io.StringIO()
     cache, ready = machines.Cache(world.path("cache")), multiprocessing.Event()
     holder = multiprocessing.Process(target=hold, args=(world.source, cache.directory, ready, 2))
@@ -379,8 +379,8 @@ def make_programs(directory, **texts):
 
 @users_build
 def test_unit_tests_of_another_architecture(world):
-    """Each is run by the emulator, with the libraries that it was built against; those that cannot be judged there
-    are skipped by name."""
+    """Each test is run by the emulator, with the libraries against which it was built; those that make no
+    sense there are skipped by name."""
     machines, said = script(world), io.StringIO()
     cache = machines.Cache(world.path("cache"))
     make_programs(cache.path("build-arm64-user/tests/unit"), unit_good="echo ok 1 - good", unit_bad="exit 1",
@@ -421,7 +421,7 @@ def test_that_fails(world):
 
 @users_build
 def test_what_hangs_is_ended_with_its_processes(world):
-    """The limit and the number of repeats are the environment's."""
+    """The limit and the number of repeats come from the environment."""
     for name in "run.py", "harness.py":
         text = open(f"{world.source}/tests/integration/{name}").read()
         with open(world.path(name), "w") as file:
@@ -442,7 +442,7 @@ def test_what_hangs_is_ended_with_its_processes(world):
 
 @users_build
 def test_unit_tests_are_bounded(world):
-    """One that ignores SIGTERM, and one that leaves a process behind that holds its output."""
+    """One test ignores SIGTERM, and one leaves a process behind that holds its output."""
     make_programs(world.path("tests/unit"),
                   unit_orphan="setsid sleep 100 & echo $! >$0.pid; echo 'ok 1 - leaves'",
                   unit_stubborn="trap '' TERM; sleep 100", unit_other="echo 'ok 1 - other'")

@@ -1,5 +1,5 @@
-"""Who made each thread: what the fixture says of its own threads is what profiles must show, by each
-way to see it."""
+"""Which thread created each thread: profiles must show what the fixture reports about its own threads, by
+each way to find out."""
 
 import contextlib
 import errno
@@ -43,7 +43,7 @@ def rows(lines):
 
 
 def ask(target):
-    """Has the fixture make its threads, and returns the rows of all that it has made."""
+    """Makes the fixture create its threads, and returns the rows of all threads that it has created."""
     target.stdin.write("\n")
     target.stdin.flush()
     lines = []
@@ -60,7 +60,7 @@ def makers(world):
 
 
 def skip_unless_seen(world):
-    """Where the kernel does not tell of births, or not with stacks."""
+    """Skips if the kernel does not report births, or not with stacks."""
     done = world.fgprof("run", "--kind", "threadcreate", "--", world.fixture("makers-static"), "all")
     if UNSEEN in done.stdout or LATER in done.stdout:
         raise Skip("the kernel does not permit to see who makes threads")
@@ -72,7 +72,7 @@ def check_main(found, pid):
 
 
 def check(found, truth, pid, early_are_seen):
-    """Each thread is there once, under its name, with the function that made it."""
+    """Each thread is there once, under its name, with the function that created it."""
     threads = {int(labels["tid"]): (labels["thread"], frames) for count, labels, frames in found}
     assert all(count == 1 for count, _, _ in found), found
     assert set(threads) == {pid, *truth}, (sorted(threads), sorted(truth))
@@ -103,7 +103,7 @@ def test_threads_that_are_made_while_recording(world):
 
 
 def run_makers(world, *options, fixture="makers", **how):
-    """All of a command's life. Returns the entries, the fixture's rows and its id."""
+    """A command's whole life. Returns the entries, the fixture's rows and its id."""
     path = world.path("out.txt")
     done = world.fgprof("run", "--kind", "threadcreate", "-f", "text", "--threads=tid", "-o", path,
                         *options, "--", world.fixture(fixture), "all", **how)
@@ -129,7 +129,7 @@ def refused():
 
 
 def test_the_agent_where_the_kernel_may_not_be_asked(world):
-    """It does not know threads by their ids: those that were gone before they were listed have none,
+    """The agent does not know threads by their ids: threads that were gone before they were listed have none,
     nor a name of their own."""
     found, truth, pid = run_makers(world, preexec_fn=refused)
     assert sum(count for count, _, _ in found) == 1 + len(truth), found
@@ -151,7 +151,7 @@ def test_the_agent_where_the_kernel_may_not_be_asked(world):
 
 
 def test_nobody_may_see_who_makes_threads(world):
-    """Neither the kernel nor the agent: those that are listed show where they began."""
+    """Neither the kernel nor the agent can be used: listed threads show where they began."""
     with makers(world) as target:
         sampler = world.start("attach", "-p", target.pid, "--kind", "threadcreate", "-f", "text",
                               "--threads=tid", preexec_fn=refused)
@@ -170,7 +170,8 @@ def test_nobody_may_see_who_makes_threads(world):
 
 
 def test_without_tracepoints_the_maker_is_looked_at(world):
-    """The kernel tells which thread made which; where that one was, only a look a little later."""
+    """The kernel reports which thread created which; where the creator was is only found by a look slightly
+    later."""
     if os.geteuid():
         raise Skip("not root")
     setpriv = ["setpriv", "--bounding-set", "-sys_admin"]
@@ -214,7 +215,7 @@ def test_none_is_lost_of_threads_that_hardly_live(world):
 
 
 def test_commands_of_a_command(world):
-    """Each process by itself, and who forked it."""
+    """Each process separately, and which one forked it."""
     skip_unless_seen(world)
     script = f"{world.fixture('makers')} all; {world.fixture('makers-static')} all"
     path = world.path("children.txt")
@@ -282,8 +283,8 @@ func main() {
 
 @users_build
 def test_go_counts_as_many(world):
-    """Its own profile has no stacks, but counts threads. The program lives for a tenth of a second, in
-    which its code must be found."""
+    """Go's own profile has no stacks, but counts threads. The program lives for a tenth of a second, in which
+    its code must be found."""
     skip_unless_seen(world)
     need("go")
     directory = world.path("counting")
@@ -308,7 +309,7 @@ def test_go_counts_as_many(world):
 
 
 def test_a_dump_says_where_threads_began(world):
-    """If the stack does not show it. The main thread is no other's."""
+    """If the stack does not show it. No other thread created the main thread."""
     with makers(world) as target:
         truth = ask(target)
         found = {option: world.fgprof("dump", "-p", target.pid, *option)
@@ -336,7 +337,7 @@ def births(text):
 
 
 def test_a_page_says_who_made_threads(world):
-    """That of a server, which records time and threads; and a recording keeps it."""
+    """The page of a server, which records time and threads; and a recording keeps it."""
     skip_unless_seen(world)
     raw, page = world.path("served.fgprof"), world.path("served.html")
     with makers(world) as target, serving(world, "-p", target.pid) as server:

@@ -14,7 +14,7 @@ NOBODY = {"user": 65534, "group": 65534, "extra_groups": []}
 
 @contextlib.contextmanager
 def host(world, program, *arguments, seconds=100, **options):
-    """fixture-host, or a copy of it; ended at the end."""
+    """fixture-host, or a copy of it; it is ended with the context."""
     options.setdefault("cwd", "/")
     target = subprocess.Popen([program, str(seconds), *arguments], stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True, **options)
@@ -28,12 +28,12 @@ def host(world, program, *arguments, seconds=100, **options):
 
 
 def built(world, name):
-    """A program or library of the fixtures: in_old or in_new is what it runs."""
+    """A program or library of the fixtures: its code runs in_old or in_new."""
     return os.path.join(world.build, "tests/fixtures", name)
 
 
 def copy(world, name, to):
-    """Puts a copy there as an upgrade does: at once, with an inode of its own."""
+    """Puts a copy there as an upgrade does: atomically, with a new inode."""
     shutil.copy(built(world, name), to + ".part")
     os.chmod(to + ".part", 0o755)
     os.rename(to + ".part", to)
@@ -42,7 +42,7 @@ def copy(world, name, to):
 
 @contextlib.contextmanager
 def folder(world, mode=0o755):
-    """An empty folder, which others may enter."""
+    """An empty folder that other users may enter."""
     path = world.path("world")
     os.mkdir(path)
     os.chmod(path, mode)
@@ -62,8 +62,7 @@ def frames(world, target, *arguments, duration="500ms", **options):
 
 
 def unprivileged(world):
-    """A copy of the profiler that anyone may run, and how to run it so that it may not use
-    map_files."""
+    """A copy of the profiler that every user may run, and how to run it so that it may not use map_files."""
     if os.geteuid():
         raise Skip("needs root")
     path = world.path("fgprof-c")
@@ -104,7 +103,7 @@ def test_deleted_program_and_library(world):
 
 
 def test_replaced_program_and_library(world):
-    """An upgrade under a running server: the old files run, and must never get the new names."""
+    """An upgrade under a running server: the old files keep running, and must never get the new names."""
     with folder(world) as path:
         program = copy(world, "fixture-host-in_old", f"{path}/program")
         library = copy(world, "libfixture-plugin-in_old.so", f"{path}/lib.so")
@@ -172,8 +171,8 @@ def test_library_in_the_place_of_another(world):
             if caller in stack and not {"in_old", "in_new"}.isdisjoint(stack):
                 right += count if name in stack else 0
                 wrong += count if name not in stack else 0
-    # A library may still go between the copy of a stack and the look at what is mapped, more often
-    # on a busy machine. Without a look at all, half of them are wrong.
+    # A library may still go between the copy of a stack and the check of what is mapped, more often on a busy
+    # machine. Without that check, half of them are wrong.
     assert right > 200 and wrong < 0.5 * right, (right, wrong, stacks)
     # If the same library is loaded again, its stacks are the same rows: otherwise nearly each tick
     # would have its own. Some are in the dynamic linker, more if that is slow.
@@ -260,7 +259,7 @@ def test_strange_paths(world):
 
 
 def test_program_in_memory_only(world):
-    """Executed from a memfd, which has no path at all: found through its link as well."""
+    """Executed from a memfd, which has no path at all: found through its /proc link as well."""
     unprivileged(world)
     memory = os.memfd_create("in memory", 0)
     with open(built(world, "fixture-host-in_new"), "rb") as program:
@@ -285,8 +284,7 @@ def test_program_in_a_removed_directory(world):
 
 
 def without_map_files(world, target, duration="500ms"):
-    """Frames as found by a container's root, which has CAP_SYS_PTRACE but not what map_files
-    needs."""
+    """Frames as seen by a container's root, which has CAP_SYS_PTRACE but not what map_files needs."""
     done = subprocess.run(["setpriv", "--bounding-set", "-sys_admin,-checkpoint_restore",
                            "--inh-caps", "-all", unprivileged(world), "attach", "-p",
                            str(target.pid), "-d", duration], stdout=subprocess.PIPE,
@@ -296,7 +294,7 @@ def without_map_files(world, target, duration="500ms"):
 
 
 def test_another_mount_namespace(world):
-    """The target's path is another file where the profiler runs."""
+    """The target's path leads to another file where the profiler runs."""
     unprivileged(world)
     with folder(world) as path:
         for name in "inside", "outside", "at":
@@ -326,8 +324,8 @@ def host_of(command):
 
 
 def test_hidden_by_a_mount(world):
-    """Another file system is mounted over the library's folder: a file with the same path, and by
-    chance the same inode number, is not what runs."""
+    """Another file system is mounted over the library's folder: its file with the same path, and by chance
+    the same inode number, is not the one that runs."""
     unprivileged(world)
     with folder(world) as path:
         os.mkdir(f"{path}/at")
@@ -391,8 +389,8 @@ def test_on_an_overlay(world):
                           f"{path}/merged/upper.so"]) as target:
                 for found, _ in both(target):
                     assert {"main", "run_plugin", "in_old"} <= found, (lower, found)
-            # A file that is written to in place becomes a copy with the same inode; what is mapped
-            # stays.
+            # Writing to a file in place creates a copy with the same inode; the mapping keeps the old
+            # contents.
             with host_of([*in_overlay, f"{path}/merged/program", "100", "call",
                           f"{path}/merged/lower.so"]) as target:
                 shutil.copyfile(other, f"/proc/{target.pid}/root{path}/merged/lower.so")
@@ -418,8 +416,8 @@ def test_in_a_chroot(world):
 
 
 def test_many_libraries_and_few_files(world):
-    """There are more libraries than files may be open: the first ones have names, the others are
-    counted, and sampling, naming and writing go on."""
+    """There are more libraries than files may be open: the first ones have names, the others are counted, and
+    sampling, naming and writing continue."""
     with folder(world) as path:
         libraries = []
         for number in range(600):
@@ -442,7 +440,7 @@ def test_many_libraries_and_few_files(world):
 
 
 def test_pid_namespace(world):
-    """By its outer number from outside, by its inner one from inside."""
+    """Outside by its outer number, inside by its inner one."""
     unprivileged(world)
     program = built(world, "fixture-host-in_old")
     inside = ["unshare", "-p", "-f", "--mount-proc", "--kill-child"]
@@ -460,8 +458,8 @@ def test_pid_namespace(world):
 
 
 def test_truncated_while_sampled(world):
-    """The file is truncated under the process and the profiler: the process may die of it, the
-    profiler must not."""
+    """The file is truncated under the process and the profiler: that may kill the process, but not the
+    profiler."""
     with folder(world) as path:
         library = copy(world, "libfixture-plugin-in_old.so", f"{path}/lib.so")
         with host(world, built(world, "fixture-host-in_new"), "call", library) as target:
@@ -488,7 +486,7 @@ def test_vdso(world):
 
 
 def test_what_is_at_the_path_by_now(world):
-    """A FIFO and a device in the library's place are neither waited for nor opened."""
+    """A FIFO and a device at the library's path are neither waited for nor opened."""
     unprivileged(world)
     with folder(world) as path:
         library = copy(world, "libfixture-plugin-in_old.so", f"{path}/lib.so")
@@ -511,7 +509,7 @@ def test_mapped_device(world):
 
 
 def test_proc_of_another_pid_namespace(world):
-    """The numbers in that /proc belong to other processes than ptrace's."""
+    """The numbers in that /proc belong to other processes than ptrace's numbers."""
     inside = ["unshare", "-p", "-f", "--kill-child"]
     if os.geteuid() or subprocess.run([*inside, "true"], stderr=subprocess.DEVNULL,
                                       check=False).returncode:
@@ -525,7 +523,7 @@ def test_proc_of_another_pid_namespace(world):
 
 @users_build  # the sanitizers need /proc
 def test_no_proc(world):
-    """Whatever lies at /proc instead, it is not taken for another namespace's."""
+    """Whatever is at /proc instead is not mistaken for another namespace's."""
     hidden = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "sh"]
     if os.geteuid() or subprocess.run([*hidden, "true"], stderr=subprocess.DEVNULL,
                                       check=False).returncode:

@@ -16,7 +16,7 @@ RAW = ("_ZNSt6vectorIiSaIiEE9push_backEOi", "_ZlsIiERSoS0_T_",
 
 
 def follow(stack, names):
-    """Whether the names are frames of the stack, directly one after the other."""
+    """Whether the names are adjacent frames of the stack."""
     return any(stack[i:i + len(names)] == names for i in range(len(stack)))
 
 

@@ -1,5 +1,5 @@
-"""Profiles of objects: each format, judged by its real readers; what is made of a recording, and what
-is refused. The recordings are of a real program's stacks, with figures that are made up."""
+"""Profiles of objects: each format, checked by its real readers; what a recording can be turned into, and
+what is refused. The recordings have a real program's stacks, with made-up figures."""
 
 import collections
 import json
@@ -18,7 +18,7 @@ GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../golden")
 
 
 def amounts_of_heap(i):
-    """One that has gone entirely is among them."""
+    """One stack that has gone entirely is among them."""
     return SIZES[i % len(SIZES)], 10 * (i + 1), 20 if i == 1 else 3 * i
 
 
@@ -51,7 +51,7 @@ def converted(world, kind, ending, *arguments):
 
 
 def pprof(world, *arguments):
-    """The head of what pprof shows, and {function: its own amount} as it shows it."""
+    """The head of pprof's output, and {function: its own amount}."""
     text = tool("go", "tool", "pprof", "-top", "-nodecount=1000", "-nodefraction=0", *arguments)
     rows = re.findall(r"^ *([-\d.]+)([kMG]?B)? +[-\d.]+% +[\d.]+% +\S+ +[-\d.]+% +(.*)$", text, re.M)
     scale = {"": 1, "B": 1, "kB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
@@ -69,7 +69,7 @@ def sample_values(raw):
 
 
 def test_pprof_and_google_pprof_agree_on_heap(world):
-    """On all four values: of the text, whose readers scale what was seen, as of profile.proto."""
+    """On all four values: those of the text, whose readers scale the samples, and those of profile.proto."""
     need("google-pprof")
     proto, text = converted(world, "heap", ".pb.gz"), converted(world, "heap", ".txt")
     raw = [tool("go", "tool", "pprof", "-symbolize=none", "-raw", path) for path in (proto, text)]
@@ -98,7 +98,7 @@ def test_pprof_and_google_pprof_agree_on_heap(world):
 
 
 def test_all_allocations_are_in_use(world):
-    """pprof would take the two pairs of the head for one, if they were equal."""
+    """If they were equal, pprof would take the two pairs of the head for one."""
     source, text = world.path("kept-all.fgprof"), world.path("kept-all.txt")
     recording(world, "heap")
     made_objects.make_objects(world.path("time.fgprof"), source, made_objects.HEAP,
@@ -140,7 +140,7 @@ def test_pprof_reads_the_other_kinds(world):
 
 
 def test_folded_stacks(world):
-    """Bytes of allocations and pages, else numbers; and threads under their names."""
+    """Bytes for allocations and pages, numbers for the others; and threads under their names."""
     totals = {}
     for kind in KINDS:
         path = converted(world, kind, ".folded")
@@ -232,7 +232,7 @@ def is_shown(page, selector):
 
 
 def check_heap(world, page):
-    """Each of the four values can be shown, with its unit; nothing is said of time."""
+    """Each of the four values can be shown, with its unit; there is no mention of time."""
     proto = converted(world, "heap", ".pb.gz")
     browser = page.browser
     assert browser.text("#kind") == "allocated memory"
@@ -255,9 +255,8 @@ def check_heap(world, page):
 
 
 def check_shares(page, proto, value):
-    """Each function's share of the value that the page shows, as pprof has it too, which leaves out
-    functions without any. How large they are depends on the recording: on how many samples it has,
-    and in which order."""
+    """Each function's share of the value that the page shows, as in pprof, which leaves out functions without
+    any. How large they are depends on the recording: on how many samples it has, and in which order."""
     text = tool("go", "tool", "pprof", "-top", "-nodecount=1000", "-nodefraction=0",
                 "-sample_index=" + value, proto)
     expected = {name: float(share) for share, name in re.findall(r" ([\d.]+)%  (\w+)$", text, re.M)}

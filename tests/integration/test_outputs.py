@@ -1,4 +1,4 @@
-"""The formats, judged by their real readers."""
+"""The formats, checked by their real readers."""
 
 import gzip
 import os
@@ -42,7 +42,7 @@ def test_format_follows_the_files_ending(world):
 
 
 def test_an_ending_that_names_no_format(world):
-    """Those that do are listed, and accepted."""
+    """The endings that do are listed, and accepted."""
     def convert(ending):
         return world.fgprof("convert", world.path("none.fgprof"), "-o", world.path("ending" + ending))
     done = convert(".xyz")
@@ -127,7 +127,8 @@ def test_pprof_follows_the_published_schema(world):
 
 
 def test_opentelemetry_accepts_otlp(world):
-    """Its own check of profiles: profcheck/cmd/profcheck of github.com/open-telemetry/sig-profiling."""
+    """OpenTelemetry's own checker of profiles: profcheck/cmd/profcheck of
+    github.com/open-telemetry/sig-profiling."""
     if not shutil.which("profcheck"):
         raise Skip("no profcheck")
     golden = os.path.join(world.source, "tests/golden")
@@ -223,7 +224,7 @@ def test_a_file_keeps_its_mode_and_a_link_its_target(world):
 
 
 def test_nothing_is_left_if_the_profiler_is_killed(world):
-    """As far as the file system has files without a name: open(2), O_TMPFILE."""
+    """As far as the file system supports unnamed files: open(2), O_TMPFILE."""
     directory = world.path("killed")
     os.mkdir(directory)
     try:

@@ -1,4 +1,4 @@
-"""What is installed, and what is said about it."""
+"""The installed files, and the information about them."""
 
 import contextlib
 import gzip
@@ -86,7 +86,7 @@ int main(void)
 
 
 def unpack_image(image, directory):
-    """Unpacks the only layer of an OCI image into `directory`, and checks what refers to what."""
+    """Unpacks the only layer of an OCI image into `directory`, and checks the references."""
     def blob(of):
         data = tar.extractfile("blobs/" + of["digest"].replace(":", "/")).read()
         assert hashlib.sha256(data).hexdigest() == of["digest"].split(":")[1] and len(data) == of["size"], of
@@ -135,7 +135,7 @@ def check_musl(world, archive):
 
 @contextlib.contextmanager
 def installed_package(package, root):
-    """An RPM package in a directory, with a database of its own."""
+    """An RPM package installed in a directory, with its own database."""
     to_root = "--root", root, "--dbpath", "/rpm"
     os.makedirs(root)
     requires = tool("rpm", "-qp", "--requires", package)
@@ -165,8 +165,8 @@ def check_push(world, root, command):
 
 @users_build
 def test_a_release_runs_where_nothing_else_is(world):
-    """The image has all that the program needs: it samples a process from a root of its own. What is
-    installed runs with the system's glibc, if there is one."""
+    """The image has everything that the program needs: it samples a process from its own root directory. The
+    installed program runs with the system's glibc, if there is one."""
     if os.getuid():
         raise Skip("changing the root needs root")
     need("skopeo", "musl-gcc")

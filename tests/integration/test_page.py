@@ -42,7 +42,7 @@ def test_page(world):
 
 @users_build
 def test_page_of_many_frames(world):
-    """The work at each moment depends on the size of the screen, and not of the profile."""
+    """The work at any time depends on the size of the screen, and not of the profile."""
     costs = []
     for frames in (1000, 100000):
         path = world.path(f"{frames}.html")
@@ -61,8 +61,7 @@ def test_page_of_many_frames(world):
 
 
 def test_page_of_a_time_without_samples(world):
-    """What ran for less than half a period has time, but may count as no sample: it is shown,
-    too."""
+    """A stack that ran for less than half a period has time, but may count as no sample: it is shown, too."""
     path = world.path("short.html")
     made_page.write_page(world.program, path, [0, [[1, [[2, [], 5]], 50]], 0])
     text = open(path).read()
@@ -78,7 +77,7 @@ def test_page_of_a_time_without_samples(world):
 
 
 def test_page_of_a_recording_that_lagged(world):
-    """Looks at threads that were put off are told, if there were any, and pauses that were skipped."""
+    """Delayed observations are reported, if there were any, and pauses that were skipped."""
     path = world.path("lagged.html")
     made_page.write_page(world.program, path, [0, [[1, [], 50]], 0])
     text = open(path).read()
@@ -96,7 +95,8 @@ def test_page_of_a_recording_that_lagged(world):
 
 
 def test_page_by_keys(world):
-    """All that a click does: to the graph, from hit to hit, and a stack is copied. Tables follow the zoom."""
+    """Everything that a click can do: going to the graph, from match to match, and copying a stack. Tables
+    follow the zoom."""
     path = world.path("keys.html")
     made_page.write_page(world.program, path, [0, [[1, [[2, [], 30], [3, [], 20]], 0], [4, [[2, [], 40]], 10]], 0])
     browser = Browser()
@@ -161,7 +161,7 @@ def test_page_of_waits(world):
 
 
 def check_waits(page):
-    """The lock that costs most comes first, with its owner and those that wait."""
+    """The lock that costs the most comes first, with its owner and the waiting threads."""
     assert not page.browser.run("return document.querySelector('#waits').checkVisibility()")
     page.browser.click("#waits-tab")
     assert not page.browser.run("return document.querySelector('#functions').checkVisibility()")
@@ -188,7 +188,7 @@ def check_waits(page):
 
 
 def check_blame(page, blamed):
-    """A click shows what the owner did; the switch shows the same time by those that wait."""
+    """A click shows what the owner did; the switch shows the same time by the waiting threads."""
     all_time = page.picture()
     page.browser.run(CLICK_WAIT, "g_first")
     assert page.path() == ["✕ all time", "owners of mutex g_first"], page.path()
@@ -297,7 +297,7 @@ def test_page_of_a_deadlock(world):
 
 
 def test_page_without_waits(world):
-    """As one that an earlier version made: there is no tab."""
+    """As in a page by an earlier version: there is no tab."""
     path = world.path("none.html")
     made_page.write_page(world.program, path, [0, [[1, [], 50]], 0])
     assert "sample_waits" not in open(path).read().split('id="profile">')[1].split("</script>")[0]
@@ -314,7 +314,7 @@ def test_page_without_waits(world):
 
 
 def check_first_view(page):
-    """It says of what it is, what stands out, and hides the threads that only waited."""
+    """It shows what was recorded and what stands out, and hides threads that only waited."""
     subject = page.browser.text("#subject")
     assert re.fullmatch(rf"fixture-workers/\d+ on {re.escape(socket.gethostname())}, 1\.\d\d s, "
                         r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", subject), subject
@@ -392,8 +392,8 @@ def test_the_address_of_a_page_keeps_its_view(world):
 
 
 def check_what_is_shown(page):
-    # The main thread, one that computes and three that sleep, each at all ticks; a fraction of one
-    # may be left over in each state.
+    # The main thread, one that computes and three that sleep, each at all ticks; a fraction of a tick may be
+    # left over in each state.
     ticks = int(re.search(r"([\d\u202f]+) planned", page.browser.text("#summary"))[1]
                 .replace("\u202f", ""))
     assert ticks >= 99 and 5 * ticks - 15 <= page.samples() <= 5 * ticks + 5, (

@@ -1,7 +1,6 @@
-"""The page of programs in trouble: the answer is on its first screen, or one click away. With FGPROF_SCREENSHOTS=DIR
-what is seen is left there, as in examples/:
-
-    FGPROF_SCREENSHOTS=examples python3 tests/integration/run.py BUILD_DIRECTORY test_page_answers
+"""The page of programs in trouble: the answer is on its first screen, or one click away. With
+FGPROF_SCREENSHOTS=DIR screenshots are left there, as in examples/: FGPROF_SCREENSHOTS=examples python3
+tests/integration/run.py BUILD_DIRECTORY test_page_answers
 """
 
 import base64
@@ -19,7 +18,7 @@ WIDTH, HEIGHT = 1200, 980  # of the window, with the browser's own bars
 
 
 def keep(browser, name):
-    """What is on the screen."""
+    """Keeps a screenshot."""
     if "FGPROF_SCREENSHOTS" in os.environ:
         with open(os.path.join(os.environ["FGPROF_SCREENSHOTS"], f"page-{name}.png"), "wb") as file:
             file.write(base64.b64decode(browser.screenshot()))
@@ -38,7 +37,8 @@ def in_sight(browser, selector):
 
 @users_build
 def test_first_screen_of_redis_under_load(world):
-    """What it is, what stands out and when, above the fold; the idle threads are not in the way."""
+    """What was recorded, and what stands out and when, are above the fold; idle threads are not in the
+    way."""
     path = world.path("redis.html")
     with redis_under_load(world, "get") as server:
         world.attach(server, "-q", "-o", path)
@@ -58,7 +58,8 @@ def test_first_screen_of_redis_under_load(world):
 
 
 def test_postgres_with_a_lock(world):
-    """The waiting session is found by what it calls itself, and what it waits in; the one that has the lock is idle."""
+    """The waiting session is found by its title and by what it waits in; the session that has the lock is
+    idle."""
     path = world.path("postgres.html")
     with postgres_with_a_lock(world) as (server, _, holder, waiter):
         world.attach(server, "--children", "-q", "-o", path)
@@ -81,7 +82,8 @@ def test_postgres_with_a_lock(world):
 
 
 def test_processes_that_name_themselves(world):
-    """The page has what a process put in place of its arguments, but never arguments: these may hold secrets."""
+    """The page has the title that a process has set in place of its arguments, but never arguments: these may
+    hold secrets."""
     recording, path = world.path("named.fgprof"), world.path("named.html")
     started = [subprocess.Popen(["bash", "-c", 'exec -a "$0" "$@"', *command], stdin=subprocess.PIPE,
                                 stderr=subprocess.DEVNULL)
@@ -109,7 +111,7 @@ def test_processes_that_name_themselves(world):
 
 
 def test_lock_that_is_held_in_the_third_second(world):
-    """The strip shows when; in that time the owner's place is on the screen."""
+    """The strip shows when; with that time selected, the owner's place is on the screen."""
     path = world.path("stall.html")
     with world.running("stall", 60, stdin=subprocess.PIPE) as target:
         profiler = world.start("attach", "-p", target.pid, "-q", "-d", "60s", "-o", path)
@@ -145,7 +147,7 @@ def test_lock_that_is_held_in_the_third_second(world):
 
 
 def test_deadlock(world):
-    """It is said above all else, with both threads and both locks."""
+    """The deadlock is shown above everything else, with both threads and both locks."""
     path = world.path("locks.html")
     with world.running("locks", 60, world.path("locked")) as target:
         wait_until_asleep(target.pid)

@@ -1,4 +1,4 @@
-"""What one chooses on the HTML page: two sides to compare, functions to hide, and names that filter."""
+"""What a user selects on the HTML page: two sides to compare, functions to hide, and names that filter."""
 
 import re
 
@@ -23,7 +23,7 @@ def rows(page):
 
 
 def press(page, selector, text):
-    """Clicks the button with that text by a key, as one that has the focus."""
+    """Clicks the button with that text by a key, once it has the focus."""
     page.browser.run("const [where, text] = arguments;"
                      "[...document.querySelectorAll(where)].find(b => b.innerText.startsWith(text)).focus()", selector, text)
     page.browser.keys("Enter")
@@ -43,7 +43,7 @@ def test_compare_two_choices(world):
 
 
 def check_two_threads(page):
-    """One of the table is compared with the one that is chosen."""
+    """A thread of the table is compared with the selected one."""
     browser = page.browser
     assert not browser.run("return document.querySelector('.of-difference').checkVisibility()")
     page.browser.click("#threads-tab")
@@ -74,7 +74,7 @@ def check_two_threads(page):
 
 
 def check_two_times(page):
-    """The strip has both; those of different lengths are scaled."""
+    """The strip has both; times of different lengths are scaled."""
     browser = page.browser
     browser.run("document.querySelector('#strip-time').focus()")
     browser.keys("ArrowRight", "Shift+ArrowRight", "x", "End")
@@ -119,7 +119,7 @@ def check_two_states(page):
 
 
 def test_compare_by_dragging(world):
-    """With Shift, the time that was selected stays as the one before."""
+    """With Shift, the time that was selected stays as the earlier one."""
     browser = Browser()
     try:
         page = open_made(world, browser)
@@ -203,7 +203,8 @@ def test_hide_and_focus(world):
 
 
 def test_own_code(world):
-    """The libraries and what starts a thread can be left out; a stack of nothing else keeps its leaf."""
+    """The libraries and functions that start a thread can be left out; a stack of nothing else keeps its
+    leaf."""
     tables = stacks_tables()
     tables["strings"][3] = "start_thread"
     tables["locations"][1][1] = 64
@@ -228,7 +229,7 @@ def test_own_code(world):
 
 
 def test_names_filter(world):
-    """In the legend and in the tables; again shows all."""
+    """Names in the legend and in the tables; another click shows all."""
     browser = Browser()
     try:
         page = open_made(world, browser, stacks_tables())
@@ -296,7 +297,7 @@ return arguments[0].map(row => {
 
 
 def test_waits_without_names(world):
-    """They are grouped by the place that waits, and those of idle threads are last."""
+    """They are grouped by the place that waits, and those of idle threads come last."""
     browser = Browser()
     try:
         page = open_made(world, browser, waits_tables())
@@ -393,7 +394,7 @@ def test_the_chain_of_a_wait(world):
 
 
 def test_page_of_one_thread_and_of_others_fragments(world):
-    """What a link to another page names is ignored, and does no harm."""
+    """The fragment of a link to another page is ignored, and does no harm."""
     tables = made_tables()
     one = tables | {"samples": tables["samples"][:2],
                     "timelines": made_page.timelines_of(GRAIN_NS, [[0, [[0, 4000], [1, 1500], [0, 4500]]]])}
@@ -418,7 +419,7 @@ def test_page_of_one_thread_and_of_others_fragments(world):
 
 
 def test_a_waker_whose_place_is_not_known(world):
-    """Its waits are blamed on it in all tables."""
+    """The thread's waits are blamed on it in all tables."""
     browser = Browser()
     try:
         tables = chain_tables()
@@ -436,7 +437,7 @@ def test_a_waker_whose_place_is_not_known(world):
 
 
 def test_names_that_are_searched_for_are_found(world):
-    """Also where frames have more than the name, and where findings mark it."""
+    """Even if frames show more than the name, and if findings mark it."""
     browser = Browser()
     try:
         tables = made_tables()
@@ -456,7 +457,7 @@ def test_names_that_are_searched_for_are_found(world):
 
 
 def test_a_waker_that_is_no_thread(world):
-    """A click on it shows the waits that it ended; nothing is known of what it did."""
+    """A click on it shows the waits that it ended; what it did is not known."""
     browser = Browser()
     try:
         tables = chain_tables(("client", "middle", "network"))
@@ -495,7 +496,7 @@ def test_a_function_that_is_focused_with_and_without_lines(world):
 
 
 def test_threads_of_blamed_waits(world):
-    """Its table has what the graph has."""
+    """The table has what the graph has."""
     browser = Browser()
     try:
         page = open_made(world, browser, waits_tables())
@@ -541,7 +542,7 @@ def test_links_have_all_that_is_chosen(world):
 
 
 def test_own_code_of_a_module(world):
-    """The time in a module is its callers', also if the module is left out."""
+    """The time in a module goes to its callers, even if the module is left out."""
     tables = stacks_tables()
     tables["strings"][3] = "start_thread"
     tables["locations"][1][1] = 64
@@ -559,7 +560,7 @@ def test_own_code_of_a_module(world):
 
 
 def test_what_sleeps_in_no_known_call(world):
-    """The legend tells it from what waits in a call, and so does a click on it."""
+    """The legend distinguishes it from waits in a call, and so does a click on it."""
     browser = Browser()
     try:
         page = open_made(world, browser)

@@ -1,4 +1,4 @@
-"""The page of how two recordings differ, in a real browser."""
+"""The page of the difference of two recordings, in a real browser."""
 
 import os
 import re
@@ -85,8 +85,7 @@ return r > b + 12 ? 'red' : b > r + 12 ? 'blue' : 'grey';"""
 
 
 def colour_of(page, name):
-    """The colour of the first frame with that name above the widest one, and what is said about
-    it."""
+    """The colour of the first frame with that name above the widest one, and its tooltip."""
     for row in range(1, 9):
         for part in (0.02, 0.3, 0.6, 0.75, 0.9):
             tip = page.at(row, part)
@@ -138,7 +137,7 @@ def check_normalized(page):
 
 
 def check_hostile_difference(page):
-    """Names are text; and what exists only before is found by its own widths."""
+    """Names are text; and frames that exist only before are found by their own widths."""
     symbol = "</script><img src=x onerror=document.title='run'>"
     assert symbol in page.column(6), page.column(6)
     assert "only before" in page.browser.text("#unit-text")

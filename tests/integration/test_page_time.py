@@ -1,4 +1,4 @@
-"""The strip of time on the HTML page: when threads were where, and what was in a part of the time."""
+"""The strip of time on the HTML page: when threads were where, and what a part of the time contains."""
 
 import re
 
@@ -37,7 +37,7 @@ class TimePage(Page):
         super().__init__(browser, path)
 
     def spot(self, at_s, row=-1):
-        """Where a time is on the screen, of all threads, or of a thread's row."""
+        """Where a time is on the screen, in the row of all threads or of one thread."""
         box = self.browser.run("document.querySelector('#strip').scrollIntoView({block: 'nearest'});"
                                "const b = document.querySelector('#strip canvas').getBoundingClientRect();"
                                "return [b.left, b.top, b.width]")
@@ -87,7 +87,7 @@ def test_page_of_a_time(world):
 
 
 def check_strip(page):
-    """All is shown at first, and says what was when."""
+    """All time is shown at first, and the strip says what was when."""
     assert page.functions() == {"f": 8.5, "h": 6, "g": 1.5} and page.samples() == 1600
     assert page.names() == ["audit/71", "idler/72"]
     assert page.browser.text("#strip-names span") == "2 threads"
@@ -99,7 +99,7 @@ def check_strip(page):
 
 
 def check_drag(page):
-    """The graph, the tables and the sums are those of the time that is selected."""
+    """The graph, the tables and the sums are those of the selected time."""
     page.drag(4.25, 5.25)
     found = page.functions()
     assert abs(found["g"] - 1) < 0.05 and abs(found["h"] - 0.75) < 0.05 and "f" not in found, found

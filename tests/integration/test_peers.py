@@ -1,5 +1,5 @@
-"""Waits for other processes, and on descriptors: the resource, the process that must act, and where
-that was meanwhile, as the waiting program measured it."""
+"""Waits for other processes, and on descriptors: the resource, the process that must act, and where that
+process was meanwhile, compared with the waiting program's own measurement."""
 
 import collections
 import re
@@ -11,14 +11,14 @@ from test_waits import converted, labels_of
 
 RATE_HZ = 250
 SECONDS = 4
-# Until the other process is sampled and its descriptors are known, and from one look at the file
+# The time until the other process is sampled and its descriptors are known, and from one reading of the file
 # locks to the next.
 PART_OWNED = 0.7
 
 
 def asked(world, how, *arguments):
-    """Samples a process that waits for another one. Returns ({resource: {owner: samples}} of the
-    waiting process, what --blame shows, what the report says, samples that it should have waited)."""
+    """Samples a process that waits for another one. Returns ({resource: {owner: samples}} of the waiting
+    process, what --blame shows, what the report says, the number of samples expected)."""
     path = world.path(how + ".fgprof")
     done = world.fgprof("run", "--children", "-F", RATE_HZ, "-o", path, "--",
                         world.fixture("two_sides"), SECONDS, how, *arguments)
@@ -73,7 +73,7 @@ def test_flock(world):
 
 
 def resources(world, pid, *options):
-    """{thread: {(wait, resource, owner)}} of what sleeps in the process all the time."""
+    """{thread: {(wait, resource, owner)}} of the process's threads that sleep all the time."""
     path = world.path("resources.txt")
     done = world.fgprof("attach", "-p", pid, "-d", "1s", "-f", "text", "-o", path, *options)
     assert done.returncode == 0, done.stderr
@@ -127,7 +127,7 @@ def test_descriptors_without_owner(world):
 
 
 def test_remote_end_is_not_sampled(world):
-    """A connection to a process that is not sampled is named by the service alone."""
+    """A connection to a process that is not sampled is named only after the service."""
     listening = socket.create_server(("127.0.0.1", 0))
     port = listening.getsockname()[1]
     code = ("import socket, sys\n"

@@ -1,4 +1,4 @@
-"""What a profiler that root starts may do when it samples, and that this is enough."""
+"""The rights that a profiler keeps while it samples if root started it, and that they are enough."""
 
 import contextlib
 import os
@@ -30,7 +30,7 @@ def need_root():
 
 
 def is_admin_needed():
-    """As docs/permissions-and-containers.md has it."""
+    """As described in docs/permissions-and-containers.md."""
     with open("/proc/sys/kernel/cap_last_cap") as last, open("/proc/sys/kernel/perf_event_paranoid") as paranoid:
         has_all = int(last.read()) >= NAMES["CHECKPOINT_RESTORE"] and int(paranoid.read()) <= 2
     return not has_all or not any(os.path.exists(f"/sys/kernel/{place}/events/task/task_newtask/id")
@@ -42,7 +42,7 @@ def bits(pid, key):
 
 
 def check_kept(pid, names):
-    """All threads have these capabilities, of those that this process has, and no other."""
+    """All threads have these capabilities, as far as this process has them, and no others."""
     wanted = sum(1 << NAMES[name] for name in names) & bits("self", "CapPrm")
     for tid in os.listdir(f"/proc/{pid}/task"):
         with contextlib.suppress(FileNotFoundError):  # a thread of a connection that has ended
@@ -56,12 +56,12 @@ def kept_by_server():
 
 
 def can_record_switches(world):
-    """With all that root may do: the command of `run` is started with it."""
+    """With all of root's rights: the command of `run` is started with them."""
     return world.fgprof("run", "--capture=record", "-o", world.path("able.folded"), "--", "sleep", "0.1").returncode == 0
 
 
 def test_serve_gives_up_what_it_does_not_need(world):
-    """And still samples what is another user's, and in a container."""
+    """And it still samples another user's processes, and a container's."""
     need_root()
     with world.running("holders", 60, user=NOBODY, group=NOBODY, extra_groups=[]) as target:
         capture = ["--capture=record"] if can_record_switches(world) else []
@@ -78,7 +78,7 @@ def test_serve_gives_up_what_it_does_not_need(world):
 
 
 def test_the_limit_of_locked_memory_is_raised_before(world):
-    """To the hard limit at least, and above it by CAP_SYS_RESOURCE, which is given up."""
+    """To the hard limit at least, and above it by CAP_SYS_RESOURCE, which is then given up."""
     before = 64 << 10, 128 << 10
     may_lift = bits("self", "CapEff") >> NAMES["SYS_RESOURCE"] & 1
     raised = (resource.RLIM_INFINITY,) * 2 if may_lift else (before[1],) * 2
@@ -152,7 +152,7 @@ def test_files_in_another_users_directory(world):
 
 
 def test_a_command_has_all_rights(world):
-    """Of `run`, and of a trigger."""
+    """The command of `run`, and that of a trigger."""
     need_root()
     show = ["grep", "-E", "^(CapPrm|CapEff|CapBnd|NoNewPrivs):", "/proc/self/status"]
     own = subprocess.run(show, stdout=subprocess.PIPE, text=True, check=True).stdout

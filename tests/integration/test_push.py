@@ -1,4 +1,4 @@
-"""Profiles that are pushed to servers: what they are sent, and what happens if they fail."""
+"""Profiles that are pushed to servers: what the servers get, and what happens if they fail."""
 
 import contextlib
 import email.parser
@@ -25,7 +25,7 @@ OTLP_PATH = "/v1development/profiles"
 
 
 def without(*names, **changes):
-    """The environment without these variables, and without what leads libcurl elsewhere."""
+    """The environment without these variables, and without those that redirect libcurl."""
     others = {"curl_ca_bundle", "ssl_cert_file", "http_proxy", "https_proxy", "all_proxy"}
     return {name: value for name, value in os.environ.items()
             if name not in names and name.lower() not in others} | changes
@@ -51,7 +51,7 @@ class Pusher(Server):
                                        self.text("/metrics"), re.M)))
 
     def stop(self):
-        """Ends it; returns what it has said since the ready lines."""
+        """Ends it; returns what it has printed since the ready lines."""
         self.sampler.send_signal(signal.SIGTERM)
         said = self.sampler.communicate(timeout=HANGS_S)[1]
         assert self.sampler.returncode == 0, (self.sampler.returncode, said)
@@ -139,7 +139,7 @@ def form_of(request):
 
 
 def test_pyroscope_classic_ingest(world):
-    """As its handler reads it: the body is a profile with format=pprof, and a form without."""
+    """As the server's handler reads it: the body is a profile with format=pprof, and a form without."""
     with receiving() as receiver, world.running("holders", 60) as target, \
             pushing(world, "-p", target.pid, "--push", f"pyroscope={receiver.url}/ingest/",
                     "--push-kinds", "wall,cpu,off_cpu,mutex,block", "--service", "my shop/x",
@@ -251,8 +251,8 @@ service:
 
 @contextlib.contextmanager
 def collecting(world):
-    """An OpenTelemetry Collector (tests/tools/otelcol.yaml): its URL, and a function that gives what it has
-    taken so far, each as an ExportProfilesServiceRequest."""
+    """An OpenTelemetry Collector (tests/tools/otelcol.yaml): its URL, and a function that returns what it has
+    received so far, each as an ExportProfilesServiceRequest."""
     if not shutil.which("otelcol-profiles"):
         raise Skip("no otelcol-profiles")
     path, port = world.path("collected"), free_port()
@@ -288,7 +288,7 @@ def has_samples(resource):
 
 
 def test_a_collector_takes_what_otlp_says(world):
-    """What it writes is what a plain server got, stack by stack."""
+    """Its output is what a plain server got, stack by stack."""
     with receiving() as receiver, collecting(world) as (collector, taken), \
             world.running("phases", 60, stdin=subprocess.PIPE) as target, \
             pushing(world, "-p", target.pid, "--push", "otlp=" + receiver.url, "--push", "otlp=" + collector,
@@ -303,7 +303,7 @@ def test_a_collector_takes_what_otlp_says(world):
 
 
 def test_go_tool_pprof_reads_what_pyroscope_gets(world):
-    """It checks that all refers to what is there."""
+    """It checks that all references are valid."""
     need("go")
     with receiving() as receiver, world.running("holders", 60) as one, world.running("holders", 60) as other, \
             pushing(world, "-p", f"{one.pid},{other.pid}", "--push", f"pyroscope={receiver.url}/ingest",
@@ -318,7 +318,8 @@ def test_go_tool_pprof_reads_what_pyroscope_gets(world):
 
 
 def test_processes_are_told_apart(world):
-    """A resource of OpenTelemetry's for each, and labels of Pyroscope's samples, of which it makes series."""
+    """Each is a resource of OpenTelemetry's, and has labels in Pyroscope's samples, from which Pyroscope
+    makes series."""
     with receiving() as receiver, world.running("holders", 60) as one, world.running("holders", 60) as other, \
             pushing(world, "-p", f"{one.pid},{other.pid}", "--push", f"otlp={receiver.url}",
                     "--push", f"pyroscope={receiver.url}", "--push-kinds", "wall") as pusher:
@@ -389,7 +390,7 @@ def test_credentials(world):
 
 
 def test_headers(world):
-    """One for each line, such as a tenant's."""
+    """One on each line, such as a tenant's."""
     path = world.path("headers")
     open(path, "w").write("X-Scope-OrgID: first\r\n\nX-Key:a b\n")
 
@@ -452,7 +453,7 @@ def test_what_a_run_before_could_not_send_is_sent_first(world):
 
 
 def test_profilers_share_a_spool(world):
-    """Each keeps to its own part, and what one has left behind is sent by another."""
+    """Each profiler uses its own part, and what one has left behind is sent by another."""
     port = free_port()
     arguments = "--push", f"otlp=http://127.0.0.1:{port}"
     with world.running("phases", 60, stdin=subprocess.PIPE) as target, \
@@ -517,7 +518,7 @@ def test_the_spool_is_bounded(world):
 
 
 def test_what_a_server_refuses_is_dropped(world):
-    """413 and the like, and redirections, which are not followed."""
+    """For statuses such as 413, and for redirections, which are not followed."""
     with receiving() as elsewhere:
         for status, headers in ((413, {}), (400, {}), (307, {"Location": elsewhere.url + PUSH_PATH})):
             with receiving(lambda number, request: (status, headers) if number < 2 else 200) as receiver, \
@@ -536,14 +537,14 @@ def test_what_a_server_refuses_is_dropped(world):
 
 
 def field(number, value):
-    """Of a protocol buffer: a number below 128, or bytes."""
+    """A field of a protocol buffer: a number below 128, or bytes."""
     if isinstance(value, int):
         return bytes([number << 3, value])
     return bytes([number << 3 | 2, len(value)]) + value
 
 
 def test_what_a_server_takes_in_part_is_said(world):
-    """And is not sent again. Pyroscope's answers mean something else."""
+    """The request is not sent again. Pyroscope's answers mean something else."""
     for partial, expected in (
             (field(1, 2) + field(2, b"too \x1b old"), r"has left out 2 profiles of a request: too \\x1b old"),
             (field(1, 1), "has left out 1 profile of a request"),
@@ -576,7 +577,7 @@ def test_what_fails_for_now_is_sent_again(world):
 
 
 def test_a_request_that_always_fails_is_given_up(world):
-    """It would hold up all others for ever."""
+    """It would block all others for ever."""
     first = []
 
     def answer(number, request):
@@ -631,7 +632,7 @@ def test_a_server_that_does_not_answer_holds_up_nothing(world):
 
 @users_build
 def test_what_sends_has_no_privileges(world):
-    """If it is killed, what it was sending is sent again."""
+    """If it is killed, the request that it was sending is sent again."""
     release = threading.Event()
 
     def hang(number, request):
@@ -682,7 +683,7 @@ def listening(pid):
 
 
 def test_without_a_port(world):
-    """An agent that nobody can ask."""
+    """An agent to which nobody can send requests."""
     with receiving() as receiver, world.running("holders", 60) as target:
         sampler = world.start("serve", "-p", target.pid, "--listen", "none", "--push", "otlp=" + receiver.url,
                               "--push-every", "200ms", "--push-spool", world.path("spool"), env=without())
@@ -695,7 +696,7 @@ def test_without_a_port(world):
 
 
 def test_a_spool_that_can_not_be_written(world):
-    """Profiles still arrive, by way of memory."""
+    """Profiles still arrive, through memory."""
     port = free_port()
     with world.running("phases", 60, stdin=subprocess.PIPE) as target, \
             pushing(world, "-p", target.pid, "--push", f"otlp=http://127.0.0.1:{port}") as pusher:

@@ -1,4 +1,4 @@
-"""Python programs: the functions that users wrote, in place of the interpreter's own."""
+"""Python programs: the functions that users wrote, instead of the interpreter's own."""
 
 import json
 import os
@@ -35,8 +35,8 @@ def program(world, name):
 
 
 def faulthandlers_stacks(path):
-    """{(function, file, line), ...: leaf first} of what the interpreter wrote of its own threads. It
-    has names without the class or function that they are in."""
+    """{(function, file, line), ...: leaf first} from the interpreter's output about its own threads. It has
+    names without the class or function that contains them."""
     stacks = []
     for line in open(path):
         if line.startswith(("Thread", "Current thread")):
@@ -49,7 +49,7 @@ def faulthandlers_stacks(path):
 
 
 def dumped_stacks(text):
-    """The same of a dump, of functions in Python files."""
+    """The same from a dump, for functions in Python files."""
     stacks = set()
     for thread in text.split("\nthread ")[1:]:
         frames = re.findall(r"^ +(.*) \((.*\.py):(\d+)\)$", thread, re.M)
@@ -184,13 +184,13 @@ def test_chains_of_threads_that_are_stopped(world):
 
 
 def check_frames_of_running_threads(world, version):
-    """Where the record is permitted, they are copied when the kernel samples."""
+    """If the record is permitted, they are copied when the kernel samples."""
     need_record(world)
     with ready(interpreter(version), program(world, "chains"), stdin=subprocess.PIPE) as target:
         done = world.attach(target, "--on-cpu", "--capture=record", duration="8s")
     sampled = re.search(r"by the kernel while running: (\d+) samples", done.stderr)
     paused = re.search(r"paused (\d+) times", done.stderr)
-    # Those of which the record has nothing yet are stopped; and until the interpreter has been found,
+    # Threads of which the record has nothing yet are stopped; and until the interpreter has been found,
     # samples have no Python frames.
     assert int(sampled[1]) > 20 and (not paused or int(paused[1]) <= 4), done.stderr
     stacks = folded(done.stdout)
@@ -209,7 +209,7 @@ def test_running_threads_are_not_stopped_for_their_frames_3_9(world):
 
 
 def test_other_readers(world):
-    """Names, files and lines in pprof and on the page; the reader of profiles looks for nothing."""
+    """Names, files and lines in pprof and on the page; pprof looks nothing up."""
     need("go")
     source, kept = program(world, "sleepers"), world.path("sleepers.fgprof")
     with ready(interpreter("3.11"), source, world.path("stacks")) as target:
@@ -226,7 +226,7 @@ def test_other_readers(world):
 
 
 def test_lies(world):
-    """Memory that makes no sense: the native stack is shown, and that is said."""
+    """Memory that makes no sense: the native stack is shown, and the summary says so."""
     for how in ("circle", "wild", "entries", "code"):
         with world.running("fake_python", 60, how) as target:
             done = world.attach(target, duration="500ms")
@@ -237,7 +237,7 @@ def test_lies(world):
 
 
 def test_lengths_without_end(world):
-    """What can be read of a name is shown; nothing is waited for, and no memory is taken."""
+    """The readable part of a name is shown; the profiler does not wait, and takes no memory."""
     with world.running("fake_python", 60, "lengths") as target:
         done = world.attach(target, duration="500ms")
     stacks = folded(done.stdout)
@@ -256,7 +256,7 @@ def test_an_interpreter_that_is_rewritten_all_the_time(world):
 
 
 def test_a_build_without_a_gil(world):
-    """It says so. What is not Python's is shown as ever."""
+    """The summary says so. Everything that is not Python's is shown as usual."""
     preload = "LD_PRELOAD=" + world.fixture("python-free_threaded.so")
     with ready("env", preload, world.fixture("sleepers-O2-omit"), 60) as target:
         done = world.attach(target, duration="500ms")
@@ -265,7 +265,7 @@ def test_a_build_without_a_gil(world):
 
 
 def test_two_interpreters_in_a_process(world):
-    """That which can be read is, and the other one is said."""
+    """The interpreter that can be read is shown, and the other one is reported."""
     for name, words in (("new", "Python 3.255 beside another one in its process is not read"),
                         ("free_threaded", "Python 3.13 beside another one in its process is not read")):
         load = "import ctypes, runpy, sys; ctypes.CDLL(sys.argv.pop(1)); runpy.run_path(sys.argv.pop(1))"
@@ -293,7 +293,7 @@ def test_a_python_that_begins_and_ends(world):
 
 @users_build
 def test_the_gil_of_an_interpreter_that_begins_late(world):
-    """From 3.12 on the lock is made with the interpreter, which is found before."""
+    """From 3.12 on the lock is made with the interpreter, which is found before that."""
     source = ("import threading\ndef work():\n for _ in range(100000): sum(range(200))\n"
               "for _ in range(3): threading.Thread(target=work).start()")
     done = world.fgprof("run", "--state", "--", "env", "LD_PRELOAD=" + world.fixture("late.so"), interpreter("3.12"),
@@ -303,8 +303,8 @@ def test_the_gil_of_an_interpreter_that_begins_late(world):
 
 
 def test_an_interpreter_without_sections(world):
-    """As a tool that strips all leaves it, without a table of symbols: it is not recognised, and runs as any
-    program."""
+    """As a tool that strips everything leaves it, without a table of symbols: it is not recognized, and shown
+    like any program."""
     path = world.path("python")
     with open(interpreter("3.11"), "rb") as file:
         image = bytearray(file.read())
@@ -318,7 +318,7 @@ def test_an_interpreter_without_sections(world):
 
 
 def test_a_version_that_is_not_known(world):
-    """It says so, and shows the native stacks."""
+    """The summary says so, and native stacks are shown."""
     with ready(interpreter("3.8"), program(world, "chains"), stdin=subprocess.PIPE) as target:
         done = world.attach(target, duration="500ms")
     assert "Python before 3.9 is not read" in done.stderr, done.stderr
@@ -326,7 +326,7 @@ def test_a_version_that_is_not_known(world):
 
 
 def check_gil(world, version):
-    """Of two threads that compute, one waits for the other, which is in Python code."""
+    """One of two threads that compute waits for the other, which is in Python code."""
     kept = world.path("gil.fgprof")
     with ready(interpreter(version), program(world, "chains"), stdin=subprocess.PIPE) as target:
         states = folded(world.attach(target, "--state").stdout)
@@ -353,7 +353,7 @@ def test_the_gil_has_an_owner_3_11(world):
 
 
 def test_a_dump_shows_who_holds_the_gil(world):
-    """Waits for it are short: mostly the thread has moved when the dump is written."""
+    """Waits for it are short: usually the thread has moved when the dump is written."""
     with ready(interpreter("3.11"), program(world, "chains"), stdin=subprocess.PIPE) as target:
         for _ in range(40):
             text = world.fgprof("dump", "-p", target.pid).stdout
@@ -365,7 +365,7 @@ def test_a_dump_shows_who_holds_the_gil(world):
 
 
 def test_a_server_of_a_program_that_goes_on(world):
-    """A copy of what was counted so far has names, too, and so has what is kept."""
+    """A copy of what was counted so far has names, too, and so does the kept part."""
     source = program(world, "sleepers")
     with ready(interpreter("3.11"), source, world.path("stacks")) as target, \
             serving(world, "-p", target.pid, "--keep", "60s") as server:
@@ -480,7 +480,7 @@ def test_the_time_of_tasks(world):
 
 
 def test_tasks_that_are_not_read(world):
-    """Of chosen threads there are none, and there is no word of them without asyncio."""
+    """There are none for selected threads, and there is no message about them without asyncio."""
     with ready(interpreter("3.11"), program(world, "tasks"), world.path("truth"), 0) as target:
         chosen = world.attach(target, "--tasks", "--thread", "python")
     with ready(interpreter("3.11"), program(world, "sleepers"), world.path("stacks")) as target:

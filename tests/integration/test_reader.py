@@ -1,5 +1,5 @@
-"""The processes that read files of targets, one for names and one for unwinding: what they may do, when
-they end, and what comes of it."""
+"""The processes that read files of targets, one for names and one for unwinding: what they may do, when they
+end, and what happens then."""
 
 import contextlib
 import os
@@ -19,7 +19,7 @@ def status_of(pid):
 
 
 def readers_of(pid):
-    """The process that starts readers and its reader: of names, and of what unwinding needs."""
+    """The process that starts readers and its reader: for names, and for unwinding."""
     starters = sorted(child for child in all_children_of(pid) if status_of(child)["Name"] == READER)
     assert len(starters) == 2, starters
     readers = [all_children_of(starter) for starter in starters]
@@ -39,7 +39,7 @@ def is_gone(pid):
 
 @contextlib.contextmanager
 def naming(world):
-    """A server that has named a profile."""
+    """A server that has symbolized a profile."""
     with world.running("holders", 60) as target, serving(world, "-p", target.pid) as server:
         assert HELD in names(server)
         yield server
@@ -74,7 +74,7 @@ def check_file(reader, fd):
 
 @users_build
 def test_another_takes_its_place(world):
-    """Names and stacks stay whole when readers are killed between two profiles."""
+    """Names and stacks stay complete when readers are killed between two profiles."""
     with naming(world) as server:
         for _, first in readers_of(server.sampler.pid):
             os.kill(first, signal.SIGKILL)
@@ -97,7 +97,7 @@ def test_it_ends_with_the_profiler(world):
 
 @users_build
 def test_it_has_the_profilers_share_of_the_cpu(world):
-    """A session has one (sched(7), autogroup). Signals of the terminal are for the profiler alone."""
+    """A session has a share (sched(7), autogroup). Signals from the terminal go only to the profiler."""
     with naming(world) as server:
         profiler = server.sampler.pid
         for pid in (pid for pair in readers_of(profiler) for pid in pair):
@@ -106,7 +106,7 @@ def test_it_has_the_profilers_share_of_the_cpu(world):
 
 
 def test_it_starts_without_standard_streams(world):
-    """Its socket then has the number of one of them."""
+    """The reader's socket then has the number of one of them."""
     output = world.path("names.folded")
     with world.running("holders", 60) as target:
         done = world.fgprof("attach", "-p", target.pid, "-d", "500ms", "-o", output,
@@ -133,7 +133,7 @@ for name in ("json", "decimal", "sqlite3", "xml.dom.minidom", "ssl", "ctypes", "
 
 @users_build
 def test_it_is_killed_again_and_again(world):
-    """Whatever it was asked is asked again, and the profile is whole."""
+    """Each question is asked again, and the profile is complete."""
     sampler = world.start("run", "-o", world.path("out.folded"), "--", "python3", "-c", NEW_CODE)
     killed = set()
     wait_for_ticks(sampler)
@@ -153,7 +153,7 @@ def test_it_is_killed_again_and_again(world):
 
 @users_build
 def test_it_hangs(world):
-    """Ticks go on, the module that it was asked for last is named, and others are unwound."""
+    """Ticks continue, the summary names the module of the last question, and others are unwound."""
     output = world.path("out.folded")
     command = "sleep 1; exec python3 -c 'import time\nend = time.monotonic() + 4\nwhile time.monotonic() < end: sum(range(100))'"
     sampler = world.start("run", "-o", output, "--", "sh", "-c", command)

@@ -1,7 +1,6 @@
-"""A recorder of the last seconds, which writes them on a signal and by triggers.
-
-What triggers look for is a function that the fixture is in only when it is told to, or a lock that is
-only held then: nothing that a busy machine does makes one fire."""
+"""A recorder of the last seconds, which writes them on a signal and by triggers. The triggers look for a
+function that the fixture is in only when it is told to, or a lock that is only held then: nothing that a busy
+machine does makes one fire."""
 
 import contextlib
 import json
@@ -53,7 +52,7 @@ class Recorder:
         self.sampler.send_signal(signal.SIGUSR1)
 
     def ends(self, count):
-        """Ends it, after so many files in all."""
+        """Ends it, after this many files in total."""
         stdout, stderr = end(self.sampler)
         files = "1 file was" if count == 1 else f"{count} files were"
         assert (stdout, stderr) == ("", f"fgprof-c: {files} written to {self.directory}\n"), stderr
@@ -93,7 +92,8 @@ def tid(target, name):
 
 
 def longest_in(world, path, function):
-    """The longest time in ms of a thread in the function at a stretch, by speedscope's JSON."""
+    """The longest time in ms that a thread was in the function without interruption, from speedscope's
+    JSON."""
     scope = json.loads(tool(world.program, "convert", path, "-f", "speedscope"))
     frames = {i for i, frame in enumerate(scope["shared"]["frames"]) if frame["name"].startswith(function)}
     longest = 0
@@ -116,7 +116,7 @@ def wait_for_polls(recorder, count=2):
 
 
 def thread_of(recorder, name):
-    """The recorder's thread, which gives itself its name when it begins."""
+    """The recorder's thread, which sets its own name when it starts."""
     wait_for(lambda: thread_named(recorder.sampler.pid, name), name)
     return thread_named(recorder.sampler.pid, name)
 
@@ -165,7 +165,7 @@ def test_a_stall_is_in_the_file_that_it_caused(world):
 
 
 def test_the_end_of_the_stall_is_in_the_file(world):
-    """It is written later than the trigger fires, and at once if sampling ends before."""
+    """The file is written some time after the trigger fires, or immediately if sampling ends before."""
     with stalling(world, "--trigger", STALL, "--after", "6s") as (target, recorder):
         tell(target, "stall 5000")  # longer than it takes to be seen twice
         path, reason = recorder.next_file()
@@ -200,7 +200,7 @@ def test_one_that_goes_on_is_told_once(world):
 
 
 def test_a_thread_that_is_blocked(world):
-    """By the name of the thread: the first thread is never blocked."""
+    """By the thread's name: the first thread is never blocked."""
     with stalling(world, "--trigger", "thread ^fixture blocked 200ms", "--trigger",
                   "thread ^work blocked 200ms") as (target, recorder):
         tell(target, "stall 1000") # which is no lock
@@ -215,7 +215,7 @@ def test_a_thread_that_is_blocked(world):
 
 
 def test_conditions_must_hold_together(world):
-    """The second trigger fires only once there is the file that its command looks for."""
+    """The second trigger fires only once the file exists that its command looks for."""
     both = STALL + " and cpu below 50% and command test -e go"
     directory = world.path("where-it-runs")
     os.mkdir(directory)
@@ -245,7 +245,7 @@ def test_a_command_is_asked(world):
 
 
 def test_a_command_that_hangs_holds_nothing_up(world):
-    """It is ended after a while, with all that it has started, and asked again."""
+    """The command is killed after a while, with everything that it has started, and run again."""
     pid_file = world.path("pids")
 
     def asked():
@@ -268,7 +268,7 @@ def test_a_command_that_hangs_holds_nothing_up(world):
 
 
 def test_without_standard_error(world):
-    """Some daemons close it. What would be said is not taken for something else."""
+    """Some daemons close it. Messages do not end up in another file."""
     directory = world.path("unsaid")
     os.makedirs(directory)
     with world.running("holders", 60) as target:
@@ -283,7 +283,7 @@ def test_without_standard_error(world):
 
 
 def test_cpus(world):
-    """Twenty threads that compute need more CPUs than there are, and use what they get."""
+    """Twenty threads that compute want more CPUs than there are, and use all that they get."""
     with world.running("spinners", 500, 20) as target, \
             recording(world, "-p", target.pid, "--trigger", "runnable 20%", "--cooldown", "100ms") as recorder:
         assert re.fullmatch(r"runnable 20%: threads waited for a CPU \d+ % of the time they wanted one",
@@ -295,7 +295,7 @@ def test_cpus(world):
 
 
 def test_rates_are_of_the_last_second(world):
-    """Rates of all that is kept would not make the trigger fire yet: the file shows what they are."""
+    """Rates over everything that is kept would not make the trigger fire yet: the file shows them."""
     with world.running("phases", 500, stdin=subprocess.PIPE) as target, \
             recording(world, "-p", target.pid, "--keep", "10m", "--trigger", "cpu below 10%") as recorder:
         used_s = cpu_seconds(target.pid)
@@ -329,7 +329,7 @@ def test_a_deadlock(world):
 
 
 def test_the_end_of_the_process(world):
-    """What happened since the last poll is seen too."""
+    """Events since the last poll are seen too."""
     with stalling(world, "--trigger", "exit and " + STALL) as (target, recorder):
         stall_on(target)
         target.kill()
@@ -345,7 +345,8 @@ def test_the_end_of_the_process(world):
 
 
 def test_signals_and_the_number_of_files(world):
-    """They are not held back by a cooldown, and hold no trigger back. Only files of ours go."""
+    """A cooldown does not delay signals, and signals do not delay a trigger. Only our own files are
+    removed."""
     with stalling(world, "--trigger", STALL, "--max-files", "3", "--cooldown", "1h") as (target, recorder):
         others = ["fgprof-x-1-20200101T000000Z.fgprof.bak", "notes.fgprof"]
         for name in others + ["fgprof-x-1-20200101T000000Z.fgprof"]:  # of a run before
@@ -398,7 +399,7 @@ def wait_for_samples(recorder):
 
 
 def limit_files():
-    """As a full disk: no file may have more than this."""
+    """As with a full disk: no file may have more than this."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (200, resource.RLIM_INFINITY))
 
 
@@ -476,7 +477,7 @@ def test_bad_triggers(world):
 
 
 def test_the_next_process_of_a_name(world):
-    """Each has its own files; the recorder goes on."""
+    """Each process has its own files; the recorder continues."""
     called = f"stall{os.getpid()}"
     os.symlink(world.fixture("stall"), world.path(called))
     def running():
@@ -534,7 +535,7 @@ def test_the_reason_is_in_the_head_of_the_page(world):
 @alone
 @users_build
 def test_many_short_processes_of_many_programs(world):
-    """A compiler farm in small: once 200 programs have been seen, neither memory nor open files grow."""
+    """A small compiler farm: once 200 programs have been seen, neither memory nor open files grow."""
     with soaking(world, "farm") as target, \
             recording(world, "-p", target.pid, "--children", "--keep", "2s", "-f", "text") as recorder:
         def look(processes):

@@ -1,4 +1,4 @@
-"""Kept recordings: converted to each format, compared, and refused if they are damaged."""
+"""Recordings: converted to each format, compared, and refused if they are damaged."""
 
 import glob
 import gzip
@@ -30,7 +30,7 @@ def converted(world, *arguments):
 
 
 def samples_of(path):
-    """What pprof reads: (values, labels) of all samples."""
+    """pprof's view: (values, labels) of all samples."""
     raw = tool("go", "tool", "pprof", "-symbolize=none", "-raw", path)
     text = raw[raw.index("Samples:"):raw.index("Locations")]
     found = re.findall(r"^ +(\d+) +(\d+) +(\d+) +(\d+) +(\d+): [\d ]+\n((?: {4,}\S+:.*\n)*)", text, re.M)
@@ -132,7 +132,7 @@ def refused(world, path, words):
 
 
 def with_other_contents(data):
-    """The gzip file with one bit of its contents changed, and still the checksum of the old."""
+    """The gzip file with one bit of its contents changed, but with the checksum of the old contents."""
     contents = bytearray(gzip.decompress(data))
     contents[-1] ^= 1
     deflate = zlib.compressobj(wbits=-zlib.MAX_WBITS)
@@ -183,7 +183,7 @@ def test_the_command_that_recorded_is_kept(world):
 
 
 def test_a_recording_without_a_timeline(world):
-    """As the library keeps it if no timeline is asked for."""
+    """As the library writes it if no timeline is requested."""
     path = world.path("without.speedscope.json")
     old = world.source + "/tests/golden/no-timelines.fgprof"
     done = world.fgprof("convert", old, "-o", path)

@@ -1,4 +1,4 @@
-"""The report: what it says of programs with one bottleneck each, as text and as JSON."""
+"""The report: what it says about programs with one bottleneck each, as text and as JSON."""
 
 import contextlib
 import json
@@ -97,7 +97,7 @@ def paths_with(report, key, function):
 
 
 def check_pool_is_idle(report):
-    """The threads that never get any work swamp nothing."""
+    """The threads that never get any work do not swamp anything."""
     for key in "threads", "threads_never_moved":
         assert sum(path[key] for path in paths_with(report, "idle", "in_pool")) == 3, report["idle"]
     assert not paths_with(report, "waiting", "in_pool"), report["waiting"]
@@ -120,8 +120,8 @@ def test_a_lock_held_over_io_is_found(world):
     lock = report["findings"][0]
     assert lock["kind"] == "lock", report["findings"]
     assert re.match(r"4 threads wait \d+\.\d+ s for mutex \S+, which in_add_record takes$", lock["text"]), lock
-    # The one that has it is found as what waits otherwise. On a busy machine it waits for the lock
-    # as well, in line behind the others, and that is told in one with it.
+    # The thread that has it is shown by its other waits. On a busy machine it waits for the lock as well, in
+    # line behind the others, and both are reported together.
     holder = next(finding for finding in report["findings"] if finding["function"] == "read")
     assert "in_write_journal" in holder["detail"], report["findings"]
     assert holder["kind"] == "long_wait" or "in_save_all" in holder["text"], report["findings"]
@@ -150,7 +150,7 @@ def test_a_slow_peer_is_found(world):
 
 
 def test_a_report_is_written_at_once(world):
-    """By attach and run, without a recording; the format follows the file's ending."""
+    """By attach and run, without a recording; the file's ending selects the format."""
     with bottleneck(world, "saturated") as target:
         text = world.attach(target, "-f", "report", duration="1s").stdout
         path = world.path("wall.report")
@@ -166,7 +166,7 @@ def test_a_report_is_written_at_once(world):
 
 
 def test_a_recording_has_one_report(world):
-    """The same each time, from a copy too, and from `convert`."""
+    """The same each time, even from a copy, and from `convert`."""
     path, copy, out = (world.path(name) for name in ("one.fgprof", "copy.fgprof", "out.report"))
     with bottleneck(world, "shared") as target:
         world.attach(target, "-o", path, duration="1s")

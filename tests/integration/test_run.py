@@ -27,7 +27,7 @@ def test_exit_status_is_the_commands(world):
 
 
 def test_exit_status_where_children_are_ignored(world):
-    """As Perl's $SIG{CHLD} = 'IGNORE' leaves it to what it starts."""
+    """As Perl's $SIG{CHLD} = 'IGNORE' passes it to the programs that it starts."""
     done = world.fgprof("run", "-q", "-o", world.path("ignored.folded"), "--", "sh", "-c", "exit 7",
                         preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
     assert done.returncode == 7, done
@@ -61,7 +61,7 @@ def test_profile_on_stdout_never_mixes(world):
 
 
 def test_the_command_has_our_limit_of_locked_memory(world):
-    """We raise our own on a kernel that charges BPF to it, and libbpf does if there is no BPF."""
+    """We raise our own limit on a kernel that charges BPF to it, and so does libbpf if there is no BPF."""
     limit = 64 << 10, 128 << 10
     command = "ulimit -S -l; ulimit -H -l; sleep 0.5; grep 'Max locked memory' /proc/$PPID/limits"
 
@@ -98,7 +98,7 @@ def test_a_forwarded_signal_ends_the_command_and_the_profile_is_written(world):
 
 
 def test_signals_after_the_commands_end(world):
-    """The first lets the profile be written; the second ends the profiler, as with attach."""
+    """The first signal lets the profile be written; the second ends the profiler, as with attach."""
     for options in (), ("-d", "0.2s"):
         for is_read in True, False:
             path = world.path("pipe")
@@ -161,7 +161,7 @@ def test_ctrl_c_on_a_terminal(world):
 
 
 def test_quit_on_a_terminal(world):
-    """A command that runs on at Ctrl-\\, as Java does, is sampled on."""
+    """A command that survives Ctrl-\, as Java does, is still sampled."""
     out = world.path("quit.folded")
     pid, terminal = pty.fork()
     if pid == 0:

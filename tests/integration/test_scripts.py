@@ -1,4 +1,4 @@
-"""scripts/: what setup installs and says, the demo, and where they can't work."""
+"""scripts/: what setup installs and prints, the demo, and where they can't work."""
 
 import ast
 import contextlib
@@ -109,7 +109,7 @@ def listed(world, *lists):
 
 
 def programs_used(world):
-    """The programs that tests are known to need, as far as their names stand in them."""
+    """The programs that tests are known to need, as far as tests contain their names."""
     used = set()
     for path in glob.glob(world.source + "/tests/integration/*.py"):
         for call in (node for node in ast.walk(ast.parse(open(path).read())) if isinstance(node, ast.Call)):
@@ -121,8 +121,8 @@ def programs_used(world):
 
 
 def ways_to(path):
-    """The path, then what it is a link to, as dpkg may know them: packages that are older than the merged
-    /usr say /bin."""
+    """The path, then the targets of its links, by the names that dpkg may know: packages that are older than
+    the merged /usr say /bin."""
     ways = []
     while path:
         ways += [path, path.removeprefix("/usr")]
@@ -142,20 +142,20 @@ def owners(paths):
 
 
 def evidence_of(package):
-    """The file that shows that it is there; None if it does not."""
+    """The file that shows that the package is installed; None if it is not."""
     evidence = PACKAGES[package]
     return next(iter(sorted(glob.glob(evidence))), None) if "/" in evidence else program_file(evidence)
 
 
 def program_file(name):
-    """Where Debian has it; None if it is not there, or only from elsewhere."""
+    """Where Debian has the program; None if it is not there, or only from elsewhere."""
     return next((f"{directory}/{name}" for directory in DIRECTORIES if os.path.exists(f"{directory}/{name}")),
                 None)
 
 
 @users_build
 def test_setup_lists_each_package_that_is_needed(world):
-    """So that one that is left out is found on a machine, too, that has it by chance."""
+    """So that a missing package is noticed even on a machine that has it by chance."""
     packages = listed(world)
     assert packages == set(PACKAGES), packages ^ set(PACKAGES)
     need("dpkg")
@@ -173,8 +173,8 @@ def test_setup_lists_each_package_that_is_needed(world):
 # ---- setup, with stand-ins for what it calls ----
 
 class Machine:
-    """A PATH of its own: this machine's programs, but for some, and stand-ins. What these are called
-    with is in `calls`."""
+    """A PATH of its own: this machine's programs, except for some, and stand-ins. `calls` has the arguments
+    of their calls."""
 
     def __init__(self, world, name, without=()):
         self.source = world.source
@@ -207,7 +207,7 @@ class Machine:
 
 
 def installed(world, but=()):
-    """What dpkg-query says."""
+    """The output of dpkg-query."""
     native = tool("dpkg", "--print-architecture").strip()
     return "cat <<END\n" + "".join(f"{name}:{native} {'config-files' if name in but else 'installed'}\n"
                                    for name in listed(world)) + "END"
@@ -228,7 +228,7 @@ esac
 
 
 def machine_to_set_up(world, name, uid, update="exit 0", install="exit 0", **options):
-    """One that lacks cmake and gcc."""
+    """A machine that lacks cmake and gcc."""
     machine = Machine(world, name, **options)
     machine.stand_in("dpkg-query", installed(world, but=("cmake", "gcc")))
     machine.stand_in("id", f"echo {uid}")
@@ -281,7 +281,7 @@ def test_setup_by_sudo(world):
 
 @users_build
 def test_setup_for_arm64(world):
-    """What is native does not stand for what is not."""
+    """A native package does not stand for one of the other architecture."""
     machine = Machine(world, "for-arm64")
     have = "".join(f"{name}:amd64 installed\n" for name in listed(world) if name != "make")
     machine.stand_in("dpkg-query", f"cat <<END\n{have}make:all installed\nlibelf-dev:arm64 installed\nEND")
@@ -420,7 +420,7 @@ def test_a_read_only_checkout(world):
 
 @users_build
 def test_a_correction_that_there_is_not_can_not_be_left_out(world):
-    """Else a bench would compare two builds that are the same."""
+    """Otherwise a benchmark would compare two equal builds."""
     need("cmake")
     configure = ["cmake", "-S", world.source, "-B", world.path("build"), "-DBUILD_TESTING=OFF"]
     done = subprocess.run([*configure, "-DFGPROF_WITHOUT=everything"], stdin=subprocess.DEVNULL,
@@ -444,8 +444,8 @@ def test_the_demo_without_proc(world):
 
 
 def interrupt_by_terminal(command, is_time, **options):
-    """Runs the command in a terminal of its own, and presses Ctrl-C there when it is time. Returns its
-    exit status, and what it said; fails if it leaves a process behind."""
+    """Runs the command in a terminal of its own, and presses Ctrl-C there when it is time. Returns its exit
+    status and its output; fails if it leaves a process behind."""
     main, side = pty.openpty()
     try:
         with subprocess.Popen(command, stdin=side, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -464,7 +464,7 @@ def interrupt_by_terminal(command, is_time, **options):
 
 
 def samples_below(pid):
-    """Whether the profiler is at work, as a child of this process. Others come and go meanwhile."""
+    """Whether the profiler is running, as a child of this process. Other processes come and go meanwhile."""
     try:
         return any(thread_named(child, "fgprof-sampler") for child in all_children_of(pid))
     except OSError:
@@ -480,7 +480,7 @@ def readme_block(world, before):
 
 @users_build
 def test_readmes_lines_build_with_what_readme_lists(world):
-    """On a machine that has nothing else. There it says once which tests it leaves out, and why."""
+    """On a machine that has nothing else. The build says there once which tests it leaves out, and why."""
     text = " ".join(open(world.source + "/README.md").read().split())
     packages = re.search(r"If you only build, `([^`]*)`", text)[1].split()
     assert "cmake" in packages and set(packages) < listed(world, "build"), packages

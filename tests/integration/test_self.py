@@ -16,8 +16,8 @@ FIXTURE = "self"
 
 
 def run(world, how, path, form=FOLDED, **options):
-    """Returns what it says at its end: how often SIGCHLD came, what wait(2) said, and the results of
-    fgprof_start and fgprof_stop."""
+    """Returns the program's output at its end: how often SIGCHLD came, what wait(2) returned, and the results
+    of fgprof_start and fgprof_stop."""
     done = subprocess.run([world.fixture(FIXTURE), path, str(form), how], stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True, timeout=HANGS_S, **options)
     assert done.returncode == 0 and not done.stderr, done
@@ -28,7 +28,7 @@ NO_CHILD = (0, errno.ECHILD)
 
 
 def helpers_of(pid):
-    """The helper processes for this program: they are no children of it. Each has a reader."""
+    """The helper processes for this program, which are not its children. Each has a reader."""
     found = []
     for path in glob.glob("/proc/[0-9]*/cmdline"):
         try:
@@ -42,7 +42,7 @@ def helpers_of(pid):
 
 
 def check(path, seconds):
-    """It has the program's threads, all of the time, and nothing of ours."""
+    """The profile has the program's threads, all of the time, and nothing of ours."""
     stacks = folded(open(path).read())
 
     def count(name):
@@ -158,7 +158,7 @@ def test_the_helper_is_killed(world):
 
 
 def test_the_program_is_killed(world):
-    """The helper ends with it, and the profile is that of its life."""
+    """The helper ends with the program, and the profile covers its whole life."""
     path = world.path("killed.folded")
     target, helper = begin(world, path)
     target.kill()
@@ -178,7 +178,7 @@ def test_ctrl_c_is_for_the_program(world):
 
 @users_build
 def test_where_the_helper_is(world):
-    """Beside the library, then in PATH; and of the library's version only."""
+    """Next to the library, then in PATH; and only of the library's version."""
     elsewhere = world.path("elsewhere")
     os.mkdir(elsewhere)
     shutil.copy(world.fixture(FIXTURE), elsewhere)

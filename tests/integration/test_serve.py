@@ -20,7 +20,7 @@ from webdriver import Browser
 
 
 class Server:
-    """A serving profiler that has said where."""
+    """A serving profiler that has printed its address."""
 
     def __init__(self, world, *arguments, listen="127.0.0.1:0", **options):
         self.sampler = world.start("serve", "--listen", listen, *arguments, **options)
@@ -83,7 +83,7 @@ def seconds_of(text):
 
 
 def top(url):
-    """What go tool pprof shows first: its comments and a table. It keeps what it has fetched."""
+    """The first output of go tool pprof: its comments and a table. It keeps what it has fetched."""
     with tempfile.TemporaryDirectory() as directory:
         return tool("go", "tool", "pprof", "-top", url, env=dict(os.environ, PPROF_TMPDIR=directory))
 
@@ -107,7 +107,7 @@ def test_go_tool_pprof_reads_each_path(world):
 
 
 def test_each_request_has_its_own_time(world):
-    """Two phases of a program, of which each request sees one, and `last` both."""
+    """Two phases of a program; each request sees one, and `last` sees both."""
     with world.running("phases", 60, stdin=subprocess.PIPE) as target, \
             serving(world, "-p", target.pid) as server:
         first = folded(server.text("/debug/fgprof?seconds=1&format=folded"))
@@ -129,8 +129,8 @@ def test_each_request_has_its_own_time(world):
 
 
 def test_scrapers(world):
-    """What Grafana Alloy's pyroscope.scrape and Parca ask for by default, but for the seconds: their paths,
-    and the types by which they tell profiles."""
+    """The default requests of Grafana Alloy's pyroscope.scrape and Parca, except for the seconds: their
+    paths, and the types by which they distinguish profiles."""
     need("go")
     with world.running("holders", 60) as target, serving(world, "-p", target.pid) as server:
         for path, types in (("pprof/profile?seconds=1", "samples/count cpu/nanoseconds"),
@@ -226,7 +226,7 @@ def test_bad_requests(world):
 
 
 def test_what_is_old_is_forgotten(world):
-    """With --keep a phase of the program that is over is gone, also from what is said of all there is."""
+    """With --keep, a phase of the program that is over is gone, also from the totals."""
     with world.running("phases", 60, stdin=subprocess.PIPE) as target, \
             serving(world, "-p", target.pid, "--keep", "1s", "--keep-memory", 4) as server:
         wait_for(lambda: "in_first" in server.text("/debug/fgprof?last=1s&format=folded"), "the first phase")
@@ -243,7 +243,7 @@ def test_what_is_old_is_forgotten(world):
 
 
 def after_births(target, count):
-    """Waits until so many threads of the fixture churn have been born."""
+    """Waits until this many threads of the fixture churn have been born."""
     while True:
         line = target.stdout.readline()
         assert line, "the fixture has ended"
@@ -277,9 +277,9 @@ LIMITED = "checkpoints", "stacks", "waits", "timeline", "strings", "objects", "l
 
 
 def grows_by(world, kind, warm_up, more, *arguments):
-    """By how many KiB the server's memory grows, and its open files, for so many more things that come
-    and go, once so many have gone; its text at the end, of the last second; and by how many bytes what
-    is kept grows, by kind."""
+    """By how many KiB the server's memory grows, and its open files, for this many more things that come and
+    go, after this many have gone; its text at the end, of the last second; and by how many bytes what is kept
+    grows, by kind."""
     with soaking(world, kind) as target, \
             serving(world, "-p", target.pid, "--keep", "1s", *arguments) as server:
         def look(least):
@@ -293,7 +293,7 @@ def grows_by(world, kind, warm_up, more, *arguments):
 
 @users_build
 def test_memory_does_not_grow_with_processes_that_have_ended(world):
-    """Neither with threads' makers: each process's first thread was made, too."""
+    """Nor with the creators of threads: each process's first thread was created, too."""
     grown_kb, _, text, _ = grows_by(world, "processes", 3000, 5000, "--children")
     assert re.search(r'"process":"tool-\d"', text), text[:2000]
     assert grown_kb < 2500, grown_kb
@@ -301,8 +301,9 @@ def test_memory_does_not_grow_with_processes_that_have_ended(world):
 
 @users_build
 def test_memory_without_keep_is_bounded(world):
-    """Of programs that come and go, in a minute that is kept apart: more than fits in 1 MiB. Those that have
-    ended are shown by name then, and as little of that minute as need be. Profiles since the start stay whole."""
+    """Programs come and go within the minute that is kept separately: more than fits in 1 MiB. Those that
+    have ended are then shown by name, with as little loss in that minute as possible. Profiles since the
+    start stay complete."""
     with soaking(world, "programs") as target, \
             serving(world, "-p", target.pid, "--children", "--keep-memory", 1) as server:
         begin = time.monotonic()
@@ -325,7 +326,8 @@ def test_memory_without_keep_is_bounded(world):
 
 @users_build
 def test_stacks_without_keep_are_bounded(world):
-    """Beyond half of the memory, further ones are not kept, and that is said; their time stays counted."""
+    """Beyond half of the memory, further stacks are not kept, and the server says so; their time stays
+    counted."""
     with soaking(world, "libraries") as target, \
             serving(world, "-p", target.pid, "-F", 999, "--keep-memory", 1) as server:
         soak_until(target, 5000, "libraries")
@@ -361,9 +363,9 @@ def cpu_and_ticks(server):
 
 
 def check_flat(world, kind, warm_up, part, *arguments):
-    """Nothing grows with things that come and go, once so many have gone: neither what is kept, nor memory,
-    nor open files, nor CPU time for each tick. It is looked at when the program has stopped for so long
-    that no thing is in what is kept."""
+    """Nothing grows with things that come and go, after this many have gone: neither what is kept, nor
+    memory, nor open files, nor CPU time for each tick. It is measured once the program has stopped for so
+    long that nothing of them is kept any more."""
     with soaking(world, kind) as target, \
             serving(world, "-p", target.pid, "--keep", "1s", *arguments) as server:
         def look():
@@ -371,12 +373,12 @@ def check_flat(world, kind, warm_up, part, *arguments):
             return *kept_open(server.sampler.pid), sum(server.kept().values())
 
         def is_flat():
-            """Waits for what goes late, if the machine is busy: what has leaked does not go."""
+            """Waits for what is released late on a busy machine: a leak is never released."""
             grown[:] = [after - before for before, after in zip(early, look())]
             return grown[0] < 2500 and grown[1] < 50 and grown[2] < 40_000
 
         def cost_us(until):
-            """CPU time for each tick, and for each thing, until there are so many, with a profile."""
+            """CPU time for each tick, and for each thing, until there are this many, including a profile."""
             cpu_s, ticks = cpu_and_ticks(server)
             soak_until(target, until, kind)
             assert seconds_of(server.text("/debug/fgprof?last=1s&format=text")) > 0
@@ -397,8 +399,8 @@ def check_flat(world, kind, warm_up, part, *arguments):
             print(f"{kind}: more than {early} KiB, files and bytes kept: {grown}; "
                   f"{[round(us) for us, _ in (early_us, *late_us)]} us of CPU for a tick")
             target.send_signal(signal.SIGCONT)
-    # If something grows, the last ones are dearer, for a tick and for a thing. On a busy machine a tick has
-    # fewer things and a thing more ticks, so that one of the two is dearer.
+    # If something grows, the last ones cost more, for a tick and for a thing. On a busy machine a tick has
+    # fewer things and a thing more ticks, so that one of the two costs more.
     assert any(us < 1.5 * before for later in late_us[1:] for us, before in zip(later, early_us)), (early_us, late_us)
 
 
@@ -411,7 +413,7 @@ def test_nothing_grows_with_programs(world):
 
 @users_build
 def test_nothing_grows_with_plugins(world):
-    """All 1,000 have been there once."""
+    """All 1,000 have been loaded once."""
     check_flat(world, "plugins", 1000, 200)
 
 
@@ -436,7 +438,7 @@ def test_nothing_grows_with_sockets(world):
 
 
 def test_metrics_say_what_is_kept(world):
-    """Memory by kind, no more of it than there is."""
+    """Memory by kind, together no more than the process has."""
     with world.running("holders", 60) as target, serving(world, "-p", target.pid) as server:
         wait_for(lambda: "computing_hold" in server.text("/debug/fgprof?last=1s&format=folded"), "samples")
         kept = server.kept()
@@ -500,7 +502,7 @@ def test_a_client_that_goes_away_is_noticed(world):
 
 
 def test_the_process_ends_before_the_profile(world):
-    """What there is of it is answered, and the server ends."""
+    """The request is answered with the result so far, and the server ends."""
     with world.running("holders", 60) as target, serving(world, "-p", target.pid) as server:
         client = server.connect()
         client.request("GET", "/debug/fgprof?seconds=300&format=folded")
@@ -668,7 +670,7 @@ def test_the_page(world):
 
 
 def test_pages_ask_for_what_is_kept(world):
-    """Their links to the time before are answered, however little is kept."""
+    """Their links to earlier times are answered, however little is kept."""
     with world.running("holders", 60) as target:
         for keep, last in (("1s", "1s"), ("0.1s", "0.1s"), ("2m", "60s")):
             with serving(world, "-p", target.pid, "--keep", keep) as server:

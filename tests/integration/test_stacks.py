@@ -1,4 +1,4 @@
-"""Stacks are whole, in order, named, and the same as gdb's."""
+"""Stacks are complete, in order, named, and the same as gdb's."""
 
 import os
 import re
@@ -196,7 +196,7 @@ def test_linked_by_lld(world):
 
 
 def test_asleep_in_a_page_fault(world):
-    """The registers that it does not show then are those of its last stop, in the same call."""
+    """The registers that such a thread does not show are those of its last stop, in the same call."""
     done = world.fgprof("run", "--state", "--", world.fixture("faulting"), 3)
     if done.returncode == 77:
         raise Skip("no userfaultfd")

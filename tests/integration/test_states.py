@@ -97,13 +97,13 @@ def test_calls_that_a_stop_would_disturb(world):
 
 
 def kernel_workers(pid):
-    """The names of io_uring's threads. A worker has its maker's at first."""
+    """The names of io_uring's threads. A worker first has the name of the thread that created it."""
     names = {status_field(thread, "Name") for thread in threads_of(pid)}
     return sorted(name for name in names if name.startswith("iou-"))
 
 
 def check_kernel_workers(done, names):
-    """`names`: the one that polls, and the one that waits."""
+    """`names`: the thread that polls, and the one that waits."""
     stacks = [stack for stack in folded(done.stdout) if stack[0] in names]
     assert {stack[:2] for stack in stacks} == {(name, "[kernel worker]") for name in names}, stacks
     polls, waits = (leaves_by_root(done.stdout)[name] for name in names)
@@ -114,7 +114,7 @@ def check_kernel_workers(done, names):
 
 
 def test_threads_that_the_kernel_made(world):
-    """Two of io_uring's, which have no stack outside of the kernel."""
+    """Two threads of io_uring, which have no user stack."""
     fixture = world.fixture("io_uring")
     done = subprocess.run([fixture, "0.1"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     if done.returncode == 77:
@@ -268,8 +268,8 @@ def test_one_kind_alone(world):
 @alone
 @users_build
 def test_short_work_between_waits(world):
-    """What a thread runs counts for where it runs, and not for the call that its stop may find it
-    in."""
+    """A thread's running time counts for where it runs, and not for the call in which its stop may find
+    it."""
     cpus = sorted(os.sched_getaffinity(0))
     if len(cpus) < 2:
         raise Skip("one CPU: the sampler runs when the thread sleeps")

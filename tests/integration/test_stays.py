@@ -1,4 +1,4 @@
-"""What a recording keeps that begins nowhere but at its start: no more than --keep-memory."""
+"""What a recording keeps if it covers everything since its start: no more than --keep-memory."""
 
 import re
 import resource
@@ -9,8 +9,8 @@ from harness import folded, kept_open, soak_until, soaking, users_build
 
 
 def grows_by(world, kind, warm_up, more, *arguments):
-    """By how many KiB the memory of `attach` grows, and its open files, for so many more things that
-    come and go, once so many have gone; what it printed; and the profile, folded."""
+    """By how many KiB the memory of `attach` grows, and its open files, for this many more things that come
+    and go, after this many have gone; its output; and the profile, folded."""
     output = world.path(f"{kind}.folded")
     with soaking(world, kind) as target:
         sampler = world.start("attach", "-p", target.pid, "-o", output, "--keep-memory", 1, *arguments)
@@ -44,7 +44,7 @@ def test_processes_that_have_ended_are_joined(world):
 
 @users_build
 def test_libraries_that_were_unloaded_are_closed(world):
-    """Once as many stacks are kept as fit. Without that each 1,000 took 6.9 MiB and 400 open files."""
+    """Once as many stacks are kept as fit. Without this, each 1,000 took 6.9 MiB and 400 open files."""
     grown_kb, grown_files, said, stacks = grows_by(world, "libraries", 5000, 4000, "-F", 999)
     assert re.search(r"[\d.]+ % of samples have no stack", said), said
     assert any("[truncated: stack not kept]" in stack for stack in stacks), stacks
@@ -61,8 +61,8 @@ def limit_files():
 
 @users_build
 def test_libraries_that_were_unloaded_leave_files_for_others(world):
-    """Only a quarter of all that may be open is kept open for names. Without that, none was left for the
-    libraries that came later, in which stacks ended."""
+    """At most a quarter of the limit is kept open for names. Without this, none was left for later libraries,
+    in which stacks then ended."""
     output = world.path("libraries.folded")
     with soaking(world, "libraries") as target:
         sampler = world.start("attach", "-p", target.pid, "-o", output, "-F", 999, preexec_fn=limit_files)

@@ -1,5 +1,5 @@
-"""Compared with the truth: programs are stepped through, and at each instruction the stack that
-unwinding finds is compared with what was called (tests/tools/step_stacks.c)."""
+"""Compared with the truth: programs are stepped through, and at each instruction the unwound stack is
+compared with the calls that were made (tests/tools/step_stacks.c)."""
 
 import os
 import platform
@@ -31,8 +31,8 @@ def judge(world, *command, how="--entry"):
 
 
 def check(world, *command, equal, instructions, how="--entry", known=frozenset()):
-    """Fails if a frame is wrong but in `known` functions, or if fewer than that share of the stacks are right and
-    whole."""
+    """Fails if a frame is wrong except in `known` functions, or if fewer than that share of the stacks are
+    right and complete."""
     counts, wrong, lines = judge(world, *command, how=how)
     assert wrong <= known, lines
     assert counts["compared"] > instructions, lines[0]
@@ -112,9 +112,9 @@ def test_each_instruction_of_code_without_tables_or_symbols(world):
 
 # ---- The judge itself ----
 
-# A function that says something wrong of its frame, and how many of its instructions it is wrong for:
-# that it has pushed a word more than it has, where its return is reported by itself; or that it has saved
-# the link register.
+# A function that describes its frame wrongly, and for how many of its instructions: it claims that it has
+# pushed a word more than it has, where its return is reported by itself; or that it has saved the link
+# register.
 LIES = {"x86_64": (".cfi_def_cfa_offset 16", 3),
         "aarch64": (".cfi_def_cfa_offset 16\\n.cfi_offset 30, -16", 4)}
 

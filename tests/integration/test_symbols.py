@@ -189,7 +189,7 @@ def test_split_units(world):
 
 
 def test_names_in_several_split_units(world):
-    """Their entries are at the same places of their files, one of which is read after the other."""
+    """Their entries are at the same offsets in their files, which are read one after the other."""
     place = Place(world, "several")
     units = ["alpha", "bravo", "delta", "gamma"]
     for name in units:
@@ -304,7 +304,7 @@ def test_separate_files(world):
 
 
 def test_a_debug_file_of_the_programs_own_name(world):
-    """Only the directory tells them apart, as in some distributions."""
+    """Only the directory distinguishes them, as in some distributions."""
     place = Place(world, "same_name")
     path = place.build("-g", "-Wl,--build-id=sha1")
     where = symbol(path, METHOD)
@@ -316,8 +316,7 @@ def test_a_debug_file_of_the_programs_own_name(world):
 
 
 def test_separate_files_of_another_build(world):
-    """What another build left behind is not used, wherever it is, and does not hide what is
-    right."""
+    """Files left by another build are not used, wherever they are, and do not hide the right one."""
     if not os.access("/usr/lib/debug", os.W_OK):
         raise Skip("needs to write below /usr/lib/debug")
     place = Place(world, "left_behind")
@@ -600,8 +599,7 @@ def test_a_line_table_of_rows_that_take_no_room(world):
 
 
 def test_a_damaged_module_is_named_in_the_summary(world):
-    """The loader needs no section headers, so the program runs; which sections it has is not
-    known."""
+    """The loader needs no section headers, so the program runs; but its sections are unknown."""
     fixture = world.path("fixture-damaged")
     data = bytearray(open(world.fixture("states"), "rb").read())
     data[40:48] = struct.pack("<Q", len(data) + 4096)  # e_shoff
@@ -619,8 +617,8 @@ def test_a_damaged_module_is_named_in_the_summary(world):
 
 @contextlib.contextmanager
 def debuginfod(world, name, hangs=False):
-    """A stripped fixture at work, and a server on loopback that has its debug information: yields
-    the target, the environment to find it by, and what was asked of the server."""
+    """A stripped fixture at work, and a server on loopback that has its debug information: yields the target,
+    the environment that points to the server, and the server's requests."""
     build_id = f"{random.getrandbits(160):040x}"
     fixture, debug = world.path("fixture-" + name), world.path(name + ".debug")
     # GNU ld's note is name size, description size, type, "GNU" and the id.
@@ -714,8 +712,8 @@ def test_debuginfod_needs_a_server(world):
 
 
 def test_labels_in_a_stripped_file(world):
-    """A label without a size names its own function, and none of those behind it that have lost
-    their symbols."""
+    """A label without a size names its own function, and none of those after it that have lost their
+    symbols."""
     if os.uname().machine != "x86_64":
         raise Skip("the code is for x86-64")
     place = Place(world, "labels")

@@ -1,4 +1,4 @@
-"""The numbers: what a profile adds up to is the time that passed."""
+"""The numbers: a profile adds up to the time that passed."""
 
 import contextlib
 import re
@@ -112,8 +112,8 @@ def test_short_lived_threads_are_counted_in_proportion(world):
 @alone
 @users_build
 def test_bursts_after_a_long_sleep_are_seen(world):
-    """Threads that have slept for 8 s are looked at every 0.2 s, but at once if their process has
-    used the CPU. A burst is shorter than that, so that few of them would be seen by chance."""
+    """Threads that have slept for 8 s are observed every 0.2 s, but immediately if their process has used the
+    CPU. A burst is shorter than that, so few of them would be seen by chance."""
     slept_s, burst_s, bursts = 8, 0.06, 6
 
     def tell(target):
@@ -155,8 +155,8 @@ def test_bursts_after_a_long_sleep_are_seen(world):
 @alone
 @users_build
 def test_shares_of_the_example(world):
-    """Its parts end at given times: if it, or the profiler, waits for a CPU for long, that part
-    lasts longer and others less."""
+    """Its parts end at fixed times: if it, or the profiler, waits long for a CPU, that part lasts longer and
+    others less."""
     done = world.fgprof("run", "-t", "--state", "--", world.build + "/examples/slow-service", 5)
     assert done.returncode == 0, done.stderr
     stacks = folded(done.stdout)

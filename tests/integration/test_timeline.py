@@ -103,7 +103,7 @@ def test_timeline_shows_the_order(world):
 
 @alone
 def test_timeline_shows_the_order_of_what_runs(world):
-    """If others want the CPU, time spent waiting for it may get its sample far later, and so may
+    """If other programs want the CPU, time spent waiting for it may get its sample far later, and so may
     running time."""
     threads, _ = recorded(world, "--state")
     running = [run for run in threads["phases"] if run[0] and run[0][-1] == "[running]"]
@@ -135,7 +135,7 @@ def test_timeline_leaves_gaps_for_what_is_not_kept(world):
 
 
 def test_timeline_of_an_interrupted_recording(world):
-    """It is whole up to the moment of the interruption."""
+    """It is complete up to the moment of the interruption."""
     path = world.path("interrupted.speedscope.json")
     with world.running("workers", 60, 1, 1) as target:
         sampler = world.start("attach", "-p", target.pid, "-o", path)
@@ -164,8 +164,8 @@ def test_idle_threads_have_no_timeline(world):
 
 
 def firefox_threads(path):
-    """The Firefox Profiler's file: (its threads by name, the whole). Checks what its tables promise: columns
-    are equally long, numbers are those of rows that there are, callers come before callees."""
+    """The Firefox Profiler's file: (its threads by name, the whole). Checks the invariants of its tables:
+    columns are equally long, numbers refer to existing rows, callers come before callees."""
     with gzip.open(path) as file:
         document = json.load(file)
     shared = document["shared"]
@@ -216,7 +216,7 @@ def firefox_runs(document, thread):
 
 
 def test_firefox_has_the_runs_of_the_timeline(world):
-    """The same recording as speedscope's JSON is the judge."""
+    """The same recording as speedscope's JSON is the reference."""
     kept, scope, fox = (world.path("order" + ending) for ending in (".fgprof", ".speedscope.json", ".firefox.json.gz"))
     profile_phases(world, kept)
     for path in scope, fox:

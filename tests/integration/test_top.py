@@ -20,7 +20,7 @@ ENTERS, LEAVES = b"\x1b[?1049h", b"\x1b[?1049l"  # xterm's other screen
 
 
 class Terminal:
-    """A pseudo-terminal with the profiler in it, and all that it has drawn."""
+    """A pseudo-terminal with the profiler in it, and everything that it has drawn."""
 
     def __init__(self, world, *arguments, term="xterm", rows=40, columns=120):
         self.side, other = pty.openpty()
@@ -68,7 +68,7 @@ class Terminal:
         os.write(self.side, keys.encode())
 
     def end(self):
-        """Waits for the end, and checks that the terminal is as it was."""
+        """Waits for the end, and checks that the terminal is restored."""
         def has_ended():
             self.read()
             return self.sampler.poll() is not None
@@ -191,7 +191,7 @@ def test_top_shows_threads_and_one_threads_functions(world):
 
 
 def waits(terminal):
-    """Rows by what is waited for: WAITERS, WAIT%, WAIT s, OWNER."""
+    """Rows by resource: WAITERS, WAIT%, WAIT s, OWNER."""
     found = {}
     for line in terminal.lines():
         match = re.match(r" *(\d+) +(\d+\.\d) +(\d+\.\d\d) (\S.*?)  +(\S.*?)\s*$", line)
@@ -249,7 +249,7 @@ def test_top_opens_without_idle_threads(world):
 
 
 def time_in_sleep(terminal):
-    """TOTAL s of in_sleep, on a screen that is drawn whole: it stays the same for a while."""
+    """TOTAL s of in_sleep, from a completely drawn screen: it stays the same for a while."""
     seen = [None]
 
     def is_still():

@@ -1,4 +1,5 @@
-"""The programs of bench/targets/truth, which judge profiles: they must know where their time goes."""
+"""The programs of bench/targets/truth, which serve as references for profiles: they must know where their
+time goes."""
 
 import collections
 import json
@@ -37,8 +38,8 @@ def has_worked(answer, computes):
 
 
 def watch(world, name, *arguments, computes=True):
-    """Two answers of the target, and for how long its threads ran between them, at least and at most:
-    beside 40 that compute, it may take seconds from an answer to its account."""
+    """Two answers of the target, and for how long its threads ran between them, at least and at most: beside
+    40 threads that compute, it may take seconds from an answer to reading its account."""
     program = os.path.join(world.build, "bench/bench-truth-" + name)
     with ready(program, *arguments, stdin=subprocess.PIPE) as target:
         threads = mark(target)["threads"]
@@ -63,7 +64,7 @@ def each(first, last, key):
 
 
 def check_sums(first, last):
-    """The parts of each thread's time are all of it."""
+    """The parts of each thread's time add up to all of it."""
     elapsed_ns = last["ns"] - first["ns"]
     for before, after in zip(first["threads"], last["threads"]):
         parts_ns = total([after], "wall_ns") - total([before], "wall_ns")
@@ -106,7 +107,7 @@ def test_partners_end_waits_when_they_should(world):
 
 @alone
 def test_durations_are_those_of_the_seed(world):
-    """Each way to end a wait works, from another process, too."""
+    """Each way to end a wait works, even from another process."""
     found = {}
     for seed in "1", "2":
         first, last, _ = watch(world, "partner", "all", "sleeps", "process", "2", seed, computes=False)
@@ -136,8 +137,8 @@ def test_a_woken_thread_knows_how_long_it_waited_for_a_cpu(world):
     asleep_ns = {name: totals["wall_ns"] - totals["cpu_ns"] - totals["delay_ns"]
                  for name, totals in sleeper["functions"].items()}
     assert total([sleeper], "delay_ns") > 0, sleeper
-    # Computing does not sleep; its delay is all that its wall time has more than its CPU time, but for interrupts and
-    # what a hypervisor took.
+    # Computing does not sleep; its delay is the excess of its wall time over its CPU time, except for
+    # interrupts and what a hypervisor took.
     assert abs(asleep_ns["work"]) < 0.1 * sleeper["functions"]["work"]["wall_ns"], sleeper
     for name, us in ("wait_short", 300), ("wait_long", 1000):
         # The last call may be under way.
@@ -162,8 +163,8 @@ def count(stacks, *names):
 @alone
 @users_build
 def test_bursts_are_sampled_where_they_are(world):
-    """Their shares are those of their own clock, within three standard deviations of chance. One in
-    a hundred profiles is further off by chance, so there is a second try."""
+    """Their shares are those by their own clock, within three standard deviations of chance. One in a hundred
+    profiles is further off by chance, so there is a second try."""
     need_kernel_samples(world)
     names = "burst_60", "burst_30", "burst_10"
     for is_last in False, True:
@@ -200,7 +201,7 @@ def test_a_program_in_step_with_the_samples(world):
 @alone
 @users_build
 def test_waits_for_a_cpu_are_shown_where_they_are(world):
-    """A thread that is woken waits for a CPU, and is still where it slept."""
+    """A thread that was woken waits for a CPU, and is still where it slept."""
     need_kernel_samples(world)
     first, last, stacks = profile(world, "crowd", [4], "--state", "--thread", "sleeper")
     delays = {}
@@ -219,8 +220,8 @@ def test_waits_for_a_cpu_are_shown_where_they_are(world):
 
 
 def check_shares(first, last, stacks, allowed, threads=None):
-    """The functions' shares of the time are those of their own clock, within `allowed` and three
-    standard deviations of chance."""
+    """The functions' shares of the time are those by their own clock, within `allowed` and three standard
+    deviations of chance."""
     spent, counts = collections.Counter(), collections.Counter()
     for before, after in zip(first["threads"], last["threads"]):
         if threads and after["thread"] not in threads:
@@ -241,8 +242,8 @@ def check_shares(first, last, stacks, allowed, threads=None):
 @alone
 @users_build
 def test_short_waits_have_their_share_at_the_default_rate(world):
-    """Waits of 60, 250 and 90 us by turns that another thread ends, and of 20 us to 1 ms, several of
-    them in the same call. Each look comes later than its tick, when the short ones are over."""
+    """Waits of 60, 250 and 90 us by turns that another thread ends, and of 20 us to 1 ms, several of them in
+    the same call. Each observation comes later than its tick, when the short ones are over."""
     need_record(world)
     program = os.path.join(world.build, "bench/bench-truth-partner")
     for seconds, *arguments in ((15, "eventfd", "computes", "thread", 1),
@@ -259,9 +260,9 @@ def test_short_waits_have_their_share_at_the_default_rate(world):
 @alone
 @users_build
 def test_short_waits_are_not_lost_without_the_record(world):
-    """Without privileges a look comes later than its tick, too, and finds many a thread awake that
-    slept then: 20 points of the short waits' share went to the long ones. The machine's state decides
-    how many; those that are still off by some points are said in docs/accuracy.md."""
+    """Without privileges an observation comes later than its tick, too, and finds many a thread awake that
+    slept then: 20 points of the short waits' share went to the long ones. The machine's state decides how
+    many; docs/accuracy.md says which are still off by some points."""
     program = os.path.join(world.build, "bench/bench-truth-requests")
     for is_last in False, True:
         with ready(program, 4242, stdin=subprocess.PIPE) as target:
@@ -280,8 +281,8 @@ def test_short_waits_are_not_lost_without_the_record(world):
 @alone
 @users_build
 def test_stops_find_a_thread_between_its_calls(world):
-    """A thread that is asked to stop from another CPU goes on until the interrupt reaches it, or a
-    call of its returns: then it was shown in its calls only."""
+    """A thread that is asked to stop from another CPU runs on until the interrupt reaches it, or one of its
+    calls returns: then it was shown only in its calls."""
     with ready(world.fixture("calls"), 8) as target:
         done = world.attach(target, "-F", 99, "--capture=ptrace", duration="5s")
         true = float(target.stdout.readline())
@@ -293,7 +294,7 @@ def test_stops_find_a_thread_between_its_calls(world):
 @alone
 @users_build
 def test_owners_of_short_waits_get_their_credit(world):
-    """Locks that are held for 50 us to 1 ms: most waits for them are over before the look."""
+    """Locks that are held for 50 us to 1 ms: most waits for them are over before the observation."""
     need_record(world)
     program, path = os.path.join(world.build, "bench/bench-truth-contended"), world.path("locks.fgprof")
     with ready(program, "sleeps", 4, 4242, stdin=subprocess.PIPE) as target:

@@ -1,4 +1,4 @@
-"""Unwinding by rules: as libunwind does it, and what libunwind can't unwind."""
+"""Unwinding by rules: compared with libunwind, and where libunwind can't unwind."""
 
 import glob
 import os
@@ -13,7 +13,7 @@ SNAPSHOTS = 500
 
 
 def test_each_address_of_installed_programs_has_a_rule(world):
-    """Also OpenSSL's, some of whose functions keep their caller's stack pointer behind an array."""
+    """Even OpenSSL's, some of whose functions keep their caller's stack pointer behind an array."""
     patterns = ("libc.so.6", "libcrypto.so.3", "libstdc++.so.6", "libpython3*.so.1.0", "libuv.so.1")
     files = [path for pattern in patterns for path in glob.glob("/usr/lib/*-linux-gnu/" + pattern)]
     files += [path for path in ("/usr/bin/python3", "/usr/bin/redis-server", "/usr/bin/node") if os.path.exists(path)]
@@ -82,7 +82,7 @@ def compile_states(world, name, *flags, compiler="gcc", source=None):
 
 
 def check_states(world, program, waits=WAITS):
-    """Attaches to the running program: all of its threads must be whole and named."""
+    """Attaches to the running program: the stacks of all of its threads must be complete and named."""
     with ready(program, 60) as target:
         done = world.attach(target, "-t")
     stacks = folded(done.stdout)
@@ -150,7 +150,7 @@ def test_frame_pointers_alone(world):
 
 @users_build
 def test_neither_tables_nor_frame_pointers(world):
-    """The code itself tells where the return address is."""
+    """The code itself shows where the return address is."""
     for level in ("-O0", "-O2", "-O3"):
         program = compile_states(world, "nothing" + level, *NO_TABLES, level,
                                  "-fno-optimize-sibling-calls", "-fno-inline",
@@ -160,7 +160,7 @@ def test_neither_tables_nor_frame_pointers(world):
 
 
 def test_nothing_at_all(world):
-    """Without even symbols: what comes next tells where the code returns to."""
+    """Not even symbols: the code after the current address shows where it returns."""
     program = compile_states(world, "stripped", *NO_TABLES, "-O2", "-fomit-frame-pointer", "-s")
     with ready(program, 60) as target:
         done = world.attach(target, "-t")

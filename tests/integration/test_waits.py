@@ -1,4 +1,5 @@
-"""What threads wait for: the resource and the owner of each wait, as the waiting program measured it."""
+"""What threads wait for: the resource and the owner of each wait, compared with the waiting program's own
+measurement."""
 
 import collections
 import os
@@ -8,8 +9,8 @@ import subprocess
 from harness import HANGS_S, alone, folded, has, late_share, need, tool, users_build, wait_until_asleep
 from screen import Screen
 
-# How often a thread was seen waiting differs from its time by chance, and by the time that it waits
-# for a CPU once it may go on, which is another state.
+# How often a thread was seen waiting differs from its time by chance, and by the time that it waits for a CPU
+# once its wait is over, which is another state.
 PART_SEEN = 0.8
 RATE_HZ = 500
 
@@ -63,7 +64,7 @@ def test_owners_of_mutexes(world):
 
 @alone
 def test_owners_of_a_lock_that_changes_hands(world):
-    """A wait mostly spans the turns of two others: at a tick, it is for the one that has the lock then."""
+    """A wait usually spans the turns of two others: at a tick, it is for the one that has the lock then."""
     path = world.path("handover.txt")
     done = world.fgprof("run", "-f", "text", "-o", path, "--", world.fixture("handover"), 8)
     assert done.returncode == 0, done.stderr
@@ -130,8 +131,8 @@ def test_blame(world):
 
 @users_build
 def test_drd_finds_the_same_owners(world):
-    """Valgrind's DRD sees each lock taken and let go, and tells which were held for long, and where
-    they were taken."""
+    """Valgrind's DRD sees each acquisition and release of a lock, and reports which were held for long, and
+    where they were acquired."""
     threads = {"hold", "be_in_the_middle", "wait_for_first", "be_last"}
     need("valgrind")
     done = subprocess.run(["valgrind", "--tool=drd", "--exclusive-threshold=5", "--num-callers=20",
@@ -208,11 +209,11 @@ def check_contentions(world, way):
     found = contentions(world, path, "block")
     for name in "long", "short":
         assert 0.5 * true[name] <= found[name] <= 2 * true[name], (true, found, done.stderr)
-    # It is preempted much more often than it waits, and stopped by us while it computes. Most of
-    # that is known.
+    # The thread is preempted much more often than it waits, and stopped by us while it computes. Most of that
+    # is known.
     assert 0.5 * true["seldom"] <= found["seldom"] <= 2 * true["seldom"] + preempted["seldom"] / 2, (
         told, found, done.stderr)
-    # It was seen waiting hundreds of times. There may be one more at the barrier before that, and in
+    # The thread was seen waiting hundreds of times. There may be one more at the barrier before that, and in
     # a row without an owner.
     assert true["once"] == 1 and 1 <= found["once"] <= 3, (true, found, done.stderr)
     # However many places the owner was seen at.
@@ -320,7 +321,7 @@ def test_the_busiest_function_is_on_the_progress_line(world):
 
 
 def test_the_progress_line_on_a_narrow_terminal(world):
-    """It is cut, so that the next one takes its place."""
+    """The line is cut, so that the next one replaces it."""
     terminal, side = os.openpty()
     screen, drawn = Screen(8, 40), b""
     with world.running("states", 60) as target:

@@ -1,4 +1,5 @@
-"""Who ended waits that nobody is known to have been able to end before, as the waiting program measured it."""
+"""Which thread ended waits for which no owner is known, compared with the waiting program's own
+measurement."""
 
 import collections
 import json
@@ -106,7 +107,7 @@ def test_kernel_functions_of_wakers(world):
 
 
 def test_holders_let_waiters_go(world):
-    """The thread that holds a mutex ends the wait of the only one that waits for it."""
+    """The thread that holds a mutex ends the wait of the only thread that waits for it."""
     need_record(world)
     path = world.path("holders.txt")
     done = world.fgprof("run", "-F", RATE_HZ, "--capture=record", "-f", "text", "-o", path, "--",
@@ -187,7 +188,7 @@ for name in sys.argv[2:]:
 
 @users_build
 def test_threads_of_python(world):
-    """Wakers have the names that the program gave its threads; who lets the GIL go had it."""
+    """Wakers have the names that the program gave its threads; the thread that releases the GIL had it."""
     need_record(world)
     found = collections.Counter()
     for threads in ("poster", "waiter"), ("first", "second"):
@@ -211,7 +212,7 @@ def test_threads_of_python(world):
 
 
 def check_passing(world, path, truth):
-    """The thread that was woken meanwhile, or had the same id before, is never taken for the waker."""
+    """A thread that was woken meanwhile, or had the same id before, is never taken for the waker."""
     found, others = collections.Counter(), collections.Counter()
     for count, labels, _ in labels_of(converted(world, path, "-f", "text")):
         waker = re.sub(r"/\d+$", "", labels.get("waker", ""))
@@ -264,7 +265,7 @@ def test_wakers_that_are_gone_at_once(world):
 
 @alone
 def test_a_flood_of_wakes(world):
-    """One thread wakes thousands at once, more than there is room to tell of: then nobody is named."""
+    """One thread wakes thousands at once, more than there is room to report: then no waker is named."""
     need_record(world)
     path = world.path("flood.txt")
     done = world.fgprof("run", "--capture=record", "-f", "text", "-o", path, "--", world.fixture("flood"), 5, 3000)
@@ -284,7 +285,7 @@ def test_a_flood_of_wakes(world):
 
 
 class Client:
-    """A session of postgres that is known by its name there."""
+    """A session of postgres with a known name."""
 
     def __init__(self, made, name):
         self.made = made
@@ -306,8 +307,8 @@ class Client:
 
 @alone
 def test_row_locks_as_postgres_names_them(world):
-    """The waker is the backend that pg_blocking_pids() names while it lasts. Of two that wait for one row, the second
-    waits for the first one's place in the queue."""
+    """The waker is the backend that pg_blocking_pids() names during the wait. If two wait for one row, the
+    second waits for the first one's place in the queue."""
     need_record(world)
     path = world.path("rows.txt")
     update = "update accounts set n = n where id = 1;\n"
@@ -350,7 +351,8 @@ def test_row_locks_as_postgres_names_them(world):
 
 
 def test_row_lock_of_postgres(world):
-    """No word in memory names the session that has the lock; the kernel knows who wakes the other one."""
+    """No word in memory names the session that has the lock; the kernel knows which thread wakes the
+    other."""
     need_record(world)
     path = world.path("postgres.txt")
     with postgres_with_a_lock(world) as (_, unlock, holder, waiter):

@@ -70,14 +70,14 @@ class Browser:
         self._call("POST", "/url", {"url": place if ":" in place.split("/")[0] else "file://" + place})
 
     def run(self, script, *arguments):
-        """The result of the function body `script`, run in the page; a promise is waited for."""
+        """The result of the function body `script`, run in the page; waits for a promise."""
         return self._call("POST", "/execute/sync", {"script": script, "args": list(arguments)})
 
     def text(self, selector):
         return self.run("return document.querySelector(arguments[0]).innerText", selector)
 
     def console(self):
-        """What the console has said since the last call: errors, warnings and everything else."""
+        """The console's output since the last call: errors, warnings and everything else."""
         return self._call("POST", "/se/log", {"type": "browser"})
 
     def click(self, selector):
