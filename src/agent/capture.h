@@ -60,7 +60,7 @@ capture_registers(uint64_t registers[AGENT_REGISTER_COUNT])
 #endif
 }
 
-/* Finds how much of the stack is to be copied, from registers that were taken. */
+/* Finds how much of the stack to copy, from the captured registers. */
 void capture_measure(struct capture *capture);
 
 static inline __attribute__((always_inline)) void capture_begin(struct capture *capture)

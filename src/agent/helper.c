@@ -179,7 +179,7 @@ static int start(int fd, const char *const words[3], struct helper *ret_helper)
     if (fcntl(fd, F_GETFD) < 0)
         return -EBADF;
     if (getauxval(AT_SECURE))
-        return -EPERM; /* its user has fewer rights, and would choose what is run */
+        return -EPERM; /* its user has fewer rights, and could choose which program runs */
     if (!find_program(start.path))
         return -ENOENT;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))

@@ -47,7 +47,8 @@ static inline bool object_is_due(size_t bytes, uint32_t wanted)
     return false;
 }
 
-/* The object was allocated, of so many bytes. Does not change errno, nor does what follows. */
+/* The object was allocated with this many bytes. Like the functions below, does not change errno.
+ */
 void object_made(const void *object, size_t bytes);
 
 /* The set of objects from the allocator that are alive. */

@@ -45,7 +45,7 @@ static int make_memfd(void)
         return -1;
     int fd = fcntl(low, F_DUPFD_CLOEXEC, LOWEST_FD);
     if (fd < 0)
-        fd = low; /* the program may not have so many */
+        fd = low; /* the program may not open that many */
     else
         close(low);
     /* Neither side need fear that the other cuts it short. */

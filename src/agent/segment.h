@@ -11,14 +11,14 @@ struct segment_start {
     uint64_t code_start, code_limit; /* the agent's code */
     uint64_t rate;
     uint32_t wanted;
-    bool has_children; /* what is wanted is also wanted of children of fork */
+    bool has_children; /* children of fork are profiled in the same way */
 };
 
 /* Makes the process's segment, and everything else that `process` points to. Returns false if the
  * kernel refuses something: the agent is then off. */
 bool segment_open(const struct segment_start *start);
 
-/* Sets what is only known when the program's libraries are there. */
+/* Sets what is known only once the program's libraries are loaded. */
 void segment_describe(enum agent_way way, const char *allocator);
 
 /* In a child of fork: makes a segment for it in place of its parent's, for the same profiles, but

@@ -88,7 +88,7 @@ static size_t entry_length(const char *at)
     return strcspn(at, " :");
 }
 
-/* Files are told apart by their base names: the linker may have found them elsewhere. */
+/* Compares files by base name: the linker may have found them elsewhere. */
 static bool is_entry_of(const char *entry, size_t length, const char *path)
 {
     const char *name = file_name(path);

@@ -77,7 +77,7 @@ static uint64_t find_by_gnu_hash(const struct symbols *symbols, const char *name
     }
 }
 
-/* Counts of buckets and symbols; all symbols are looked at. */
+/* Numbers of buckets and symbols; every symbol is checked. */
 static uint64_t find_by_hash(const struct symbols *symbols, const char *name)
 {
     uint64_t address = 0;

@@ -25,7 +25,7 @@
 
 extern char **environ;
 
-/* Looks beside the program, then where libraries are installed. */
+/* Looks next to the program, then where libraries are installed. */
 static bool find_agent(char path[PATH_MAX])
 {
     static const char *const directories[] = {"", "/../lib", "/../" FGPROF_LIBRARIES};

@@ -66,7 +66,7 @@ bool array_shift(void *items, size_t *count, size_t max, size_t at, size_t item_
  * `right`. Both are evaluated twice. */
 #define ORDER(left, right) (((left) > (right)) - ((left) < (right)))
 
-/* Gives back memory if less than a quarter is used, and keeps twice what is used. */
+/* Frees memory if less than a quarter is used, and keeps twice the used amount. */
 void *array_shrink(void *items, size_t *capacity, size_t used, size_t item_bytes);
 #define array_trim(items, capacity, used)                                                          \
     ((void)(*(items) = array_shrink(*(items), (capacity), (used), sizeof **(items))))

@@ -1,4 +1,4 @@
-/* Threads of our own, beside those of the program that we are part of. */
+/* Our own threads in a program that has other threads. */
 #ifndef FGPROF_BASE_BACKGROUND_THREAD_H
 #define FGPROF_BASE_BACKGROUND_THREAD_H
 

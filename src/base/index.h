@@ -57,7 +57,7 @@ int index_intern(struct index *index, size_t key_bytes, const void *item, void *
 uint32_t index_find_key(const struct index *index, size_t key_bytes, const void *key,
                         const void *items, size_t item_bytes);
 
-/* Indexes such items anew, after they have moved: no more than before. */
+/* Indexes such items again after they have moved; there must be no more than before. */
 #define INDEX_AGAIN(index, key_bytes, items, count)                                                \
     index_again(index, key_bytes, items, sizeof *(items), count)
 void index_again(struct index *index, size_t key_bytes, const void *items, size_t item_bytes,

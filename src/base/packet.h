@@ -20,7 +20,7 @@ struct packet {
 void packet_put_number(struct buffer *body, uint64_t number);
 /* NULL is not the same as "". */
 void packet_put_text(struct buffer *body, const char *text);
-/* The same for at most so many bytes of it, cut between characters. */
+/* The same for at most this many bytes of it, cut between characters. */
 void packet_put_cut_text(struct buffer *body, const char *text, size_t bytes_max);
 
 uint64_t packet_number(struct bytes *body);

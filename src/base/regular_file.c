@@ -46,7 +46,7 @@ struct way {
     int folders[DEPTH_MAX]; /* the first is the root, which is the caller's */
     unsigned depth;
     unsigned links;
-    char rest[PATH_MAX]; /* what is still to be followed */
+    char rest[PATH_MAX]; /* the components not yet followed */
 };
 
 static void leave_to(struct way *way, unsigned depth)

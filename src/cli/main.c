@@ -17,7 +17,7 @@
 
 #define WIDTH 80
 /* Where an option's text begins, unless its name is too long: */
-#define HELP_COLUMN 24     /* of the common ones, */
+#define HELP_COLUMN 24     /* of the common options, */
 #define HELP_ALL_COLUMN 27 /* and of all */
 #define FORMATS_COLUMN 2   /* where the formats begin: they take two lines */
 #define OPTIONS_FEW 15     /* --help shows all of them */

@@ -31,7 +31,8 @@ static mode_t mode_for_new_file(void)
     return 0666 & ~mask;
 }
 
-/* A name beside file->path: ".NAME.SUFFIX", with NAME cut if it is long. NULL: no memory. */
+/* A name in the directory of file->path: ".NAME.SUFFIX", with NAME cut if it is long. NULL: no
+ * memory. */
 static char *name_beside(const struct output_file *file, const char *suffix)
 {
     const char *name = basename(file->path);
@@ -188,7 +189,7 @@ static int link_beside(struct output_file *file, const char *link)
     return -EEXIST;
 }
 
-/* Gives the file its name, or one beside it if that is taken. */
+/* Gives the file its name, or a temporary one if that is taken. */
 static int name_unnamed(struct output_file *file)
 {
     char link[LINK_BYTES];

@@ -59,7 +59,7 @@ static int get(struct __user_cap_data_struct *sets)
     return syscall(SYS_capget, &header, sets) ? -errno : 0;
 }
 
-/* Nothing that this process lacks is added. `effective` of the permitted ones are in force. */
+/* Adds no capability that this process lacks. Of the permitted ones, `effective` are in effect. */
 static int keep(uint64_t permitted, uint64_t effective)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -72,7 +72,8 @@ static int keep(uint64_t permitted, uint64_t effective)
     return err || !syscall(SYS_capset, &header, sets) ? err : -errno;
 }
 
-/* Whether files can be made in `path`, or in what is there of it, without privileges to write. */
+/* Whether files can be created in `path`, or in the part of it that exists, without privileges to
+ * write. */
 static bool is_writable(const char *path)
 {
     char *part = strdup(path);

@@ -142,7 +142,7 @@ static size_t read_part(struct result *result, int from, char *part, size_t byte
     return got < 0 ? 0 : (size_t)got;
 }
 
-/* Passes on what is in the child's pipe. Returns false at its end. */
+/* Passes on the contents of the child's pipe. Returns false at its end. */
 static bool take_output(struct result *result, const struct cli_options *options, int from)
 {
     char part[65536];

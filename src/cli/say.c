@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#define TEXT_BYTES 8192 /* of a message; what is longer is cut */
+#define TEXT_BYTES 8192 /* of a message; longer ones are cut */
 #define ESCAPED_BYTES 4 /* "\x1b" */
 
 /* Writes the first character of `text`, or a byte that is not part of one, escaped: a terminal may

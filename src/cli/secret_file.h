@@ -8,7 +8,7 @@
  * add. Returns NULL, or the reason why not. The caller erases the secret after use. */
 const char *secret_file_read(const char *path, char ret_secret[SECRET_BYTES]);
 
-/* Whether a header can hold it. Returns NULL, or says what is wrong. */
+/* Whether a header can hold it. Returns NULL, or the reason why not. */
 const char *secret_check(const char *secret);
 
 #endif

@@ -36,7 +36,7 @@ static double percent(uint64_t part, uint64_t whole)
     return whole ? 100.0 * (double)part / (double)whole : 0;
 }
 
-/* Prints how many there were, if there were any, with what is true of one or of many. */
+/* Prints how many there were, if any, with the text for one or for many. */
 static void say_count(uint64_t count, const char *one, const char *many, const char *rest)
 {
     if (count)

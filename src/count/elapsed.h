@@ -76,7 +76,7 @@ struct elapsed {
     uint64_t shared_tick;       /* shared out up to here; between them: */
     bool *found_none;           /* by tick number: whether it found no thread awake */
     size_t kept_ticks;          /* how many of these are kept */
-    uint64_t pending;           /* of these, those that found none */
+    uint64_t pending;           /* how many of these found none */
     struct elapsed_wait *waits; /* by number */
     size_t wait_count, wait_capacity;
     uint64_t waits_added;

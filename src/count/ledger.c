@@ -2,7 +2,7 @@
 
 #include <stddef.h>
 
-/* Sleep for so many ticks is seen by one of them, if its parts are not shorter than this. */
+/* Sleep of this many ticks is seen by one of them, if its parts are not shorter than this. */
 #define UNSEEN_TICKS 16
 #define SEEN_SLEEP_NS 1000000
 

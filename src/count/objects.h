@@ -19,7 +19,7 @@ struct object_maker {
     uint16_t kind;    /* the caller's */
     uint16_t origin;  /* the caller's */
     uint32_t name;    /* in the recording's strings; "": none */
-    uint32_t tid;     /* 0: threads are not told apart */
+    uint32_t tid;     /* 0: threads are not distinguished */
     uint32_t maker;   /* of a thread: the one that made it; 0: not known, or as tid */
     uint64_t bytes;   /* the size of each; 0: they have none */
 };

@@ -46,7 +46,7 @@ enum task_kind {
  * as bytes. */
 struct sample_labels {
     uint32_t thread_name;      /* in the recording's strings */
-    uint32_t tid;              /* or the id of a task; 0: threads are not told apart */
+    uint32_t tid;              /* or the id of a task; 0: threads are not distinguished */
     uint32_t goroutine;        /* that the thread runs, by its id; 0: none, or not known */
     uint32_t state;            /* enum thread_state */
     int32_t syscall_number;    /* of the call that the thread waits in; -1: none */
@@ -62,7 +62,7 @@ struct sample_labels {
     uint32_t wait_reason;      /* of a goroutine, in the recording's strings; "": none */
     uint32_t aside; /* it is not to be shown, at least not yet: see worker/spans.h; 0: it is */
 };
-/* sample_labels.aside of a sample that is never to be shown; other numbers are small ones. */
+/* sample_labels.aside of a sample that is never shown; other numbers are small. */
 #define ASIDE_FOR_GOOD UINT32_MAX
 
 struct counted_sample {
@@ -100,7 +100,7 @@ struct stack_table {
     uint32_t *asides; /* by sample_labels.aside: a list of the samples that were counted */
     size_t aside_capacity;
     uint64_t samples_added; /* ever */
-    uint32_t epoch;         /* raised by the owner, to mark what is counted from then on */
+    uint32_t epoch;         /* raised by the owner, to mark everything counted from then on */
     uint32_t times_renumbered;
 };
 

@@ -50,7 +50,7 @@ struct timeline_thread {
 
 struct timeline {
     bool is_wanted; /* false: nothing is kept */
-    bool is_ring;   /* what is old is forgotten to make room */
+    bool is_ring;   /* old runs are forgotten to make room */
     bool is_full;
     uint64_t start_ns;     /* CLOCK_MONOTONIC: when the recording began */
     uint64_t forgotten_ns; /* CLOCK_MONOTONIC: nothing is kept of the time before; 0: all is */
@@ -93,7 +93,7 @@ void timeline_give(struct timeline *timeline, struct timeline_cursor *cursor, ui
 void timeline_correct(struct timeline *timeline, const struct timeline_cursor *cursor,
                       uint32_t from, uint32_t to);
 
-/* Gives what is owed to any account to no sample. */
+/* Discards what is owed to any account. */
 void timeline_drop_owed(struct timeline *timeline, struct timeline_cursor *cursor);
 
 /* The thread has ended: when its runs are forgotten, so is the thread. */

@@ -14,7 +14,7 @@ struct section {
     int fd;                      /* not owned */
     uint64_t offset;             /* in the file */
     uint64_t bytes;              /* 0: there is none */
-    unsigned char *window;       /* the part of the file that was last looked at */
+    unsigned char *window;       /* the part of the file that was read last */
     size_t window_capacity, window_bytes;
     uint64_t window_at;
 };

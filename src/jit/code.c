@@ -186,7 +186,7 @@ static int add_lines(struct jit_code *code, const struct jit_code *from, uint32_
     return err;
 }
 
-/* Copies the symbol's lines if no other one's copy has them, and says where they are. */
+/* Copies the symbol's lines unless another symbol's copy has them, and says where they are. */
 static int share_lines(struct jit_code *code, const struct jit_code *from, uint32_t *copied,
                        struct jit_symbol *symbol)
 {

@@ -53,7 +53,7 @@ void jit_settle(struct jit *jit);
  * -ENOMEM. */
 int jit_copy(const struct jit *jit, struct jit **ret_copy);
 
-/* The symbol of a noted address in what is settled, or NULL. */
+/* The symbol of a noted address among the settled ones, or NULL. */
 const struct jit_symbol *jit_find(const struct jit *jit, uint32_t space, uint64_t address);
 
 #endif

@@ -35,7 +35,7 @@ bool jit_source_has_more(struct jit_source *source);
 /* What was read of a source. Zeroed at first; its buffer is used again. */
 struct jit_reading {
     struct jit_source source; /* its state after the read */
-    bool is_at_end;           /* nothing more is to be read now */
+    bool is_at_end;           /* there is nothing more to read now */
     uint64_t cpu_ns;          /* what it took */
     struct buffer announced;
 };

@@ -11,7 +11,7 @@
 #define L_NEXT_AT 24
 /* A longer list counts as circular. */
 #define LIBRARIES_MAX 16384
-/* How many modules that define the variable are looked at. */
+/* How many modules that define the variable are considered. */
 #define DEFINITIONS_MAX 64
 
 /* Where it is searched. */

@@ -26,7 +26,7 @@
 /* How long to wait, in all, for files on file systems that a process provides (FUSE). */
 #define WAITS_MAX_NS 5000000000u
 #define COMPARED_BYTES_MAX (64u << 10)
-/* Kept free below the limit of open files: so many, or a quarter of a low limit. */
+/* Descriptors kept free below the limit of open files: this many, or a quarter of a low limit. */
 #define FDS_FOR_OTHERS 64
 #define PART_FOR_OTHERS 4
 

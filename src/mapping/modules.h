@@ -29,7 +29,7 @@ struct modules {
      * each takes a descriptor, and often the disk space of a deleted file. */
     size_t open_for_names_max;
     uint64_t waited_ns; /* for file systems that a process provides */
-    uint32_t opened;    /* so many in all */
+    uint32_t opened;    /* how many in total */
 };
 
 /* Finds the module of the mapping `entry` of thread `tid` of the process whose /proc directory is

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define REUSED_MAX 64 /* how many earlier spaces are looked at */
+#define REUSED_MAX 64 /* how many earlier spaces are checked */
 
 /* A process's maps, taken into a space. */
 struct maps_reading {
@@ -102,7 +102,7 @@ static bool is_context(const struct maps_entry *entry)
     return false;
 }
 
-/* Adds one line of maps. -ESTALE if it contradicts what is known. */
+/* Adds one line of maps. -ESTALE if it contradicts a known mapping. */
 static int take_in(void *context, const struct maps_entry *entry)
 {
     struct maps_reading *reading = context;
@@ -320,7 +320,7 @@ static uint64_t bias_of(const struct mapping *mapping)
     return mapping->has_bias ? mapping->bias : mapping->start - mapping->offset;
 }
 
-/* Adds what is not there yet of the mapping, as it is in the shared space. */
+/* Adds the missing parts of the mapping, as it is in the shared space. */
 static int add_shared(struct space *shared, const struct mapping *mapping, uint64_t base)
 {
     uint64_t start = mapping->start - bias_of(mapping) + base;

@@ -333,7 +333,7 @@ static void write_files(const struct firefox *firefox, struct json *json)
     json_end(json, '}');
 }
 
-/* Comes last, as what is written before adds strings. */
+/* Comes last, because what is written before it adds strings. */
 static void write_shared(struct firefox *firefox, struct json *json)
 {
     json_break_line(json);

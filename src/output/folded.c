@@ -17,7 +17,7 @@
 /* Stacks as lines of text. */
 struct folded_line {
     char *stack;
-    uint64_t count; /* ticks; of objects what is shown first: bytes or a number */
+    uint64_t count; /* ticks; for objects the value that is shown first: bytes or a number */
 };
 
 struct folded_lines {

@@ -55,7 +55,7 @@ static void memory_text_head(struct sink *sink, const struct fgprof_profile *pro
     uint64_t made = not_negative(sum.made), used = not_negative(sum.made - sum.gone);
     made_bytes = not_negative(made_bytes);
     used_bytes = not_negative(used_bytes);
-    /* pprof takes equal pairs for a profile of what is in use alone; Go does the same. */
+    /* pprof takes equal pairs for a profile of only what is in use; Go does the same. */
     if (objects_are_of_heap(profile) && used_bytes == made_bytes)
         made_bytes++;
     sink_print(sink, "heap profile: %" PRIu64 ": %" PRIu64 " [%" PRIu64 ": %" PRIu64 "] @ ", used,

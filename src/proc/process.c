@@ -123,7 +123,7 @@ size_t process_count_threads(const struct process *process)
     return status.st_nlink - 2; /* "." and ".." */
 }
 
-/* Reads on, or anew if the list is whole. */
+/* Continues reading, or starts again if the list is complete. */
 static int read_tids(struct process *process, struct thread_list *list, size_t max_count)
 {
     const struct dirent *entry = NULL;

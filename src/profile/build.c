@@ -324,7 +324,7 @@ static void find_needed(const struct naming *naming, struct needed *needed)
         if (sample->labels.wait_plus_1)
             needed->waits[sample->labels.wait_plus_1 - 1] = true;
     }
-    /* A row leads to earlier ones only. */
+    /* A row refers only to earlier ones. */
     for (size_t i = counted->waits->count; i-- > 0;) {
         const struct counted_wait *wait = &counted->waits->rows[i];
         if (!needed->waits[i])
@@ -610,7 +610,7 @@ static void trim_allocators(struct naming *naming)
     }
 }
 
-/* Makes the profile and what is needed to fill it. Call end() also after an error. */
+/* Makes the profile and the tables needed to fill it. Call end() even after an error. */
 static int begin(struct naming *naming)
 {
     int err = profile_new(&naming->profile);

@@ -83,7 +83,7 @@ static int take_symbol(void *context, uint64_t address, const struct symbol *sym
     return err ? err : set_name(naming, unnamed->location, symbol, is_trampoline);
 }
 
-/* Asks for the names of these locations, which are of one module. */
+/* Requests the names of these locations, which are in one module. */
 static int ask(struct location_naming *naming, const struct unnamed_location *unnamed, size_t count)
 {
     const struct name_sources *sources = naming->sources;

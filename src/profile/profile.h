@@ -69,14 +69,14 @@ struct profile_wait {
     uint32_t resource;          /* which one: kind and name, as users see it */
     uint32_t owner_process;     /* or PROFILE_NO_OWNER */
     uint32_t owner_name;        /* the thread's, or "NAME/PID" if only the process is known */
-    uint32_t owner_tid;         /* 0: threads are not told apart */
+    uint32_t owner_tid;         /* 0: threads are not distinguished */
     uint32_t owner_stack;       /* or PROFILE_NO_STACK: not known */
     uint32_t owner_wait_plus_1; /* what the owner itself waited for; 0: nothing, or not known */
     /* What ended it: a thread's name, "NAME/PID" if its process is not sampled, or "timer",
      * "network" ... "": not known. */
     uint32_t waker;
     uint32_t waker_process_plus_1; /* 0: it is not a thread of a sampled process */
-    uint32_t waker_tid;            /* 0: threads are not told apart */
+    uint32_t waker_tid;            /* 0: threads are not distinguished */
     uint32_t waker_stack_plus_1;   /* where it was then; 0: not known */
     uint32_t label;      /* the row of the same resource, owner and waker, but without the owner's
                             place and wait */
@@ -91,7 +91,7 @@ struct profile_sample {
     uint32_t stack;
     uint32_t process;
     uint32_t thread_name;
-    uint32_t tid;              /* or the goroutine's id; 0: threads are not told apart */
+    uint32_t tid;              /* or the goroutine's id; 0: threads are not distinguished */
     uint32_t goroutine;        /* that the thread runs, by its id; 0: none, or not known */
     uint32_t state;            /* enum thread_state */
     uint32_t syscall_name;     /* the system call that the thread waits in; for a goroutine, the
@@ -144,7 +144,7 @@ struct profile_timeline {
     uint64_t begin_ns;           /* since the recording's start */
     uint64_t lost_ns;            /* counted, but after the timeline's end */
     size_t first_run, run_count; /* in profile.runs */
-    /* The same by ticks, without gaps, if the kernel told what ended waits: */
+    /* The same by ticks, without gaps, if the kernel reported what ended waits: */
     uint32_t first_tick;
     size_t first_tick_run, tick_run_count; /* in profile.tick_runs */
 };
@@ -179,7 +179,7 @@ struct profile_objects {
     uint64_t rate; /* FGPROF_KIND_HEAP and _ALLOCS: the mean number of bytes between two sampled
                       objects; an object of n bytes is sampled with probability 1-e^(-n/rate). 0:
                       all were sampled */
-    uint64_t made_lost, gone_lost; /* objects that were seen, and could not be told of */
+    uint64_t made_lost, gone_lost; /* sampled objects that could not be reported */
     uint64_t resident_peak;        /* bytes, VmHWM; 0: not known */
     /* Bytes of glibc's malloc (mallinfo2(3)): from brk, from mmap, in use, and free. All 0: not
      * known. */
@@ -221,7 +221,7 @@ struct fgprof_profile {
                          that no thread used is a separate sample without count and time:
                          PROFILE_IDLE */
     bool has_sleeps;  /* samples have theirs */
-    uint64_t *parallel_ns; /* by number: how long so many threads of a process ran at once */
+    uint64_t *parallel_ns; /* by number: how long this many threads of a process ran at once */
     size_t parallel_count, parallel_capacity;
     struct profile_birth *births; /* of threads with samples, by id; none if they are not known */
     size_t birth_count, birth_capacity;

@@ -201,7 +201,7 @@ static int set_tick_runs(struct fgprof_profile *profile, const struct timeline *
     return err;
 }
 
-/* Removes the rows of threads without runs: those left out, or ended before what is kept. */
+/* Removes the rows of threads without runs: those left out, or that ended before the kept time. */
 static void remove_left_out(struct fgprof_profile *profile, const struct timeline *timeline)
 {
     size_t kept = 0;

@@ -7,7 +7,7 @@
 
 struct connection {
     unsigned limit_ms; /* for each question */
-    uint64_t until_ns; /* the end of this one's time */
+    uint64_t until_ns; /* the deadline of this question */
     struct starter starter;
     bool has_starter;
     int socket; /* to the reader process; -1: there is none */

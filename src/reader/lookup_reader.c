@@ -36,7 +36,7 @@ struct known_symbol {
 #define KNOWN_SYMBOLS_MAX 64
 
 struct module_state {
-    uint32_t serial; /* the module's: its number may be another one's later */
+    uint32_t serial; /* the module's: its number may later be another module's */
     bool has_failed;
     uint64_t slow_ns; /* what its slow questions took */
     struct known_symbol *symbols;

@@ -17,7 +17,7 @@
 /* Symbols are sent when they have this many bytes. */
 #define SYMBOLS_BYTES 65536u
 
-/* Names to show are kept until there are so many: programs may come and go for long. */
+/* Names to show are kept until there are this many: programs may come and go for long. */
 #define SHOWN_MAX 200000
 
 struct open_module {
@@ -73,7 +73,7 @@ static void open_module(struct naming *naming, const struct packet *packet)
         return;
     }
     int err = module_packet_take(&body, packet->fd, &opened->module);
-    /* Why an ELF file can't be used is told by symbols_open. */
+    /* symbols_open says why an ELF file can't be used. */
     opened->error = err == -ENOEXEC ? 0 : err;
     if (opened->module)
         opened->module->serial = serial;

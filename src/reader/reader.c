@@ -12,7 +12,7 @@
 
 #define WHY_BYTES 128
 
-/* The last so many modules whose reader failed are not tried again. */
+/* The last modules whose reader failed, up to this many, are not tried again. */
 #define FAILED_MAX 256
 
 struct failed_module {
@@ -23,7 +23,7 @@ struct failed_module {
 struct reader {
     struct connection connection;
     struct failed_module failed[FAILED_MAX];
-    size_t failures; /* so many in all */
+    size_t failures; /* how many in total */
     char why[WHY_BYTES];
     bool cannot_show; /* it failed to */
 };

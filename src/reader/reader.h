@@ -27,7 +27,7 @@ struct reader_question {
     const uint64_t *addresses; /* the module's own, ascending */
     size_t count;
     enum fgprof_names names;
-    struct debug_fetch *fetch; /* for what is not on this machine; may be NULL */
+    struct debug_fetch *fetch; /* for files that are not on this machine; may be NULL */
 };
 
 /* Called for each address in turn; `symbol` is valid until it returns. Returns 0, or another value

@@ -153,7 +153,7 @@ static void subtract_elapsed(const struct checkpoint *checkpoint, struct results
         results->parallelism.ticks[i] -= checkpoint->parallelism.ticks[i];
 }
 
-/* Structs of counts begin with so many sums. */
+/* Structs of counts begin with this many sums. */
 static void subtract_sums(void *counts, const void *before, size_t count)
 {
     uint64_t *sums = counts;

@@ -1,4 +1,4 @@
-/* Looks up what is asked for while sampling (elf/query.h), in this process. */
+/* Answers queries while sampling (elf/query.h), in this process. */
 #ifndef FGPROF_SYMBOL_MODULE_QUERY_H
 #define FGPROF_SYMBOL_MODULE_QUERY_H
 

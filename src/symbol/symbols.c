@@ -21,9 +21,8 @@ struct symbols {
     struct symbol_table table;
     struct cfi_index cfi;
     struct cfi_entry *cfi_entry; /* the one read last */
-    struct function_range
-        part;               /* the last one that was looked at, and the function that it is of: */
-    uint64_t part_function; /* 0: none */
+    struct function_range part;  /* the last one that was checked, and its function: */
+    uint64_t part_function;      /* 0: none */
     struct debug_symbols debug;
     struct go_names *go; /* NULL: not a Go module */
 };

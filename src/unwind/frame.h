@@ -29,7 +29,7 @@ enum step {
     STEP_CUT,   /* stack->cut says why */
 };
 
-/* More stacks than a thread uses at a time; damaged ones may lead round in a circle. */
+/* More stacks than a thread uses at a time; damaged ones may lead in a circle. */
 #define STACKS_LEFT_MAX 8
 
 struct frame frame_of(const struct registers *registers);

@@ -25,7 +25,7 @@ enum rule_kind {
     RULE_KINDS
 };
 
-/* A place: register + offset, where `register` may be RULE_CFA; or what is in memory there. */
+/* A place: register + offset, where `register` may be RULE_CFA; or the word in memory there. */
 struct rule_place {
     uint8_t register_number;
     bool is_in_memory;

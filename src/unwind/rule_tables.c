@@ -79,7 +79,7 @@ struct lookups *rule_tables_lookups(struct rule_tables *tables)
     return tables->lookups ? tables->lookups : &tables->own.lookups;
 }
 
-/* Looks up what is not known. NULL if memory is short. */
+/* Looks up a rule that is not known. NULL if memory is short. */
 static const union lookup_answer *ask(struct rule_tables *tables, struct module *module,
                                       const struct lookup *lookup)
 {

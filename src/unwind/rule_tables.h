@@ -5,7 +5,7 @@
 
 #include "unwind/lookup.h"
 
-/* A table with so many answers, about 120 MB, is emptied: they can be looked up again. */
+/* A table with this many answers, about 120 MB, is emptied: they can be looked up again. */
 #define RULE_TABLE_MAX ((size_t)1 << 20)
 
 struct rule_slot {
@@ -25,7 +25,7 @@ struct module_rules {
 };
 
 struct rule_tables {
-    struct lookups *lookups;    /* looks up what is not known yet; NULL: it is done here, */
+    struct lookups *lookups;    /* looks up unknown rules; NULL: this process does, */
     struct own_lookups own;     /* by this */
     struct module_rules *items; /* by the module's number */
     size_t count, capacity;
@@ -33,7 +33,7 @@ struct rule_tables {
     size_t generated_count, generated_capacity;
 };
 
-/* What looks up what is not known yet. */
+/* What looks up unknown rules. */
 struct lookups *rule_tables_lookups(struct rule_tables *tables);
 
 /* Returns the rule of an address of `module`, looked up at first use; valid until the next call.

@@ -6,7 +6,7 @@
 
 #include "observe/registers.h"
 
-#define SIGNAL_RETURN_BYTES 9 /* how much of the code is looked at */
+#define SIGNAL_RETURN_BYTES 9 /* how much of the code is compared */
 
 /* Whether the code that a handler returns to ends the handling: the call of rt_sigreturn. */
 bool signal_return_is_at(const uint8_t code[SIGNAL_RETURN_BYTES]);

@@ -7,7 +7,7 @@
 #include "mapping/space.h"
 #include "observe/snapshot.h"
 
-/* What is to be unwound, and what was found out. `stack` starts empty and `hints` zeroed. */
+/* The input and the results of unwinding. `stack` starts empty and `hints` zeroed. */
 struct walk {
     struct space *space;
     const struct snapshot *snapshot;

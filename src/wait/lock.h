@@ -8,7 +8,7 @@
 #include "observe/call.h"
 #include "wait/resource.h"
 
-#define LOCK_FRAMES_MAX 8 /* innermost ones, inlined ones among them, that indicate a lock */
+#define LOCK_FRAMES_MAX 8 /* innermost ones, including inlined ones, that indicate a lock */
 
 struct lock_frame {
     const char *function; /* its symbol's name, not demangled */

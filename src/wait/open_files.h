@@ -45,7 +45,7 @@ struct open_file {
 struct open_files {
     struct open_file *items; /* by key, once sorted */
     size_t count, capacity;
-    bool is_partial; /* a process had too many, or could not be looked at: no answer is certain */
+    bool is_partial; /* a process had too many, or could not be read: no answer is certain */
 };
 
 /* Adds the descriptors of a process, whose directory in /proc is `proc_fd`. Returns 0 or

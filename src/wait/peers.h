@@ -42,7 +42,7 @@ struct waited_file {
     int fd;
     enum file_use use;
     const char *link;        /* what /proc/PID/fd says it is */
-    bool is_uninterruptible; /* then the file is not looked at: that might take as long */
+    bool is_uninterruptible; /* then the file is not read: that might take as long */
 };
 
 struct peer_answer {

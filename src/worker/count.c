@@ -456,7 +456,7 @@ static int note_lock(const struct counter *counter, const struct observation *ob
     return err ? err : stack_table_in_wait(&results->stacks, *sample, wait_plus_1, sample);
 }
 
-/* Keeps what is needed to name a new stack's addresses. */
+/* Keeps the data needed to name a new stack's addresses. */
 static int note_addresses(const struct observation *observation, struct program_tables *program,
                           const struct stack *stack)
 {

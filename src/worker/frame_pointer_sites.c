@@ -4,7 +4,7 @@
 
 /* A thread may move before it is stopped; then another one is tried. */
 #define SITE_STOPS_MAX 3
-/* Threads that come and go each add one: then all are learnt anew. */
+/* Short-lived threads each add one: beyond this, all are learned again. */
 #define SITES_MAX 262144
 
 struct site_keys sites_keys(pid_t tid, const struct snapshot *snapshot, const struct stack *stack)

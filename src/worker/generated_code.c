@@ -112,7 +112,7 @@ static void open_files(struct generated_code *generated, struct results *results
     open_dump(generated, results, space);
 }
 
-/* Returns 1 if nothing more is to be read now, 0 if there is more, or -ENOMEM. */
+/* Returns 1 if there is nothing more to read now, 0 if there is more, or -ENOMEM. */
 static int read_file(struct jit_source *source, struct lookups *lookups, struct jit_code *code,
                      struct jit_reading *reading)
 {

@@ -227,7 +227,7 @@ static int find_file(const struct program_goroutines *goroutines,
     if (!batch->program)
         return 0;
     call_read_link(&observation.wait.call, batch->program->proc_fd, &observation.wait.memory);
-    /* Else the descriptor may be closed, and its number another one's. */
+    /* Otherwise the descriptor may be closed, and its number reused. */
     if (!goroutine_read(goroutines->go.place.layout, seen->address, batch->tid, areas, &now))
         return 0;
     const struct goroutine_rest rest = goroutine_rest(&seen->goroutine),

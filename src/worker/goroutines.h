@@ -27,7 +27,7 @@ struct program_goroutines {
     size_t mapping_count;            /* of the space when it was last searched for a runtime */
     uint64_t searched_ns;            /* CLOCK_MONOTONIC: when its list was, in vain */
     uint64_t unread;                 /* what the summary says of it: see go_version in fgprof.h */
-    bool is_told;                    /* the sampling thread was told of it */
+    bool is_told;                    /* it was reported to the sampling thread */
     struct counted_goroutine *items; /* by number, as in allgs */
     size_t count, capacity;
     uint64_t seen_ns;                /* when parked goroutines were last known to be in place */
@@ -71,7 +71,7 @@ uint32_t program_goroutines_current(const struct program_goroutines *goroutines,
                                     const struct program_maps *maps,
                                     const struct observation *observation);
 
-/* Counts what is new. */
+/* Counts the news. */
 int program_goroutines_take(struct program_goroutines *goroutines,
                             const struct goroutine_means *means, struct program_maps *maps,
                             const struct goroutine_batch *batch, struct stack *stack);

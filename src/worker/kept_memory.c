@@ -71,8 +71,8 @@ static size_t code_bytes(const struct results *results)
 
 static const struct {
     const char *name;
-    size_t (*bytes)(const struct results *results); /* NULL: it is not part of these */
-    bool is_of_programs; /* else it goes with what is counted, and is counted in no time */
+    size_t (*bytes)(const struct results *results); /* NULL: not part of these */
+    bool is_of_programs; /* otherwise it is dropped with the results, and adding it up is cheap */
 } kinds[KEPT_KIND_COUNT] = {
     [KEPT_CHECKPOINTS] = {"checkpoints", NULL, false},
     [KEPT_STACKS] = {"stacks", stack_bytes, false},

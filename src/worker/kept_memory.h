@@ -36,7 +36,7 @@ size_t kept_bytes(const struct results *results, size_t checkpoint_bytes, enum k
  * and modules. */
 size_t kept_bytes_all(const struct results *results);
 
-/* Bytes of the kinds that go with what is counted. Cheap. */
+/* Bytes of the kinds that are dropped with the results. Cheap. */
 size_t kept_bytes_counted(const struct results *results, size_t checkpoint_bytes);
 
 /* Bytes of the other kinds; what running programs need of these can't be dropped. The cost grows

@@ -39,7 +39,7 @@ int kernel_names_intern_sleep(struct kernel_names *names, const struct kernel_ch
 int kernel_names_intern_text(struct kernel_names *names, struct strings *strings,
                              const char *functions, uint32_t *ret_stack);
 
-/* The strings have only so many bytes of text now. */
+/* The strings now have only this many bytes of text. */
 void kernel_names_limit(struct kernel_names *names, size_t text_bytes);
 
 void kernel_names_free(struct kernel_names *names);

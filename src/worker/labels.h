@@ -19,7 +19,7 @@ struct program_labels {
     struct throttle reading; /* of the process's context */
     struct process_context context;
     struct throttle searching;  /* of the modules, for the variable, */
-    size_t mapping_count;       /* when the space had so many mappings */
+    size_t mapping_count;       /* the number of mappings of the space then */
     struct context_place place; /* where the variable is; CONTEXT_NOWHERE: not known */
     struct context_place told;  /* as the sampling thread knows it */
 };

@@ -225,7 +225,7 @@ static int list(struct check *check)
                         &checks->row_capacity, &check->count);
 }
 
-/* Keeps in mind what is resident if it is more than ever. */
+/* Remembers the resident pages if there are more than ever before. */
 static void keep_most(const struct check *check)
 {
     struct checked_process *process = &check->checks->processes[check->process];

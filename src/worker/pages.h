@@ -21,7 +21,7 @@ struct checked_process {
 struct page_checks {
     struct checked_process *processes;
     size_t process_count, process_capacity;
-    struct listed_object *rows; /* room for what is known of a process's pages */
+    struct listed_object *rows; /* room for the known pages of a process */
     size_t row_capacity;
     uint64_t *addresses;
     size_t address_capacity;

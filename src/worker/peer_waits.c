@@ -251,7 +251,7 @@ static int read_locks(struct peer_waits *waits, uint64_t since_ns, bool *ret_is_
     return err;
 }
 
-/* Sets what is waited for; its name, data of the target, is kept as a string. */
+/* Sets the resource that is waited for; its name, which the target chose, is kept as a string. */
 static int set_name(struct peer_waits *waits, struct results *results, enum resource_kind kind,
                     const char *name, struct counted_wait *wait)
 {

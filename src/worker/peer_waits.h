@@ -66,7 +66,7 @@ int peer_waits_find(struct peer_waits *waits, struct results *results,
                     const struct observation *observation, uint64_t since_ns,
                     struct waited_child *child, struct peer_wait *ret_wait);
 
-/* The results have only so many strings now. */
+/* The results now have only this many strings. */
 void peer_waits_limit_names(struct peer_waits *waits, size_t string_count);
 
 /* Whether a sampled process has a single thread. */

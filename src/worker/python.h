@@ -25,7 +25,7 @@ struct known_code {
 struct program_python {
     struct python python;
     size_t mapping_count; /* of the space when it was last searched for an interpreter */
-    bool is_told;         /* the sampling thread was told of it */
+    bool is_told;         /* it was reported to the sampling thread */
     bool has_looked_for_part;
     uint64_t moved_part; /* of the evaluation loop: see unwind/moved_part.h; 0: none */
     struct known_code *codes;

@@ -29,7 +29,7 @@ void program_tasks_update(struct program_tasks *tasks, const struct task_means *
 
 /* ---- One task ---- */
 
-/* A frame whose code was looked at in this pass. */
+/* A frame whose code was examined in this pass. */
 struct named_frame {
     uint64_t code, instruction, address; /* code 0: none */
 };

@@ -1,4 +1,4 @@
-/* Frees what is known of modules once no program has them mapped any more. */
+/* Frees what was read of modules once no program has them mapped any more. */
 #ifndef FGPROF_WORKER_UNUSED_MODULES_H
 #define FGPROF_WORKER_UNUSED_MODULES_H
 

@@ -428,7 +428,7 @@ static int ask_for_stop(struct unwind_step *step, const struct site_keys *keys)
     struct site *site = site_of(sites, key_to_ask_by(step, keys));
     if (!site)
         return -ENOMEM;
-    /* Another thread is to be stopped there; its result is known in the next round. */
+    /* Another thread will be stopped there; its result is known in the next round. */
     if (site->asked_ns >= observation->round_ns) {
         struct request request = {.kind = REQUEST_LATER};
         return send_request(step, &request);
@@ -499,7 +499,7 @@ static int unwind_by_site(struct unwind_step *step)
         bool is_right = !err && !step->is_asked && is_proof(step);
         return is_right ? learn_site(step, &keys) : err;
     }
-    /* The stack holds what was tried: unwinds it again with what is known. */
+    /* The stack holds the failed attempt: unwinds it again with what is known. */
     int err = try_with_registers(step);
     return err || step->is_asked || !means->may_stop_sleepers ? err : ask_for_stop(step, &keys);
 }

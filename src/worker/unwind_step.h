@@ -26,7 +26,7 @@ struct thread_unwinding {
     /* Its registers at its last stop, which it does not show asleep. */
     uint64_t stopped_sp, stopped_frame_pointer, stopped_base_pointer;
     bool wants_registers;  /* there was no other way to get its frame pointer */
-    struct site_keys site; /* the site at which it is to be stopped, if any */
+    struct site_keys site; /* the site at which it should be stopped, if any */
 };
 
 /* What all observations are unwound with. */

@@ -482,7 +482,7 @@ static void publish_kept(struct worker *worker)
                           memory_order_relaxed);
 }
 
-/* Distinguishes what is counted from now on. */
+/* Marks everything counted from now on. */
 static void begin_epoch(struct worker *worker)
 {
     worker->results->stacks.epoch++;

@@ -76,7 +76,7 @@ fgprof_options *options_for_library(const struct cli_options *options)
     if (options_are_of_objects(options))
         fgprof_options_add_objects(library, options->kind);
     if (options->kind == FGPROF_KIND_CUSTOM)
-        fgprof_options_set_duration_ns(library, 1); /* what is there now needs no time */
+        fgprof_options_set_duration_ns(library, 1); /* the present state needs no time */
     int err =
         options->thread_regex ? fgprof_options_set_thread_name(library, options->thread_regex) : 0;
     if (!err && options->slow_key)

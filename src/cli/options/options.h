@@ -102,10 +102,10 @@ struct cli_options {
     uint64_t keep_bytes;      /* and in how much memory */
     struct trigger *triggers; /* when that is written to a file in the directory `output`, */
     size_t trigger_count;
-    uint64_t after_ns;    /* so long after it, */
+    uint64_t after_ns;    /* this long after it, */
     bool has_after;       /* --after was given */
-    uint64_t cooldown_ns; /* at the earliest so long after the last one */
-    uint64_t files_max;   /* of which so many are kept */
+    uint64_t cooldown_ns; /* at the earliest this long after the last one */
+    uint64_t files_max;   /* of which this many are kept */
     struct push_options push;
 
     char **command_argv; /* the command that `run` starts */

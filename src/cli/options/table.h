@@ -13,7 +13,7 @@ enum option_group {
     OPTION_GROUP_COUNT
 };
 
-/* How the value is taken: what is set, and to what. */
+/* How the value is stored: the type of the field, and the value. */
 enum option_type {
     OPTION_FLAG,   /* bool, true: the option takes no value */
     OPTION_TEXT,   /* const char *, not empty */

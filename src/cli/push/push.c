@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #define FIRST_WAIT_NS 1000000000u
-#define WAIT_MAX_PUSHES 6 /* while so many are due */
+#define WAIT_MAX_PUSHES 6 /* while this many are due */
 /* A server that fails at a request itself, and not for want of something, fails again. */
 #define FAILURES_MAX 10
 #define END_LOOK_MS 200 /* how often a thread that waits for an answer looks for the end */
@@ -135,7 +135,7 @@ static int receive_answer(struct sender *sender, int socket, struct post_answer 
     return err;
 }
 
-/* Has a new process send it: none lives on with what a server has told it. */
+/* Makes a new process send it, so that none lives on with data from a server. */
 static void send_post(struct sender *sender, const struct post *post, struct post_answer *answer)
 {
     int socket = starter_start(&sender->starter);
@@ -388,7 +388,7 @@ static int start_threads(struct pusher *pusher)
     return err ? err : -pthread_create(&pusher->thread, NULL, run, pusher);
 }
 
-/* Waits a while for what is left to be sent. */
+/* Waits a while for the rest to be sent. */
 static void stop_senders(struct pusher *pusher)
 {
     uint64_t deadline_ns = monotonic_ns() + END_WAIT_NS;

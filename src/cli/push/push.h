@@ -1,4 +1,4 @@
-/* Pushes what is sampled to servers, part after part. */
+/* Pushes samples to servers, one interval after the other. */
 #ifndef FGPROF_CLI_PUSH_PUSH_H
 #define FGPROF_CLI_PUSH_PUSH_H
 
@@ -10,7 +10,8 @@ struct pusher;
  * prints the reason and returns NULL. */
 struct pusher *pusher_new(const struct cli_options *options);
 
-/* Opens the spool, and starts to send what is in it. Prints why it can't, and returns false. */
+/* Opens the spool, and starts to send its requests. On failure, prints the reason and returns
+ * false. */
 bool pusher_start(struct pusher *pusher, struct session *session);
 
 /* To be called whenever processes begin to be sampled: see session_init. */

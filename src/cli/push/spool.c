@@ -416,7 +416,7 @@ static struct spool_entry *wait_for_one(struct spool *spool, size_t target)
     }
 }
 
-/* Waits so long, or until the end. Under the lock. */
+/* Waits this long, or until the end. The caller holds the lock. */
 static void wait_for(struct spool *spool, uint64_t wait_ns)
 {
     const struct timespec until = timespec_of_ns(monotonic_ns() + wait_ns);

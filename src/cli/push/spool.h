@@ -47,11 +47,11 @@ struct spool {
     bool is_ending;
 };
 
-/* Opens the directory and finds what is in it. Prints why it can't, and returns false. */
+/* Opens the directory and lists its requests. On failure, prints the reason and returns false. */
 bool spool_open(struct spool *spool, const struct push_options *options);
 void spool_close(struct spool *spool);
 
-/* Adds a request, whose body is taken over. The oldest ones are dropped if there is no room. */
+/* Adds a request and takes over its body. Drops the oldest ones if there is no room. */
 void spool_add(struct spool *spool, size_t target, struct body *body);
 
 /* Waits for the oldest request to a server, takes it, and reads it. NULL: there is none, and there
@@ -60,10 +60,10 @@ struct spool_entry *spool_take(struct spool *spool, size_t target);
 
 enum spool_fate { SPOOL_SENT, SPOOL_REFUSED, SPOOL_KEPT };
 
-/* What became of a request that was taken; SPOOL_KEPT: it is to be sent again. */
+/* The result of a taken request; SPOOL_KEPT: it must be sent again. */
 void spool_settle(struct spool *spool, struct spool_entry *entry, enum spool_fate fate);
 
-/* Waits so long, or until the end has come. Returns whether it has. */
+/* Waits this long, or until the end. Returns whether the end has come. */
 bool spool_wait(struct spool *spool, uint64_t wait_ns);
 
 /* Lets all waits end. */

@@ -10,7 +10,7 @@ struct spool_file {
     uint64_t bytes;
 };
 
-/* Writes the file beside and renames it. Returns 0 or a negative errno; *ret_bytes is its size. */
+/* Writes a temporary file and renames it. Returns 0 or a negative errno; *ret_bytes is its size. */
 int spool_file_write(int directory_fd, const char *name, const char *to, const struct body *body,
                      uint64_t *ret_bytes);
 

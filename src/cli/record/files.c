@@ -76,7 +76,7 @@ char *files_path(struct files *files, const char *process_name, pid_t pid, time_
     escape_name(process_name, name);
     gmtime_r(&now, &time);
     strftime(stamp, sizeof stamp, STAMP_FORMAT, &time);
-    /* Not from 0 on: the first ones of this second may have been removed as the oldest. */
+    /* Does not start at 0: the first files of this second may have been removed as the oldest. */
     unsigned number = now == files->last_time ? files->last_number + 1 : 0;
     char *path = path_of(files, name, pid, stamp, number);
     while (path && !lstat(path, &status)) {
@@ -157,7 +157,7 @@ static int remove_oldest(DIR *directory, struct found_files *found, size_t max, 
             continue;
         if (unlinkat(dirfd(directory), found->items[i].name, 0) && errno != ENOENT)
             err = -errno;
-        left--; /* newer ones need not go for one that can't be removed */
+        left--; /* newer ones need not be removed instead of one that can't be */
     }
     return err;
 }

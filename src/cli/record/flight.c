@@ -111,7 +111,7 @@ static bool shell_succeeds(const char *command, int stop_fd)
 /* If a file can't be written: when it is tried again. */
 #define RETRY_NS 5000000000u
 
-/* Waits so long, or until it is to stop. Returns whether it is. */
+/* Waits this long, or until it must stop. Returns whether it must. */
 static bool must_stop(const struct flight *flight, int wait_ms)
 {
     struct pollfd wait = {.fd = flight->stop_fd, .events = POLLIN};
@@ -152,7 +152,7 @@ static int write_file(struct flight *flight, fgprof_profile *profile,
     return ok ? 0 : -EIO;
 }
 
-/* Writes what is kept. Returns as write_file. */
+/* Writes the kept samples. Returns as write_file. */
 static int write_kept(struct flight *flight, const char *reason)
 {
     fgprof_recorder *recorder;
@@ -261,7 +261,7 @@ static void note_written(struct flight *flight, int err)
     flight->pending = NULL;
 }
 
-/* Notes that a file is to be written if a trigger fires. Under `judging`. */
+/* Notes that a file must be written, if a trigger fires. The caller holds `judging`. */
 static void judge(struct flight *flight, struct evidence *evidence)
 {
     size_t count = flight->options->trigger_count;

@@ -22,12 +22,12 @@ struct flight {
     unsigned long number;    /* of the recorder that was last seen: see struct session */
     bool has_ended;          /* that one */
     uint64_t polled_ns;      /* CLOCK_MONOTONIC: when that was */
-    fgprof_moment *polled;   /* that poll's, from which the next one's rates are; NULL: none */
-    struct evidence rates;   /* of the last poll */
-    int command_stop_fd;     /* a command ends once this is readable */
-    uint64_t not_before_ns;  /* CLOCK_MONOTONIC: when a trigger may fire again */
-    char *pending;           /* why a file is to be written; NULL: none is */
-    uint64_t due_ns;         /* CLOCK_MONOTONIC: when */
+    fgprof_moment *polled; /* the last poll's, from which the next rates are computed; NULL: none */
+    struct evidence rates; /* of the last poll */
+    int command_stop_fd;   /* a command ends once this is readable */
+    uint64_t not_before_ns; /* CLOCK_MONOTONIC: when a trigger may fire again */
+    char *pending;          /* why a file will be written; NULL: none will */
+    uint64_t due_ns;        /* CLOCK_MONOTONIC: when */
 };
 
 /* Starts it. Call this before there are other threads, and before session_run: it blocks SIGUSR1.

@@ -7,7 +7,7 @@
 
 /* A share of hardly any time says nothing. */
 #define WANTED_LEAST_PERCENT 10
-/* A thread that sleeps on may be looked at less often than there are polls. */
+/* A sleeping thread may be observed less often than there are polls. */
 #define MISSED_MAX 5
 
 int judge_init(struct judge *judge, const struct trigger *trigger)
@@ -33,7 +33,7 @@ void judge_free(struct judge *judge)
     judge->conditions = NULL;
 }
 
-/* If memory is short, a stall may be told twice. */
+/* If memory is short, a stall may be reported twice. */
 static void add(struct judged_spans *spans, const struct judged_span *span)
 {
     (void)array_append(&spans->items, &spans->count, &spans->capacity, *span);

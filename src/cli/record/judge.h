@@ -24,7 +24,7 @@ struct evidence {
 /* A time of a thread that a file was written for, or is about to be. */
 struct judged_span {
     pid_t tid;
-    unsigned missed; /* at how many polls, the last ones, it was not seen */
+    unsigned missed; /* at how many of the last polls it was not seen */
     uint64_t end_ns; /* since 1970 */
 };
 

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 enum condition_kind {
-    CONDITION_SPAN,      /* a thread did one thing for so long: "any in f for 300ms" */
+    CONDITION_SPAN,      /* a thread did one thing for this long: "any in f for 300ms" */
     CONDITION_RUNNABLE,  /* threads waited for CPUs this much: "runnable 20%" */
     CONDITION_CPU_ABOVE, /* the processes used this much of a CPU: "cpu above 180%" */
     CONDITION_CPU_BELOW,

@@ -13,7 +13,7 @@ static bool is_equal(const char one[SECRET_BYTES], const char other[SECRET_BYTES
     return !difference;
 }
 
-/* Puts zeros behind it. Returns NULL, or says what is wrong. */
+/* Pads it with zeros. Returns NULL, or the reason why it can't. */
 static const char *read_token(const char *path, char ret_token[SECRET_BYTES])
 {
     memset(ret_token, 0, SECRET_BYTES);

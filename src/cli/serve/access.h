@@ -22,7 +22,7 @@ enum access {
 enum access access_check(const struct access_rules *rules, const struct peer *peer,
                          const char *authorization);
 
-/* Whether the file holds a token. Returns NULL, or says what is wrong. */
+/* Whether the file holds a token. Returns NULL, or the reason why not. */
 const char *access_check_token_file(const char *path);
 
 #endif

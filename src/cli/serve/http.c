@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #define MEMORY_BYTES_MAX ((uint64_t)4 << 30) /* of addresses: most is room for threads' stacks */
-#define REQUEST_BYTES_MAX 32768   /* of its head: longer ones are refused with 414 or 431 */
-#define IDLE_S 30                 /* a client that neither sends nor reads for so long is let go */
+#define REQUEST_BYTES_MAX 32768 /* of its head: longer ones are refused with 414 or 431 */
+#define IDLE_S 30 /* a client that neither sends nor reads for this long is disconnected */
 #define BODY_BYTES_MAX (1u << 20) /* pprof posts the addresses that it has no name for */
 
 struct http {

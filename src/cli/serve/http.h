@@ -8,7 +8,7 @@
 
 /* The most requests that are answered at once. */
 #define CONNECTIONS_MAX 128
-/* When the profiler has said that it ends, answers under way are waited for so long. */
+/* How long to wait for answers under way once the profiler has announced its end. */
 #define HTTP_END_MS 5000
 
 extern const struct helper_role http_role;

@@ -1,4 +1,4 @@
-/* Pages for people: what is sampled, with links to what can be had of it. */
+/* Pages for people: what is sampled, with links to the available profiles. */
 #include "cli/serve/request.h"
 
 #include <inttypes.h>

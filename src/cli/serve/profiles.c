@@ -1,4 +1,4 @@
-/* Profiles: of the seconds to come, of the last ones, and of all since the start. */
+/* Profiles: of the next seconds, of the last ones, and of everything since the start. */
 #include "cli/serve/request.h"
 #include "cli/options/formats.h"
 #include "cli/options/values.h"
@@ -215,7 +215,7 @@ void answer_fgprof(const struct request *request, struct answer *answer)
         answer_profile(request, answer, &wanted);
 }
 
-/* Of all since the start, unless it is to be of some seconds. */
+/* Covers everything since the start, unless the request asks for some seconds. */
 static void answer_so_far(const struct request *request, struct answer *answer,
                           struct wanted *wanted)
 {

@@ -1,4 +1,4 @@
-/* The commands that stay beside the processes: `serve`, and `record`, which serves nobody. */
+/* The commands that run as long as the processes: `serve`, and `record`, which serves nobody. */
 #include "cli/commands.h"
 #include "cli/say.h"
 #include "cli/privileges.h"

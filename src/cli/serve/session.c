@@ -228,7 +228,7 @@ static void wait_for_process(struct session *session)
     }
 }
 
-/* The server may have been told to end meanwhile. */
+/* The server may have been asked to end meanwhile. */
 static void begin(struct session *session, fgprof_recorder *recorder)
 {
     pthread_mutex_lock(&session->lock);

@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#define WIDE_COLUMNS 72   /* a window this wide has the states' names beside the bar */
+#define WIDE_COLUMNS 72   /* a window this wide has the states' names next to the bar */
 #define LEGEND_COLUMNS 60 /* the usual maximum for the names */
 #define BAR_COLUMNS_MAX 40
 #define SHORT_LINES 16 /* a window with fewer lines shows a shorter header */

@@ -10,7 +10,7 @@
 
 #define TOP_COLUMNS_MAX 8
 
-/* The columns of a table: which ones fit into the window, and where they are. */
+/* The columns of a table: which fit into the window, and where they are. */
 struct top_column {
     const char *title;
     int columns;    /* its width; 0: the width that the others leave */

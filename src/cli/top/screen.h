@@ -27,7 +27,7 @@ struct top_screen {
     char input[256];    /* the answer so far */
 };
 
-/* Makes the views count what is chosen now. */
+/* Makes the views count the current selection. */
 void top_screen_count(struct top_screen *screen);
 
 void top_screen_draw(struct top_screen *screen);

@@ -170,7 +170,7 @@ static bool take_moving_key(struct top_screen *screen, int key)
     }
 }
 
-/* Takes a key that changes what is shown, or its order. Returns whether it was such a key. */
+/* Handles a key that changes what is shown, or its order. Returns whether it was such a key. */
 static bool take_showing_key(struct top_screen *screen, int key)
 {
     switch (key) {
@@ -325,7 +325,7 @@ static void top_terminal_close(void)
     tcsetattr(STDIN_FILENO, TCSANOW, &modes_before);
 }
 
-#define RESIZE_MS 250 /* a resized window is drawn anew within this time */
+#define RESIZE_MS 250 /* a resized window is redrawn within this time */
 
 struct top {
     struct top_screen screen;

@@ -1,4 +1,4 @@
-/* The report of objects as JSON. Keys stay as they are; what is new gets new ones. */
+/* The report of objects as JSON. Keys are stable; new contents get new keys. */
 #include "output/report/objects.h"
 #include "output/json.h"
 #include "output/report/report.h"

@@ -20,7 +20,7 @@ struct row_paths {
     int error;
 };
 
-/* It is to be freed in any case, and refers to `labels`. */
+/* Free it in either case; it refers to `labels`. */
 void row_paths_make(struct row_paths *paths, const struct call_tree *tree,
                     const struct labels *labels, const uint32_t *nodes, size_t count);
 void row_paths_free(struct row_paths *paths);

@@ -50,7 +50,7 @@ struct report_times {
 /* A thread, or all threads of a name if they are not distinguished. */
 struct report_thread {
     uint32_t process, name;
-    uint32_t tid; /* 0: not told apart */
+    uint32_t tid; /* 0: not distinguished */
     bool is_goroutine;
     bool never_moved;
     uint64_t for_work_ns; /* in calls that wait for work or a time, and for no lock */

@@ -103,7 +103,7 @@ const struct python_layout *python_layout_of(uint32_t version)
 /* The members of _Py_DebugOffsets, each a uint64_t. These have the same places in all versions: */
 enum { VERSION = 1, FREE_THREADED = 2, INTERPRETERS_HEAD = 5, INTERPRETER_NEXT = 8, THREADS_HEAD };
 
-/* By their number; what is in one group of members stays in its order. */
+/* By their number; members of one group keep their order. */
 static const struct told {
     uint32_t minor_version; /* PY_VERSION_HEX >> 16 */
     uint8_t ceval_gil;

@@ -62,7 +62,7 @@ const struct python_layout *python_layout_of(uint32_t version);
 /* The longest that _Py_DebugOffsets is, of the versions that are known. */
 #define PYTHON_OFFSETS_BYTES 1024u
 
-/* Whether what is at `_PyRuntime` is of a build without a GIL. */
+/* Whether the data at `_PyRuntime` is from a build without a GIL. */
 bool python_layout_is_free_threaded(const void *offsets, size_t bytes);
 
 /* Reads the layout that an interpreter of 3.13 to 3.15 publishes: `offsets` is what is at

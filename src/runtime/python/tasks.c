@@ -19,10 +19,10 @@ struct python_version_of_tasks {
     uint16_t frame_stack;      /* where its stack ends, */
     uint16_t frame_locals;     /* counted in words from here; 0: that is an address */
     uint8_t awaited;           /* what it awaits is this many words below that end */
-    int8_t created, executing; /* what is less than `executing`, and not `created`, is suspended */
+    int8_t created, executing; /* states below `executing`, other than `created`, are suspended */
     int8_t awaiting; /* suspended in an await; frames that are suspended otherwise await nothing */
     const char *set; /* in asyncio.tasks: those tasks that were scheduled. NULL: there are lists */
-    uint16_t task_coroutine, task_name, task_waiter; /* 0: told */
+    uint16_t task_coroutine, task_name, task_waiter; /* 0: published */
 };
 
 static const struct python_version_of_tasks versions[] = {
@@ -298,7 +298,7 @@ static int read_lists(struct python_tasks *tasks, const struct python_tasks_plac
 /* ---- Before 3.14 ---- */
 
 #define REFERENCE_OBJECT 16u
-#define REFERENCES_MAX (4 * PYTHON_TASKS_MAX) /* also to what is no task, or none any more */
+#define REFERENCES_MAX (4 * PYTHON_TASKS_MAX) /* also to former tasks and other objects */
 
 /* What a WeakSet has its references in. */
 static uint64_t find_set(const struct python_tasks_place *place, const struct python_memory *memory)

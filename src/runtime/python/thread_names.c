@@ -60,7 +60,7 @@ static int list_identities(const struct python_place *place, const struct python
 
 /* ---- Names ---- */
 
-/* What is to be found in how many objects is up to the program. */
+/* The program controls how many objects there are, and their contents. */
 #define NAMES_NS 1000000000u
 
 static int compare_names(const void *a, const void *b)

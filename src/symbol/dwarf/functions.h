@@ -25,7 +25,7 @@ struct debug_functions {
     struct debug_function *ranges; /* by start */
     size_t count, capacity;
     uint64_t inlined_of;           /* the function whose calls are in `inlined` */
-    struct inlined_range *inlined; /* an outer call before the ones within it */
+    struct inlined_range *inlined; /* an outer call before those within it */
     size_t inlined_count, inlined_capacity;
     struct code_ranges scratch;
 };

@@ -32,8 +32,8 @@ struct name_cache {
     struct cached_line *lines;
     size_t line_count, line_capacity;
     struct index index; /* of addresses */
-    uint32_t profiles;  /* so many were named */
-    size_t limit;       /* so many addresses may there be before old ones go */
+    uint32_t profiles;  /* how many were named */
+    size_t limit;       /* the number of addresses above which old ones are dropped */
 };
 
 /* Returns 0 or -ENOMEM. */
