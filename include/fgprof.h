@@ -96,13 +96,13 @@ enum fgprof_kind {
     /* Memory in use, by the stacks that allocated it, as in Go's heap profile. The program must
      * have fgprof-c's agent in it. */
     FGPROF_KIND_HEAP,
-    /* The same, but what is shown first is all that was allocated, as in Go's allocs profile. */
+    /* The same, but everything that was allocated is shown first, as in Go's allocs profile. */
     FGPROF_KIND_ALLOCS,
     /* Resident memory, by the stacks that touched it first: of any program. */
     FGPROF_KIND_GROWTH,
-    /* Threads, by the stacks that made them, as in Go's threadcreate profile. */
+    /* Threads, by the stacks that created them, as in Go's threadcreate profile. */
     FGPROF_KIND_THREADCREATE,
-    /* What a program counts itself, as with Go's NewProfile: see fgprof_profiles.h. */
+    /* A profile that a program keeps itself, as with Go's NewProfile: see fgprof_profiles.h. */
     FGPROF_KIND_CUSTOM,
 };
 
@@ -120,7 +120,7 @@ struct fgprof_progress {
     /* Samples of running threads that the kernel dropped, or that it took of threads that were gone
      * before they were listed. */
     uint64_t samples_lost;
-    uint64_t samples_not_kept; /* without a stack, as it did not fit in memory */
+    uint64_t samples_not_kept; /* without a stack, because it did not fit in memory */
     uint64_t processes_joined; /* that had ended, and are shown together by name */
 };
 
@@ -541,22 +541,22 @@ struct fgprof_summary {
     /* Estimates for all objects, not only those that were seen: how large they were, and are. */
     uint64_t objects_bytes, objects_bytes_in_use;
     /* Where threads were off their CPU at a tick: */
-    bool has_switch_record; /* the kernel recorded it; false: they were looked at after the tick */
+    bool has_switch_record; /* the kernel recorded it; false: they were observed after the tick */
     int record_refusal;     /* an errno: why it did not; 0: it was not tried */
-    uint64_t recorded_samples; /* of waits that were over when their thread was looked at */
+    uint64_t recorded_samples; /* of waits that were over when their thread was observed */
     uint64_t recorded_lost;    /* such waits that could not be counted where they were */
     /* An errno: why the kernel's samples of running threads lack kernel functions, such as EACCES
      * if /proc/kallsyms hides the addresses; 0: they have them, or none were wanted. */
     uint64_t kernel_names_refusal;
     uint64_t waits_limited; /* shown as waits for "[other]", because there were 65,536 different
                                locks, owners of these, files and so on */
-    /* Of threads that run Python (3.9 to 3.15), by how often a stack was looked at: */
+    /* For threads that run Python (3.9 to 3.15), by how often a stack was observed: */
     uint64_t python_stacks;         /* those with Python frames in place of the interpreter's */
     uint64_t python_stacks_missing; /* without: shown with the interpreter's own frames, because the
                                        thread had moved or the two did not match */
     uint64_t python_version; /* of an interpreter that was not read, as PY_VERSION_HEX, with a flag
                                 (FGPROF_PYTHON_...); 1: older than 3.9; 0: there was none */
-    /* Of Go programs, whose goroutines are counted (fgprof_options_set_goroutines): */
+    /* For Go programs, whose goroutines are counted (fgprof_options_set_goroutines): */
     uint64_t goroutine_ns;                 /* of goroutines while they were on no thread */
     uint64_t threads_without_goroutine_ns; /* of threads that had none to run: left out */
     uint64_t goroutines_moved;      /* how often one ran while it was read: not counted then */
@@ -567,7 +567,7 @@ struct fgprof_summary {
     /* What did not fit in the memory that fgprof_options_set_keep gives: */
     bool ended_are_joined;     /* threads that had ended are shown together, by name */
     uint64_t processes_joined; /* processes that had ended, the same */
-    uint64_t samples_not_kept; /* samples without a stack, as it was not there yet */
+    uint64_t samples_not_kept; /* samples without a stack, because it was new */
     /* Tasks of asyncio, if they are counted (fgprof_options_set_tasks), or of a dump: */
     uint64_t task_ns;     /* of tasks while they were suspended */
     uint64_t tasks_moved; /* how often one went on while it was read: not counted then */
@@ -651,7 +651,7 @@ struct fgprof_function {
 
 /* The time of one thread in one state, system call and function, and for one resource. */
 struct fgprof_activity {
-    pid_t tid; /* 0 unless threads are told apart by id */
+    pid_t tid; /* 0 unless threads are distinguished by id */
     enum fgprof_state state;
     const char *thread_name;
     const char *syscall; /* that it waited in; "": none */
@@ -660,13 +660,14 @@ struct fgprof_activity {
     const char *function;
     const char *module;
     uint64_t time_ns;
-    const char *resource; /* what it waited for, as "mutex g_lock"; "": nothing, or not known */
+    const char
+        *resource; /* what it waited for, such as "mutex g_lock"; "": nothing, or not known */
 };
 
-/* The time that one thread waited for one thing in the hands of one owner. */
+/* The time that one thread waited for one resource of one owner. */
 struct fgprof_wait {
     pid_t pid; /* the process of the thread that waited */
-    pid_t tid; /* 0 unless threads are told apart by id */
+    pid_t tid; /* 0 unless threads are distinguished by id */
     const char *thread_name;
     const char *resource; /* as "mutex g_lock" */
     const char *owner;    /* the name of the thread that had it; NULL: not known */
@@ -729,7 +730,7 @@ struct fgprof_span_query {
  * the thread's state is unknown interrupts it only if no match follows. */
 struct fgprof_span {
     pid_t pid;
-    pid_t tid; /* 0 unless threads are told apart by id */
+    pid_t tid; /* 0 unless threads are distinguished by id */
     const char *thread_name;
     /* Where most of the time was spent: the function nearest to the leaf that has a name and is not
      * in the kernel or the C or C++ library; NULL: there is none. */

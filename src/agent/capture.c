@@ -130,7 +130,7 @@ uint32_t capture_copy(const struct capture *capture, void *buffer, bool *ret_is_
     }
     bytes = copy_by_kernel(stack, capture->stack, bytes);
     if (!bytes) {
-        /* It is refused, as some containers do. The page that the thread is on is there. */
+        /* Some containers refuse it. The thread's own page is readable. */
         bytes = PAGE_BYTES - capture->stack % PAGE_BYTES;
         bytes = bytes < capture->stack_bytes ? bytes : capture->stack_bytes;
         copy(stack, capture->stack, bytes);

@@ -22,7 +22,7 @@ struct capture {
     uint64_t registers[AGENT_REGISTER_COUNT];
     uint64_t stack; /* where the copy begins */
     uint32_t stack_bytes;
-    bool is_cut;     /* the stack goes on behind them, or that is not known */
+    bool is_cut;     /* the stack continues after them, or that is not known */
     bool is_certain; /* the bytes can be read without a fault */
 };
 

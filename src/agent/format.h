@@ -58,7 +58,7 @@ struct agent_header {
     uint64_t ring_bytes;   /* a power of two */
     uint32_t pid;          /* in the program's own PID namespace; not that of a child of fork */
     uint32_t way;          /* enum agent_way */
-    char release[16];      /* of the agent, as "0.1.0" */
+    char release[16];      /* of the agent, such as "0.1.0" */
     char allocator[64];    /* the file that provides malloc, base name; "": not known. If it is the
                               program itself, no allocations are seen */
     uint64_t code_start, code_limit; /* the agent's own code: stacks begin in it */
@@ -116,7 +116,7 @@ struct agent_record {
     uint32_t bytes;             /* of the record, with what follows: a multiple of 16 */
     uint16_t kind;              /* enum agent_record_kind */
     uint8_t is_mapping;
-    uint8_t is_cut;       /* the stack goes on behind what was copied */
+    uint8_t is_cut;       /* the stack continues after the copy */
     uint32_t tid;         /* in the program's own PID namespace */
     uint32_t stack_bytes; /* how many bytes of stack follow the registers, from the stack pointer
                              on, a multiple of 8; if 0, no registers follow either */

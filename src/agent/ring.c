@@ -32,7 +32,7 @@ uint64_t ring_now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* The reader may have been killed: nobody else would then ever turn the agent off. */
+/* The reader may have been killed: then nobody else would ever turn the agent off. */
 static void note_full(struct agent_header *header, uint64_t read)
 {
     struct process *own = process;

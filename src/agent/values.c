@@ -510,7 +510,7 @@ static int add(struct store *store, struct shard *shard, uint32_t profile, uint6
     return 0;
 }
 
-/* Apart from the next function: all of that one's frame is in the stack that is copied. */
+/* A separate function, so that the next one's whole frame is in the copied stack. */
 static __attribute__((noinline)) int add_value(const struct fgprof_custom_profile *profile,
                                                uint64_t value, uint32_t skip,
                                                const struct capture *capture)

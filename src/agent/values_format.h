@@ -50,7 +50,7 @@ struct values_header {
     uint32_t version;
     uint32_t pid;     /* in the program's own PID namespace */
     uint64_t bytes;   /* of the whole: a limit of the program's may make it smaller */
-    char release[16]; /* of the agent, as "0.1.0" */
+    char release[16]; /* of the agent, such as "0.1.0" */
     _Atomic uint32_t profile_count, slab_count;
     struct values_profile profiles[VALUES_PROFILES_MAX];
     struct values_slab slabs[VALUES_SLABS_MAX];
@@ -66,7 +66,7 @@ struct values_slot {
     uint32_t tid;         /* of the thread that added it, in the program's own PID namespace */
     uint32_t skip;        /* leaf frames to leave out, behind the agent's own, which is one */
     uint32_t stack_bytes; /* from the stack pointer on */
-    uint32_t is_cut;      /* the stack goes on behind what was copied */
+    uint32_t is_cut;      /* the stack continues after the copy */
     uint64_t next_free;   /* for the agent */
     uint64_t registers[AGENT_REGISTER_COUNT]; /* AGENT_REGISTERS; behind them the stack's bytes */
 };

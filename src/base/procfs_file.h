@@ -1,4 +1,4 @@
-/* Small text files, as those of /proc and /sys are. */
+/* Small text files, such as those of /proc and /sys. */
 #ifndef FGPROF_BASE_PROCFS_FILE_H
 #define FGPROF_BASE_PROCFS_FILE_H
 

@@ -265,7 +265,7 @@ static void keep_bpf_log(const char *log, void *context)
     *kept = strdup(log);
 }
 
-/* Says where it is. */
+/* Prints the name of the file. */
 static void write_bpf_log(const char *log)
 {
     struct output_file file;

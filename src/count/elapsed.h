@@ -65,7 +65,7 @@ struct elapsed_wait {
     bool is_blocked; /* so that it comes before others, and may be of any length */
 };
 
-#define ELAPSED_OPEN UINT64_MAX /* the last tick of a wait that goes on */
+#define ELAPSED_OPEN UINT64_MAX /* the last tick of a wait that continues */
 
 /* One process. Zeroed at first. */
 struct elapsed {

@@ -154,7 +154,7 @@ void stack_table_free_processes(struct stack_table *table, const struct renumber
         table->free_process_count += process->is_free;
         if (process->is_free)
             *process = (struct counted_process){.is_free = true};
-        else /* there is room, as there were as many before */
+        else /* there is room, because there were as many before */
             index_add(&table->process_index, hash_of_number(process->number), i);
     }
 }
@@ -345,7 +345,7 @@ static void list_rows(struct stack_table *table)
     }
 }
 
-/* Rebuilds the indexes without allocating, as there are no more rows than before. */
+/* Rebuilds the indexes without allocating, because there are no more rows than before. */
 static void index_rows(struct stack_table *table)
 {
     index_clear(&table->stack_index, table->stack_count);

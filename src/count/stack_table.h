@@ -104,7 +104,7 @@ struct stack_table {
     uint32_t times_renumbered;
 };
 
-/* Adds a process in a row of its own, as an id may be used again. Returns 0 or -ENOMEM. */
+/* Adds a process in a new row, because an id may be reused. Returns 0 or -ENOMEM. */
 int stack_table_add_process(struct stack_table *table, pid_t pid, uint32_t name,
                             uint32_t *ret_process);
 
@@ -160,7 +160,7 @@ bool stack_table_take_aside(struct stack_table *table, uint32_t aside, uint32_t 
 void stack_table_count(struct stack_table *table, uint32_t sample, uint64_t count, uint64_t time_ns,
                        uint64_t part_ns);
 
-/* Moves what was counted for a sample to another one, as far as it is there. */
+/* Moves what was counted for a sample to another one, as far as it has that much. */
 void stack_table_move(struct stack_table *table, uint32_t from, uint32_t to, uint64_t count,
                       uint64_t time_ns, uint64_t part_ns);
 

@@ -40,14 +40,14 @@ struct counted_wait {
     uint32_t process;       /* in stack_table.processes: the process that has it */
     uint32_t owner_process; /* in stack_table.processes, or WAIT_NO_OWNER */
     uint32_t owner_name;    /* the thread's, in the recording's strings; "": not known */
-    uint32_t owner_tid;     /* 0: threads are not told apart */
+    uint32_t owner_tid;     /* 0: threads are not distinguished */
     uint32_t owner_stack;   /* in stack_table.stacks: where it was then; or WAIT_NO_STACK */
     uint32_t owner_wait_plus_1; /* the row of what the owner itself waited for then; 0: it did not
                                    wait, or for something unknown */
     uint32_t waker_kind;        /* enum waker_kind */
     uint32_t waker_process_plus_1; /* in stack_table.processes; 0: it is not sampled */
     uint32_t waker_name;           /* the thread's, in the recording's strings */
-    uint32_t waker_tid;            /* 0: threads are not told apart */
+    uint32_t waker_tid;            /* 0: threads are not distinguished */
     uint32_t waker_stack_plus_1; /* in stack_table.stacks: where it ended the wait; 0: not known */
     uint32_t waker_kernel_stack; /* the kernel functions that ended it, as from kernel_names_intern;
                                     "": not wanted */

@@ -27,7 +27,7 @@ struct jitdump_record {
     uint64_t id;          /* of the code: identifies it when it moves */
     const char *name;     /* of the loaded code; not ended by NUL, not empty */
     size_t name_bytes;
-    const uint8_t *lines; /* for jitdump_next_line, as are the next two: what is left */
+    const uint8_t *lines; /* for jitdump_next_line, like the next two: what is left */
     size_t line_bytes;
     uint64_t line_count;
     const char *file; /* of the last line */

@@ -46,7 +46,7 @@ static bool has_same_code(int fd, pid_t tid, const struct maps_entry *entry)
     for (uint64_t at = 0; at < bytes; at += sizeof in_file) {
         ssize_t got = pread(fd, in_file, sizeof in_file, (off_t)(entry->offset + at));
         if (got == 0 && at)
-            break; /* the file ends, but the mapping goes on to the end of its page */
+            break; /* the file ends, but the mapping continues to the end of its page */
         if (got <= 0 ||
             memory_read_of_file(tid, entry->start + at, in_memory, (size_t)got) != (size_t)got ||
             memcmp(in_file, in_memory, (size_t)got) != 0)

@@ -447,7 +447,7 @@ static int copy_space(const struct space *space, struct spaces *copies)
     return err;
 }
 
-/* Spaces that share another's generated code share that one's copy. */
+/* Spaces that share another's generated code share its copy. */
 static void share_jit(const struct spaces *spaces, struct spaces *copies)
 {
     for (size_t owner = 0; owner < spaces->count; owner++) {

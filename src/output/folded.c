@@ -278,7 +278,7 @@ static uint64_t total(const struct folded_lines *lines)
     return sum;
 }
 
-/* Saturates, as a file may have counts of any size. */
+/* Saturates, because a file may have counts of any size. */
 static uint64_t scaled(uint64_t count, double scale)
 {
     double wanted = (double)count * scale;

@@ -83,7 +83,7 @@ static void put_number(struct sink *sink, const char *name, uint64_t value)
         sink_print(sink, "# %s = %" PRIu64 "\n", name, value);
 }
 
-/* What is known of the process's memory, as comments, by the names that Go has for the same. */
+/* What is known about the process's memory, as comments, with Go's names. */
 static void memory_text_comments(struct sink *sink, const struct fgprof_profile *profile)
 {
     const struct profile_objects *objects = &profile->objects;

@@ -14,7 +14,7 @@
  * to the end of the page after the one in which it begins. */
 #define PAGE_BYTES 4096u
 
-/* What one line says. The texts point into it, and end where it says. */
+/* The contents of one line. The texts point into it, and end where it says. */
 struct line {
     uint64_t address;
     bool is_function;

@@ -37,7 +37,7 @@ static inline bool memory_read_word(pid_t tid, const struct stack_areas *areas, 
     return memory_read(tid, areas, address, ret_word, sizeof *ret_word) == sizeof *ret_word;
 }
 
-/* A piece of the target's memory, and where it goes. */
+/* A piece of the target's memory, and where to copy it. */
 struct memory_range {
     uint64_t address;
     void *buffer;

@@ -114,7 +114,7 @@ static int read_entries(const struct pages *pages, uint64_t address, uint64_t *e
     return 0;
 }
 
-/* The same as a scan says, as far as it is known. */
+/* The same from a scan, as far as it is known. */
 static int look_without_scan(const struct pages *pages, uint64_t address, uint64_t *ret_categories)
 {
     uint64_t entry, flags = 0;

@@ -428,7 +428,7 @@ static int add_parallelism(struct fgprof_profile *profile, const struct parallel
     return 0;
 }
 
-/* Threads without a task are not shown, and what they have of elapsed time is nobody's. */
+/* Threads without a task are not shown, and their elapsed time belongs to nobody. */
 static void leave_out(struct naming *naming)
 {
     for (size_t i = 0; i < naming->counted->table->sample_count; i++) {

@@ -19,7 +19,7 @@
 /* ---- Paths ---- */
 
 enum path_end {
-    END_NONE,    /* the path goes on with the thread that it waits for */
+    END_NONE,    /* the path continues with the thread that it waits for */
     END_HERE,    /* the thread did not wait */
     END_FOR_CPU, /* it waited for a CPU: no thread that is seen had that at that tick */
     END_CAUSE,   /* what ended its wait is no thread that is sampled */
@@ -27,7 +27,7 @@ enum path_end {
     END_UNKNOWN, /* its wait has not ended, or it is not known what ended it */
     END_CIRCLE,  /* it waited for a thread that is in the path already */
     END_TOO_LONG,
-    END_NO_PLACE, /* it is not known where it was: its sample only tells which thread it is */
+    END_NO_PLACE, /* it is not known where it was: its sample only shows which thread it is */
 };
 
 /* A thread's sample after those of the threads that waited for it. Without padding. */
@@ -231,7 +231,7 @@ static int follow(struct search *search, const struct step *step, uint32_t sampl
     return err;
 }
 
-/* A sample that the thread was in, as it tells which thread it is. */
+/* A sample that the thread was in: it shows which thread it is. */
 static uint32_t sample_of(const struct fgprof_profile *profile,
                           const struct profile_timeline *timeline)
 {

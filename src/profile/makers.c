@@ -96,7 +96,7 @@ static size_t count_calls(const struct fgprof_profile *profile, uint32_t stack)
     return calls;
 }
 
-/* Copies the locations, as the profile's own array may move. */
+/* Copies the locations, because the profile's own array may move. */
 static int replace(struct fgprof_profile *profile, size_t first, size_t depth, uint32_t *stack)
 {
     const struct profile_stack *whole = &profile->stacks[*stack];

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Names of C++ classes, each looked up once, as a lookup reads all symbols of a file. */
+/* Names of C++ classes, each looked up once, because a lookup reads all symbols of a file. */
 struct class_key {
     const struct module *module;
     uint64_t vtable; /* the module's own address */

@@ -81,7 +81,7 @@ double objects_amount(const struct fgprof_profile *profile, const struct profile
     return amount(sample, measure) * objects_scale(profile, sample->object_bytes);
 }
 
-/* Saturates, as a file may have any number. */
+/* Saturates, because a file may have any number. */
 int64_t objects_value(const struct fgprof_profile *profile, const struct profile_sample *sample,
                       enum object_measure measure)
 {

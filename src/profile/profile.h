@@ -30,7 +30,7 @@ struct profile_mapping {
     uint32_t path;
     uint32_t build_id; /* in hex */
     uint64_t bias;     /* what is added to the file's own addresses to get these */
-    bool has_bias;     /* false: none, as it is no file, or not ELF */
+    bool has_bias;     /* false: none, because it is not a file, or not ELF */
     bool is_sampled;   /* a location is in it; what follows holds for all of them */
     bool has_functions, has_files, has_lines, has_inlined;
 };
@@ -175,7 +175,7 @@ struct profile_attribute {
 
 /* A profile of objects: how they were sampled, and what else is known of memory. */
 struct profile_objects {
-    uint32_t name; /* of FGPROF_KIND_CUSTOM, as the program calls it */
+    uint32_t name; /* of FGPROF_KIND_CUSTOM, the program's own name for it */
     uint64_t rate; /* FGPROF_KIND_HEAP and _ALLOCS: the mean number of bytes between two sampled
                       objects; an object of n bytes is sampled with probability 1-e^(-n/rate). 0:
                       all were sampled */

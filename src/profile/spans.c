@@ -41,7 +41,7 @@ static bool location_has(const struct search *search, uint32_t number)
     return false;
 }
 
-/* Checks each location once, as many stacks share it. */
+/* Checks each location once, because many stacks share it. */
 static int find_function(struct search *search)
 {
     const struct fgprof_profile *profile = search->profile;
@@ -63,7 +63,7 @@ static int find_function(struct search *search)
     return 0;
 }
 
-/* As in count/elapsed.h: a wait for a thread's end is not one for a lock. */
+/* As in count/elapsed.h: a wait for a thread to exit is not a wait for a lock. */
 static bool is_blocked(const struct fgprof_profile *profile, const struct profile_sample *sample)
 {
     const struct profile_wait *wait = sample_wait(profile, sample);

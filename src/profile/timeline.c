@@ -213,7 +213,7 @@ static void remove_left_out(struct fgprof_profile *profile, const struct timelin
     profile->timeline_count = kept;
 }
 
-/* Joins neighbouring runs, as distinct samples may have become one. */
+/* Merges neighbouring runs, because distinct samples may have become one. */
 static void add_run(struct fgprof_profile *profile, struct profile_timeline *row,
                     const struct profile_run *run)
 {

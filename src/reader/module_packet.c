@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* A module that is not a file, as the kernel's vdso, becomes one. */
+/* A module that is not a file, such as the kernel's vdso, becomes one. */
 static int file_of(const struct module *module)
 {
     const struct image *image = &module->image;

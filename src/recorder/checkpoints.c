@@ -105,7 +105,7 @@ uint64_t checkpoint_ticks_planned(const struct checkpoint *checkpoint)
     return checkpoint->ticks_planned;
 }
 
-/* Subtracts, as sleeps and idle time may have been taken back since. */
+/* Not below 0: sleeps and idle time may have been taken back since. */
 static uint64_t less(uint64_t all, uint64_t before)
 {
     return all > before ? all - before : 0;

@@ -100,7 +100,7 @@ static int copy_idle(struct results *to, const struct results *from)
     return COPY_ROWS(to, from, idle_tids, idle_tid_count, idle_tid_capacity);
 }
 
-/* Forgets the copied rows, as their numbers have changed. */
+/* Forgets the copied rows, because their numbers have changed. */
 static void forget_rows(struct results *to)
 {
     to->stacks.address_count = to->stacks.stack_count = 0;

@@ -297,7 +297,7 @@ int profile_make_rows(struct fgprof_profile *profile, enum profile_table table, 
     char *begin = (char *)profile;
     if (table == TABLE_RECORDING || !rows)
         return 0;
-    /* Copied as bytes, as the pointer has another type. */
+    /* Copied as bytes, because the pointer has another type. */
     void *items;
     size_t capacity;
     memcpy(&items, begin + tables[table].items, sizeof items);

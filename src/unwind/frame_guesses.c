@@ -106,7 +106,7 @@ static enum step step_by_link(struct walk *walk, struct rule_tables *tables, str
                     walk_read_stack(walk, frame->frame_pointer + sizeof saved, &saved) &&
                     (saved & walk->code_mask) == link;
     const struct mapping *mapping = space_find(walk->space, frame->pc);
-    /* Generated code mostly has a frame, and no file that tells where its functions begin. */
+    /* Generated code usually has a frame, and no file shows where its functions begin. */
     bool is_generated = mapping && !mapping->has_bias;
     if (is_saved || is_generated || is_one_function(walk, tables, frame->pc, address_of_call(link)))
         return step_by_own_pointer(walk, frame);

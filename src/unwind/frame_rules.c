@@ -207,7 +207,7 @@ static enum step read_frame_pointer(struct walk *walk, const struct frame *frame
     return step;
 }
 
-/* As with the frame pointer, what was saved below the stack pointer has been restored. */
+/* As with the frame pointer, a register saved below the stack pointer has been restored. */
 static void follow_base_pointer(struct frame *frame, const struct rule *rule, uint64_t cfa)
 {
     uint64_t at = cfa + (uint64_t)(int64_t)rule->base_pointer_offset;

@@ -29,7 +29,7 @@ static bool begins_as(struct rule_tables *tables, struct module *module, uint64_
            (cfa.register_number == entry->register_number && cfa.offset == entry->offset);
 }
 
-/* What is found at any byte need not be an instruction, so where it leads to is checked. */
+/* The bytes found need not be an instruction, so the target is checked. */
 static uint64_t find_by_jumps(struct rule_tables *tables, struct module *module,
                               const struct module_part *function, const uint8_t *code, size_t bytes)
 {

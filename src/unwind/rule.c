@@ -81,7 +81,7 @@ static bool scale(struct symbolic *value, uint64_t factor)
     return true;
 }
 
-/* Adds an index to a register, as OpenSSL's bn_mul_mont asks for. */
+/* Adds an index to a register, as OpenSSL's bn_mul_mont needs. */
 static bool add_index(struct symbolic *value, const struct symbolic *index)
 {
     if (value->scale || value->is_in_memory || index->has_register)
@@ -264,7 +264,8 @@ static int32_t base_pointer_offset(const struct cfi_register *row)
                : RULE_BASE_POINTER_LOST;
 }
 
-/* All that the row leaves alone, but for the one in which a call leaves its return address. */
+/* All registers that the row leaves alone, except the one in which a call leaves its return
+ * address. */
 static uint32_t kept_registers(const struct cfi_row *row, unsigned return_register)
 {
     uint32_t kept = 0;

@@ -29,7 +29,7 @@ struct stack {
 /* What the caller of unwinding can do to get a better result. */
 struct unwind_hints {
     size_t stack_bytes_used; /* how much of the snapshot's stack was needed */
-    bool needs_more_stack;   /* the copy ended too early; the stack's mapping goes on */
+    bool needs_more_stack;   /* the copy ended too early; the stack's mapping continues */
     bool used_other_stack;
     uint64_t
         missing_address;   /* the stack is cut because this address is in neither stack; else 0 */

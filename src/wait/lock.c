@@ -171,7 +171,7 @@ struct lock_site lock_site_of(const struct lock_frame *frames, size_t frame_coun
         const struct lock_function *function = function_of_glibc(frames[i].function);
         site.is_glibc = site.is_glibc || proves_glibc(frames[i].function) ||
                         (function && lock_is_glibc_file(frames[i].file));
-        /* glibc's own locks, as of malloc and stdio: a word, and no owner's id. */
+        /* glibc's own locks, such as those of malloc and stdio: a word, without the owner's id. */
         is_low_level = is_low_level || strcmp(frames[i].function, "__lll_lock_wait_private") == 0;
         if (function) {
             site.kind = function->kind;

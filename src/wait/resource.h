@@ -1,4 +1,4 @@
-/* What a thread waits for, as a value: waits for the same thing have equal values. */
+/* What a thread waits for, as a value: waits for the same resource have equal values. */
 #ifndef FGPROF_WAIT_RESOURCE_H
 #define FGPROF_WAIT_RESOURCE_H
 
@@ -16,7 +16,7 @@ enum resource_kind {
     RESOURCE_BARRIER,
     RESOURCE_ONCE,    /* something that is done once, by another thread */
     RESOURCE_PARKING, /* a thread's own place to wait in until another one wakes it */
-    RESOURCE_CHANNEL, /* of Go, as the next */
+    RESOURCE_CHANNEL, /* of Go, like the next */
     RESOURCE_WAIT_GROUP,
     RESOURCE_GIL,     /* Python's global interpreter lock */
     RESOURCE_THREAD,  /* the end of a thread */

@@ -43,7 +43,7 @@ int count_later(const struct counter *counter, const struct observation *observa
                 struct counted_thread *thread, struct program_tables *program,
                 const struct stack *stack);
 
-/* The observation can't be unwound, as its program is gone. */
+/* The observation can't be unwound, because its program is gone. */
 int count_without_stack(const struct counter *counter, const struct observation *observation,
                         struct counted_thread *thread);
 

@@ -41,7 +41,7 @@ int generated_note(struct generated_code *generated, struct space *space,
     return 0;
 }
 
-/* Reads through the program, as its process id may belong to another one by now. */
+/* Reads through the program, because its process id may belong to another one by now. */
 static size_t read_code(const struct program *program, uint64_t address, void *code, size_t bytes)
 {
     ssize_t got = pread(program->mem_fd, code, bytes, (off_t)address);
@@ -169,7 +169,7 @@ int generated_update(struct generated_code *generated, struct unwinder *unwinder
         !has_room(generated, &results->spaces, (*space)->jit))
         return 0;
     generated->map.is_full = generated->dump.is_full = false;
-    /* CPU time, as elapsed time would include other threads'. */
+    /* CPU time, because elapsed time would include that of other threads. */
     uint64_t begin_ns = thread_cpu_ns();
     open_owner(generated, observation);
     open_files(generated, results, *space);

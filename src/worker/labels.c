@@ -28,7 +28,7 @@ static int find_place(struct program_labels *labels, struct queries *queries,
     pid_t tid = observation_live_tid(observation);
     int err = tls_variable_find(queries, maps->space, tid, VARIABLE, &place);
     labels->searching = (struct throttle){now_ns, monotonic_ns() - now_ns};
-    /* A failed search, as of a thread that exits, proves nothing. */
+    /* A failed search, for example for a thread that exits, proves nothing. */
     if (err && err != -ENOENT)
         return err == -ENOMEM ? err : 0;
     labels->mapping_count = maps->space->mapping_count;
@@ -234,7 +234,7 @@ int program_labels_take(struct program_labels *labels, struct results *results,
     return 0;
 }
 
-/* The value that is there, as shown to users. Returns false if it is not text. */
+/* The value, as shown to users. Returns false if it is not text. */
 static bool value_text(const char *value, char *ret_value)
 {
     const struct context_attribute attribute = {(const unsigned char *)value, strlen(value), true};

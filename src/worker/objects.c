@@ -175,7 +175,7 @@ static int count_named(struct results *results, const struct object_news *news)
     return err ? err : objects_move(&results->objects, news->key, &maker);
 }
 
-/* A thread that is listed. Who saw it being made may not have known its id, and nobody its name. */
+/* A listed thread. The report of its creation may not have had its id, and never has its name. */
 static int count_there(const struct unwind_means *means, const struct object_news *news,
                        struct program_tables *program, struct stack *stack)
 {

@@ -18,7 +18,7 @@ struct held_wait {
     uint64_t owner_read_ns;   /* in memory */
     uint64_t departed_ns;     /* which wait, for its waker: as in struct thread_wakers */
     struct counted_wait wait; /* without its owner */
-    uint32_t sample;          /* its sample, as if the owner were not known, */
+    uint32_t sample;          /* its sample without the owner, */
     uint64_t last_tick;       /* at which it was seen, */
     uint64_t ticks;           /* for how many ticks it stands, */
     uint64_t missed_ticks;    /* and for how many before, as of its observation, */

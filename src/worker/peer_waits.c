@@ -349,7 +349,8 @@ static int find_file(struct peer_waits *waits, struct results *results,
     return set_name(waits, results, answer->resource.kind, text, &wait->wait);
 }
 
-/* Exact counts only if there are few, as names that differ by a number are different resources. */
+/* Exact counts only if there are few, because names with different numbers are different resources.
+ */
 static int name_several(struct peer_waits *waits, struct results *results, uint64_t count,
                         struct counted_wait *wait)
 {

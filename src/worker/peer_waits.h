@@ -49,7 +49,7 @@ int peer_waits_begin(struct peer_waits *waits, struct program *program, uint32_t
 void peer_waits_end(struct peer_waits *waits, uint32_t program);
 void peer_waits_free(struct peer_waits *waits);
 
-/* The child that a thread waits for, as long as it sleeps on. */
+/* The child that a thread waits for, as long as the thread stays asleep. */
 struct waited_child {
     pid_t process_id; /* 0: none */
     uint64_t since_ns;

@@ -141,7 +141,7 @@ int program_python_name(struct program_python *python, const struct python_memor
     struct known_code *known = code_at(python, frame->code);
     if (!known)
         return -ENOMEM;
-    /* Another one may have been made where it was. */
+    /* Another one may have been created at its address. */
     int err =
         is_same_head(&known->head, &head) ? 0 : read_code(python, memory, results, &head, known);
     if (err || known->is_shim)

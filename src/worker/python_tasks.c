@@ -211,7 +211,7 @@ static int read_until(struct program_tasks *tasks, struct task_reading *reading,
     return err;
 }
 
-/* Begins a pass, or goes on with one. */
+/* Begins a pass, or continues one. */
 static int read_some(struct program_tasks *tasks, struct task_reading *reading,
                      const struct task_tick *tick)
 {

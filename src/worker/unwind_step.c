@@ -235,7 +235,7 @@ static int ask_for_other(struct unwind_step *step)
     return ask(step, REQUEST_STACK_ANEW);
 }
 
-/* Whether the stack goes on in memory that could not be read. */
+/* Whether the stack continues in memory that could not be read. */
 static bool is_unreadable(const struct unwind_step *step)
 {
     const struct stack_copy *copy = &step->observation->snapshot->stack;

@@ -8,7 +8,7 @@
 #include "unwind/unwind.h"
 #include "worker/programs.h"
 
-/* What was learnt about a thread for unwinding it. */
+/* What was learned about a thread for unwinding it. */
 struct thread_unwinding {
     /* How much of its stacks the sampling thread copies: */
     size_t stack_limit;             /* bytes */

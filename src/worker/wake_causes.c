@@ -23,7 +23,7 @@ static const struct cause causes_of_interrupts[] = {
 static const char *const entries[] = {"common_interrupt", "sysvec_",       "irq_exit",
                                       "_64_irq",          "el1_interrupt", "el0_interrupt"};
 
-/* The innermost function that tells it, as one interrupt may come within another. */
+/* The innermost function that shows it, because one interrupt may interrupt another. */
 static enum waker_kind cause_of(char *functions)
 {
     char *rest;

@@ -135,7 +135,7 @@ static int add_process(struct worker *worker, const struct message *message)
     uint32_t name, process;
     pid_t pid = message->process.pid;
     int err = strings_intern(&results->strings, message->process.name, &name);
-    /* First, as each process has its times. */
+    /* First, because each process has its own times. */
     if (!err)
         err = array_reserve(&results->elapsed, &results->elapsed_capacity,
                             results->stacks.process_count + 1u);
@@ -545,7 +545,8 @@ static int make_room(struct worker *worker)
     return err;
 }
 
-/* Stacks since the start leave half of the memory to checkpoints, as these go when they are old. */
+/* Stacks since the start leave half of the memory to checkpoints, which are dropped when they are
+ * old. */
 static bool are_stacks_full(const struct worker *worker)
 {
     return worker->options.keeps_stacks &&
@@ -632,7 +633,7 @@ static int finish(struct worker *worker)
     return count_err ? count_err : err ? err : wait_err;
 }
 
-/* Counts the waits of earlier rounds first, as the tick may end them. */
+/* Counts the waits of earlier rounds first, because the tick may end them. */
 static int count_tick(struct worker *worker, const struct message *message)
 {
     int err = message->tick.number > worker->owners.tick ? count_held(&worker->counter) : 0;

@@ -275,7 +275,7 @@ static bool check_after(struct cli_options *options, uint64_t kept_ns, const cha
                     "with --after it takes longer than is kept: give --keep a longer time");
 }
 
-/* Of commands that keep the last part of the time. */
+/* For commands that keep the last part of the time. */
 static bool check_keeping(struct cli_options *options)
 {
     bool has_directory = strcmp(options->output, "-") != 0;

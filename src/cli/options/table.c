@@ -477,7 +477,7 @@ const size_t option_count = sizeof option_table / sizeof *option_table;
 _Static_assert(sizeof option_table / sizeof *option_table <= OPTIONS_MAX,
                "the parser's tables are too small");
 
-/* Of options that choose one thing, only one can be given; without any it is 0. */
+/* Of several options that select one thing, only one can be given; without any it is 0. */
 static bool choose(const struct cli_option *option, unsigned *chosen)
 {
     for (size_t i = 0; i < option_count && *chosen && *chosen != option->number; i++) {

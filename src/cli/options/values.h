@@ -30,7 +30,8 @@ bool id_add(pid_t **ids, size_t *id_count, pid_t id);
 
 bool id_is_there(const pid_t *ids, size_t count, pid_t id);
 
-/* Adds ids such as "12,34" to *ids, which the caller frees. Prints errors, but for errno ENOMEM. */
+/* Adds ids such as "12,34" to *ids, which the caller frees. Prints errors except for errno ENOMEM.
+ */
 bool ids_parse(const char *list, const char *what, pid_t **ids, size_t *id_count);
 
 /* Whether the value of `what` is an extended regular expression. Prints errors, except for errno

@@ -306,7 +306,7 @@ static int add_otlp(struct buffer *buffer, struct bodies *bodies)
     return err;
 }
 
-/* All times are in one request, as they share their stacks; others in one each. */
+/* All times are in one request, because they share stacks; other kinds are in one request each. */
 static int make_otlp(const struct pushed *pushed, struct bodies *bodies)
 {
     struct buffer all = {0};

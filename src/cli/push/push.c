@@ -287,7 +287,7 @@ static void say_no_profile(struct pusher *pusher, int err)
     say_once(&pusher->has_said_failure, "a profile to push can't be made: %s", strerror(-err));
 }
 
-/* Gives the part to the spool, as each server wants it. */
+/* Gives the interval to the spool, in the form that each server wants. */
 static void spread(struct pusher *pusher, const struct pushed *pushed)
 {
     for (size_t i = 0; i < pusher->options->target_count; i++) {

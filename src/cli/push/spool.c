@@ -373,7 +373,7 @@ void spool_add(struct spool *spool, size_t target, struct body *body)
     entry->target = target;
     entry->bytes = body->length;
     make_name(spool, entry->name, sizeof entry->name);
-    /* Room is made before it is needed, as the disk may be full, too. */
+    /* Makes room before it is needed, because the disk may be full, too. */
     pthread_mutex_lock(&spool->lock);
     make_room(spool, body->length);
     pthread_mutex_unlock(&spool->lock);

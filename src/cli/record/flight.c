@@ -171,7 +171,7 @@ static int write_kept(struct flight *flight, const char *reason)
     return err;
 }
 
-/* Of what write_kept returned. */
+/* Reports the error of write_kept. */
 static void complain_of_kept(int err)
 {
     if (err && err != -EIO)

@@ -1,4 +1,4 @@
-/* When a recorder writes a file by itself: --trigger, as it is typed. */
+/* When a recorder writes a file by itself: the text of --trigger. */
 #ifndef FGPROF_CLI_RECORD_TRIGGER_H
 #define FGPROF_CLI_RECORD_TRIGGER_H
 
@@ -54,7 +54,7 @@ void trigger_free(struct trigger *trigger);
 /* Whether one of the triggers has a condition of one of these kinds, which are bits. */
 bool triggers_have(const struct trigger *triggers, size_t count, unsigned kinds);
 
-/* The longest time that one of its conditions needs to see. */
+/* The longest time that one of its conditions covers. */
 uint64_t trigger_needs_ns(const struct trigger *trigger);
 
 #endif

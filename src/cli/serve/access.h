@@ -5,7 +5,7 @@
 #include "cli/serve/peer.h"
 
 struct access_rules {
-    uid_t own_uid;           /* may always ask, as root may, unless a token is demanded */
+    uid_t own_uid;           /* may always ask, like root, unless a token is required */
     bool allows_local_users; /* all on this machine may, without a token, too */
     const char *token_file;  /* whoever sends the token in it may; NULL: none is demanded */
 };

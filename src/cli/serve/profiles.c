@@ -230,7 +230,7 @@ static void answer_so_far(const struct request *request, struct answer *answer,
         answer_profile(request, answer, wanted);
 }
 
-/* As Go's, but for `gc`: there is no garbage to collect. `format` is that of /debug/fgprof. */
+/* As Go's, except for `gc`: there is no garbage to collect. `format` is that of /debug/fgprof. */
 static void answer_objects(const struct request *request, struct answer *answer,
                            struct wanted *wanted)
 {

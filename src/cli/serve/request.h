@@ -6,7 +6,7 @@
 #include "cli/serve/quota.h"
 #include "cli/serve/session.h"
 
-/* Of HEAD only the head of the answer is wanted: nothing need be made. */
+/* HEAD wants only the head of the answer, so nothing need be made. */
 enum request_method { METHOD_GET, METHOD_HEAD, METHOD_POST, METHOD_OTHER };
 
 #define PARAMETERS_MAX 32

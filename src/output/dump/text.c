@@ -146,7 +146,7 @@ static void append_channels(struct buffer *buffer, const struct fgprof_dump *dum
     buffer_puts(buffer, count > GO_WAIT_ADDRESSES_MAX ? "; ...\n" : "\n");
 }
 
-/* Like: waits for mutex main.table, as 3 others do */
+/* Such as: waits for mutex main.table, as 3 others do */
 static void append_goroutine_wait(struct buffer *buffer, const struct fgprof_dump *dump,
                                   const struct dump_task *goroutine)
 {

@@ -56,7 +56,7 @@ static int count_holder(struct search *search, const struct profile_wait *wait, 
     return err;
 }
 
-/* Cuts the stack at its call of the C library, as the place within the library does not matter. */
+/* Cuts the stack at its call of the C library, because the place within that does not matter. */
 static int count_place(struct search *search, uint32_t holder, bool is_owners, uint32_t stack,
                        uint64_t time_ns)
 {

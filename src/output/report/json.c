@@ -172,7 +172,7 @@ static void put_paths(struct json *json, const struct report *report, enum repor
     json_end(json, '}');
 }
 
-/* Of holders, of wakers, and of the threads that had CPUs that others waited for. */
+/* For holders, wakers, and the threads that had CPUs that others waited for. */
 struct hold_keys {
     const char *time_ns, *rows, *owner, *owner_path;
 };

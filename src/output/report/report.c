@@ -55,7 +55,7 @@ static uint32_t find_lock_frame(const struct labels *labels, const struct labell
     return found;
 }
 
-/* Stacks are cut in the C library, as the rest depends on the library's version. */
+/* Stacks are cut in the C library, because the rest depends on the library's version. */
 static int look_at_stacks(struct making *making)
 {
     const struct fgprof_profile *profile = making->report->profile;

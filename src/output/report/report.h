@@ -131,7 +131,7 @@ struct report {
     struct report_process *processes; /* one for each of the profile's, and one in any case */
     size_t process_count;
     struct report_times times;
-    uint64_t elapsed_idle_ns; /* elapsed time that is nobody's */
+    uint64_t elapsed_idle_ns; /* elapsed time of no thread */
     size_t idle_threads;      /* see report_is_idle */
 
     struct report_finding findings[REPORT_FINDINGS_MAX];

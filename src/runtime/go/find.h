@@ -1,4 +1,4 @@
-/* Whether a process runs Go, and where its runtime has what. */
+/* Whether a process runs Go, and where its runtime's data is. */
 #ifndef FGPROF_RUNTIME_GO_FIND_H
 #define FGPROF_RUNTIME_GO_FIND_H
 

@@ -30,7 +30,7 @@ struct go_layout {
     uint16_t poll_self;
 };
 
-/* Of Go 1.minor; NULL if the table does not have it. */
+/* The layout of Go 1.minor; NULL if the table does not have it. */
 const struct go_layout *go_layout_of(unsigned minor);
 
 enum go_wait_kind {

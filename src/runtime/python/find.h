@@ -1,4 +1,4 @@
-/* Whether a process runs Python, and where its interpreter has what. */
+/* Whether a process runs Python, and where its interpreter's data is. */
 #ifndef FGPROF_RUNTIME_PYTHON_FIND_H
 #define FGPROF_RUNTIME_PYTHON_FIND_H
 

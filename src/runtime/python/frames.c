@@ -72,7 +72,7 @@ static bool read_frame(struct window *window, const struct python_layout *layout
                        struct python_frame_seen *ret_seen)
 {
     ret_seen->is_entry = 0;
-    /* From its end on, so that one read has it whole. */
+    /* From its end on, so that one read has all of it. */
     return read_byte(window, address + layout->frame_owner, &ret_seen->owner) &&
            (layout->frame_is_entry == PYTHON_NOWHERE ||
             read_byte(window, address + layout->frame_is_entry, &ret_seen->is_entry)) &&

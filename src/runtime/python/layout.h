@@ -56,7 +56,7 @@ struct python_layout {
  * (pycore_stackref.h). Objects are aligned to more than that. */
 #define PYTHON_TAG_BITS 3ull
 
-/* Of PY_VERSION_HEX; NULL if the table does not have it. */
+/* The layout of PY_VERSION_HEX; NULL if the table does not have it. */
 const struct python_layout *python_layout_of(uint32_t version);
 
 /* The longest that _Py_DebugOffsets is, of the versions that are known. */

@@ -204,7 +204,7 @@ uint64_t python_attribute(const struct python_memory *memory, uint32_t version, 
 
 /* ---- Modules ---- */
 
-/* In 3.13 the interpreter tells where it has sys.modules: this word of _Py_DebugOffsets. */
+/* In 3.13 this word of _Py_DebugOffsets says where sys.modules is. */
 #define MODULES_WORD 11
 #define MODULES_OF_3_11 888
 #define MODULES_OF_3_12 944

@@ -31,7 +31,7 @@ struct python_tasks_place {
     struct python_layout layout;
     struct python_task_types types;
     struct python_modules modules; /* before 3.14 */
-    /* From 3.14 on as _asyncio tells, in bytes; before, as in the table: */
+    /* From 3.14 on as _asyncio publishes them, in bytes; before, as in the table: */
     uint64_t task_coroutine, task_name, task_waiter;
     /* From 3.14 on: */
     uint64_t task_awaited_by, task_is_task, task_awaited_by_is_set, task_node;
@@ -50,7 +50,7 @@ int python_tasks_find(struct queries *queries, struct space *space, const struct
 bool python_tasks_take_offsets(struct python_tasks_place *place,
                                const uint64_t offsets[PYTHON_ASYNCIO_WORDS]);
 
-/* As of PY_VERSION_HEX; sets place->version, and more before 3.14. */
+/* For PY_VERSION_HEX; sets place->version, and more before 3.14. */
 void python_tasks_take_version(struct python_tasks_place *place, uint32_t version);
 
 struct python_task {
@@ -88,7 +88,7 @@ enum python_task_state python_task_read(const struct python_tasks_place *place,
                                         const struct python_memory *memory,
                                         struct python_task *task, struct python_frames *ret_frames);
 
-/* The name of a task; "" if it can't be read. *ret_is_made_up: asyncio made it, as Task-12. */
+/* The name of a task; "" if it can't be read. *ret_is_made_up: asyncio made it, such as Task-12. */
 void python_task_name(const struct python_tasks_place *place, const struct python_memory *memory,
                       const struct python_task *task, char ret_name[PYTHON_TEXT_BYTES],
                       bool *ret_is_made_up);

@@ -29,7 +29,7 @@ static int read_attributes(struct abbrevs *abbrevs, struct bytes *bytes, struct 
     return 0;
 }
 
-/* Returns -EAGAIN if the table goes on after these bytes. */
+/* Returns -EAGAIN if the table continues after these bytes. */
 static int parse(struct abbrevs *abbrevs, struct bytes bytes)
 {
     while (true) {

@@ -177,7 +177,7 @@ static int open_info(struct debug_symbols *debug, struct debug_files *files, str
     if (has_supplement && !err)
         err = debug_info_open(&debug->info->supplement, &supplement, false);
     if (err == -ENOEXEC && debug->info)
-        err = 0; /* what the shared file has is missing, as if there were none */
+        err = 0; /* what the shared file has is missing then */
     if (!err && debug->info->supplement)
         err = debug_info_list_units(debug->info->supplement);
     return err;

@@ -31,7 +31,7 @@ struct cfi_entry {
     uint64_t return_register; /* DWARF number */
     uint8_t pointer_encoding; /* DW_EH_PE_* */
     bool has_augmentation;    /* the FDE has data of its own, after its length */
-    bool is_signal_frame;     /* its caller did not call, as what a signal handler interrupted */
+    bool is_signal_frame;     /* its caller did not call: a signal handler interrupted it */
     struct bytes common_program, program;
     struct {
         uint8_t common[CFI_CIE_BYTES_MAX], own[CFI_ENTRY_BYTES_MAX];
