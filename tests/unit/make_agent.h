@@ -1,5 +1,5 @@
-/* The memory of an agent, as if this program had one, and a program that is this process: what the
- * reader of objects/agent.h finds. */
+/* An agent's memory in this program, and a program object for this process, for tests of the reader
+ * in objects/agent.h. */
 #ifndef FGPROF_TESTS_MAKE_AGENT_H
 #define FGPROF_TESTS_MAKE_AGENT_H
 

@@ -1,4 +1,4 @@
-/* Call frame information made by hand, and modules, address spaces and stacks around it. */
+/* Call frame information built by hand, and the modules, address spaces and stacks around it. */
 #ifndef FGPROF_TESTS_MAKE_CFI_H
 #define FGPROF_TESTS_MAKE_CFI_H
 
@@ -11,7 +11,7 @@
 #define MADE_ADDRESS 0x200000u
 #define MADE_CODE_BYTES 0x4000u
 #define MADE_EH_FRAME (MADE_ADDRESS + MADE_CODE_BYTES)
-#define MADE_SECTION_BYTES 0x18000u /* an entry of CFI_ENTRY_BYTES_MAX fits */
+#define MADE_SECTION_BYTES 0x18000u /* large enough for an entry of CFI_ENTRY_BYTES_MAX */
 
 /* Registers that have a role, by their DWARF numbers. RA is the one whose row says where the caller
  * goes on; BASE is one that functions preserve. Those that are named by their number have no role.
@@ -45,7 +45,7 @@ static const uint8_t made_signal_return[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, /*
         __VA_ARGS__                                                                                \
     }
 
-/* A section that is being written. */
+/* A section under construction. */
 struct made_section {
     bool is_debug_frame;
     size_t length;
@@ -79,7 +79,7 @@ static inline void put_sleb(struct made_section *section, int64_t value)
     put_number(section, (uint64_t)value & 0x7f, 1);
 }
 
-/* Where the next byte comes to lie, as struct cfi_source has it. */
+/* The position of the next byte, as struct cfi_source counts it. */
 static inline uint64_t made_position(const struct made_section *section)
 {
     return section->length + (section->is_debug_frame ? 0 : MADE_EH_FRAME);
@@ -89,7 +89,7 @@ static inline uint64_t made_position(const struct made_section *section)
 struct made_form {
     uint8_t version;
     bool has_64_bits;
-    const char *letters; /* of the augmentation */
+    const char *letters; /* the augmentation string */
     uint8_t pointer_encoding;
     uint64_t code_factor;
     int64_t data_factor;
@@ -102,7 +102,7 @@ static const struct made_form made_eh_form = {1, false, "zR", 0x1b, 1, -8, RA};
 static const struct made_form made_signal_form = {1, false, "zRS", 0x1b, 1, -8, RA};
 static const struct made_form made_debug_form = {4, false, "", 0, 1, -8, RA};
 
-/* Leaves room for the length, which end_entry fills in; returns what that needs. */
+/* Reserves space for the length, which end_entry fills in; returns the argument for that. */
 static inline size_t begin_entry(struct made_section *section, bool has_64_bits)
 {
     if (has_64_bits)
@@ -130,13 +130,13 @@ static inline void put_augmentation(struct made_section *section, const struct m
         if (*letter == 'L')
             put_number(&data, 0x1b, 1);
         if (*letter == 'P')
-            put_bytes(&data, BYTES(0x9b, 1, 2, 3, 4)); /* indirect, relative, of 32 bits */
+            put_bytes(&data, BYTES(0x9b, 1, 2, 3, 4)); /* indirect, relative, 32 bits */
     }
     put_uleb(section, data.length);
     put_bytes(section, data.bytes, data.length);
 }
 
-/* Returns its position. */
+/* Appends a CIE. Returns its position. */
 static inline uint64_t put_cie(struct made_section *section, const struct made_form *form,
                                const uint8_t *program, size_t bytes)
 {
@@ -149,7 +149,7 @@ static inline uint64_t put_cie(struct made_section *section, const struct made_f
     put_number(section, form->version, 1);
     put_bytes(section, form->letters, strlen(form->letters) + 1);
     if (form->version == 4)
-        put_bytes(section, BYTES(8, 0)); /* the sizes of an address and of a segment selector */
+        put_bytes(section, BYTES(8, 0)); /* sizes of an address and of a segment selector */
     put_uleb(section, form->code_factor);
     put_sleb(section, form->data_factor);
     if (form->version == 1)
@@ -172,7 +172,7 @@ static inline void put_pointer(struct made_section *section, uint8_t encoding, u
     put_number(section, value, sizes[encoding & 0xf]);
 }
 
-/* An FDE of the CIE at `cie`, of the code from `start` on. Returns its position. */
+/* Appends an FDE of the CIE at `cie`, for the code from `start` on. Returns its position. */
 static inline uint64_t put_fde(struct made_section *section, const struct made_form *form,
                                uint64_t cie, uint64_t start, uint64_t code_bytes,
                                const uint8_t *program, size_t bytes)
@@ -188,7 +188,7 @@ static inline uint64_t put_fde(struct made_section *section, const struct made_f
     put_pointer(section, encoding & 0xf, code_bytes);
     if (form->letters[0] == 'z' && strchr(form->letters, 'L')) {
         put_uleb(section, 4);
-        put_number(section, 0x01020304, 4); /* of exceptions */
+        put_number(section, 0x01020304, 4); /* exception data */
     } else if (form->letters[0] == 'z') {
         put_uleb(section, 0);
     }
@@ -213,15 +213,15 @@ static inline void put_nops(uint8_t *code, size_t bytes)
         code[i] = nop[i % sizeof nop];
 }
 
-/* Makes the module of MADE_CODE_BYTES bytes of code, of nops where that is NULL, and sections,
- * which may be NULL. */
+/* Makes a module of MADE_CODE_BYTES bytes of code, which are nops if `code` is NULL, and its
+ * sections, which may be NULL. */
 static inline void make_module(struct module *module, const uint8_t *code,
                                const struct made_section *eh_frame,
                                const struct made_section *debug_frame)
 {
     size_t eh_bytes = eh_frame ? eh_frame->length : 0;
     size_t debug_bytes = debug_frame ? debug_frame->length : 0;
-    /* The file goes on behind what its sections say. */
+    /* The file continues behind the sections. */
     size_t bytes = MADE_CODE_BYTES + eh_bytes + debug_bytes + 64;
     unsigned char *memory = calloc(1, bytes);
     *module = (struct module){.is_readable = true};
@@ -236,7 +236,7 @@ static inline void make_module(struct module *module, const uint8_t *code,
         memcpy(memory + MADE_CODE_BYTES + eh_bytes, debug_frame->bytes, debug_bytes);
     image_open_memory(&module->image, memory, bytes);
     module->segment_count = 1;
-    /* .debug_frame is no part of what is loaded. */
+    /* .debug_frame is not loaded. */
     module->segments[0] = (struct segment){
         .file_bytes = MADE_CODE_BYTES + eh_bytes,
         .address = MADE_ADDRESS,
@@ -254,7 +254,7 @@ static inline void made_module_free(struct module *module)
     module_clear(module);
 }
 
-/* An entry of a function from `start` to `end` whose programs lie anywhere. */
+/* An entry for a function from `start` to `end`, whose programs may be anywhere in memory. */
 static inline struct cfi_entry *made_entry(uint64_t start, uint64_t end, const uint8_t *common,
                                            size_t common_bytes, const uint8_t *own,
                                            size_t own_bytes)

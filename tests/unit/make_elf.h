@@ -1,4 +1,4 @@
-/* ELF files made by hand: a header, program headers, and bytes put at offsets. */
+/* ELF files built by hand: a header, program headers, and bytes at offsets. */
 #ifndef FGPROF_TESTS_MAKE_ELF_H
 #define FGPROF_TESTS_MAKE_ELF_H
 
@@ -54,7 +54,7 @@ static inline void make_segment(struct made_elf *elf, uint32_t type, uint32_t fl
     memcpy(elf->bytes, &elf->header, sizeof elf->header);
 }
 
-/* As lld lays a program out: every segment in pages of its own in memory, but not in the file. */
+/* Segments as lld lays them out: each on pages of its own in memory, but not in the file. */
 static inline void make_lld_segments(struct made_elf *elf)
 {
     make_segment(elf, PT_LOAD, PF_R, 0, 0x200000, 0x5e4, 0x5e4);

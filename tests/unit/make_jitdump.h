@@ -1,4 +1,4 @@
-/* Jitdumps made by hand, of either byte order. */
+/* Jitdumps built by hand, in either byte order. */
 #ifndef FGPROF_TESTS_MAKE_JITDUMP_H
 #define FGPROF_TESTS_MAKE_JITDUMP_H
 
@@ -17,7 +17,7 @@ struct made_dump {
 struct made_jit_line {
     uint64_t address;
     uint32_t line;
-    const char *file; /* NULL ends the row of lines */
+    const char *file; /* NULL ends the array */
 };
 
 static inline void put_bytes(struct made_dump *made, const void *bytes, size_t count)
@@ -58,7 +58,7 @@ static inline void put_record_header(struct made_dump *made, uint32_t id, size_t
     put_64(made, 2);
 }
 
-/* One of zeros. */
+/* A record of zeros. */
 static inline void make_record(struct made_dump *made, uint32_t id, size_t bytes)
 {
     static const uint8_t zeros[256];

@@ -1,4 +1,4 @@
-/* Profiles of objects made by hand, for the tests of what is made of them. */
+/* Profiles of objects built by hand, for tests of what is made from them. */
 #ifndef FGPROF_TESTS_MAKE_OBJECTS_H
 #define FGPROF_TESTS_MAKE_OBJECTS_H
 
@@ -6,7 +6,7 @@
 
 #define MADE_RATE (512u << 10)
 
-/* `locations` leaf first. */
+/* `locations`: leaf first. */
 static inline void make_objects(struct fgprof_profile *profile, const uint32_t *locations,
                                 size_t depth, uint64_t object_bytes, uint64_t made, uint64_t gone)
 {
@@ -19,7 +19,7 @@ static inline void make_objects(struct fgprof_profile *profile, const uint32_t *
     make_objects(profile, (const uint32_t[]){__VA_ARGS__},                                         \
                  sizeof(uint32_t[]){__VA_ARGS__} / sizeof(uint32_t), object_bytes, made, gone)
 
-/* Of one process, with the three places below. */
+/* A profile of one process, with the three places below. */
 static inline struct fgprof_profile *make_kind(enum fgprof_kind kind)
 {
     struct fgprof_profile *profile = make_profile();
@@ -35,7 +35,7 @@ static inline struct fgprof_profile *make_kind(enum fgprof_kind kind)
 }
 enum { MADE_MAIN, MADE_PARSE, MADE_CACHE };
 
-/* Many small objects, of which some are in use; large ones, of which none is; and a few of another
+/* Many small objects, some of which are in use; large ones, none of which is; and a few of another
  * size at the same place. */
 static inline struct fgprof_profile *make_heap(void)
 {
@@ -49,7 +49,7 @@ static inline struct fgprof_profile *make_heap(void)
     return profile;
 }
 
-/* Pages, of which one is huge. */
+/* Pages, one of which is huge. */
 static inline struct fgprof_profile *make_growth(void)
 {
     struct fgprof_profile *profile = make_kind(FGPROF_KIND_GROWTH);
@@ -60,7 +60,7 @@ static inline struct fgprof_profile *make_growth(void)
     return profile;
 }
 
-/* Threads that were made, two of the same name. */
+/* Created threads, two of them with the same name. */
 static inline struct fgprof_profile *make_threads(void)
 {
     struct fgprof_profile *profile = make_kind(FGPROF_KIND_THREADCREATE);
@@ -76,7 +76,7 @@ static inline struct fgprof_profile *make_threads(void)
     return profile;
 }
 
-/* What a program counts itself. */
+/* A profile that the program counts itself. */
 static inline struct fgprof_profile *make_custom(const char *name)
 {
     struct fgprof_profile *profile = make_kind(FGPROF_KIND_CUSTOM);

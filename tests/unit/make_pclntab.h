@@ -1,28 +1,28 @@
-/* A module with a function table made by hand, in each of its forms, with what the runtime keeps of
- * the file (see elf/go/pclntab.h). */
+/* A module with a function table built by hand in each of its formats, and the runtime's record
+ * about the file (see elf/go/pclntab.h). */
 #ifndef FGPROF_TESTS_MAKE_PCLNTAB_H
 #define FGPROF_TESTS_MAKE_PCLNTAB_H
 
 #include "unit.h"
 #include "elf/go/pclntab.h"
 
-#define MADE_GO_CODE 0x401000u /* the code's address, at offset 0x1000 */
-#define MADE_GO_DATA 0x402000u /* the address of the rest, at offset 0x2000 */
+#define MADE_GO_CODE 0x401000u /* address of the code, at file offset 0x1000 */
+#define MADE_GO_DATA 0x402000u /* address of the rest, at file offset 0x2000 */
 #define MADE_GO_BYTES 0x6000u
 #define MADE_GO_TABLE (MADE_GO_DATA + 0x100u)
 #define MADE_GO_MODULE (MADE_GO_DATA + 0x2000u)
 #define MADE_GO_INLINED (MADE_GO_DATA + 0x2800u)
 #define MADE_GO_FUNCTIONS_MAX 10
-/* Tables count code in units of so many bytes, an instruction's least. */
+/* The unit in which tables count code: the smallest instruction. */
 #ifdef __aarch64__
 #define MADE_GO_QUANTUM 4u
 #else
 #define MADE_GO_QUANTUM 1u
 #endif
 
-/* Where the parts are in the table. */
+/* Offsets of the parts in the table. */
 enum {
-    MADE_GO_FUNCTIONS = 0x200, /* from 1.16 on; else at the start */
+    MADE_GO_FUNCTIONS = 0x200, /* from 1.16 on; before, at the start */
     MADE_GO_RECORDS = 0x400,
     MADE_GO_NAMES = 0x800,
     MADE_GO_UNITS = 0xb00,
@@ -30,16 +30,16 @@ enum {
     MADE_GO_TABLES = 0xe00,
 };
 
-/* A function begins where the one before ends. Its frame has `frame_bytes`, all of them from the
- * second unit of its code on, and `more_bytes` in the second half of it. Its lines are those of its
- * code's first half and second half. */
+/* Each function begins where the one before it ends. Its frame has `frame_bytes` from the second
+ * unit of its code on, and `more_bytes` more in the second half. It has one line for the first half
+ * of the code and one for the second. */
 struct made_function {
     const char *name;
     uint32_t code_bytes;
     uint32_t frame_bytes;
     uint32_t lines[2];
     bool has_inlined; /* `main.inlined`, in the first half, called at byte 1 */
-    bool is_foreign;  /* without any tables */
+    bool is_foreign;  /* has no tables */
     bool sets_stack_pointer;
     uint32_t more_bytes;
 };
@@ -87,9 +87,7 @@ static inline void put_go_varint(struct made_go *made, uint32_t value)
     } while (value);
 }
 
-/* A table of two numbers, which differ: the first for `first_bytes` of the code. Returns its
- * offset.
- */
+/* A table of two different numbers: the first for `first_bytes` of the code. Returns its offset. */
 static inline uint32_t put_go_numbers(struct made_go *made, int32_t first, uint32_t first_bytes,
                                       int32_t second, uint32_t second_bytes)
 {
@@ -105,7 +103,7 @@ static inline uint32_t put_go_numbers(struct made_go *made, int32_t first, uint3
     return at;
 }
 
-/* The table of a function's frame. Returns its offset. */
+/* The table of a function's frame sizes. Returns its offset. */
 static inline uint32_t put_go_frames(struct made_go *made, const struct made_function *function)
 {
     uint32_t first = MADE_GO_QUANTUM, half = function->code_bytes / 2;
@@ -117,14 +115,14 @@ static inline uint32_t put_go_frames(struct made_go *made, const struct made_fun
     if (!function->more_bytes)
         return put_go_numbers(made, 0, first, frame_bytes, function->code_bytes - first);
     uint32_t at = put_go_numbers(made, 0, first, frame_bytes, half - first);
-    made->tables_end--; /* its end */
+    made->tables_end--; /* the table's end */
     put_go_varint(made, function->more_bytes << 1);
     put_go_varint(made, (function->code_bytes - half) / MADE_GO_QUANTUM);
     put_go_varint(made, 0);
     return at;
 }
 
-/* Returns where the record is, from the start of the table. */
+/* Returns the offset of the record in the table. */
 static inline uint32_t put_go_record(struct made_go *made, const struct made_function *function,
                                      uint64_t start)
 {
@@ -215,7 +213,7 @@ static inline void put_go_header(struct made_go *made, size_t count)
         put_go64(made, at + 8 * i, parts[i]);
 }
 
-/* The words of the runtime's record that are looked at. */
+/* The words of the runtime's record that are read. */
 static inline void put_go_module(struct made_go *made)
 {
     put_go64(made, MADE_GO_MODULE, MADE_GO_TABLE);
@@ -225,7 +223,7 @@ static inline void put_go_module(struct made_go *made)
     put_go64(made, MADE_GO_MODULE + 184, MADE_GO_CODE + 0x1000);
     bool is_1_18 = made->form == PCLNTAB_1_18;
     put_go64(made, MADE_GO_MODULE + 8 * (is_1_18 ? 38 : 40), MADE_GO_INLINED);
-    /* Its one element, at the offset that functions have. */
+    /* The only element, which has the offset at which functions store it. */
     put_go32(made, MADE_GO_INLINED + 0x10 + (is_1_18 ? 12 : 4), made->inlined_name);
     put_go32(made, MADE_GO_INLINED + 0x10 + (is_1_18 ? 16 : 8), 1);
 }

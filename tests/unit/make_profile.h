@@ -1,4 +1,4 @@
-/* Profiles made by hand, for the tests of the writers. */
+/* Profiles built by hand, for the tests of the writers. */
 #ifndef FGPROF_TESTS_MAKE_PROFILE_H
 #define FGPROF_TESTS_MAKE_PROFILE_H
 
@@ -7,7 +7,7 @@
 #include "output/output.h"
 
 struct made_line {
-    const char *name; /* NULL ends the row of lines */
+    const char *name; /* NULL ends the array */
     const char *file;
     uint32_t line;
     bool is_inlined;
@@ -42,7 +42,8 @@ static inline uint32_t make_mapping(struct fgprof_profile *profile, uint64_t sta
     return number;
 }
 
-/* `lines` innermost first, ended by one without a name; NULL: the location has no name. */
+/* `lines`: innermost first; a line without a name ends the array. NULL: the location has no name.
+ */
 static inline uint32_t make_location(struct fgprof_profile *profile, uint64_t address,
                                      uint32_t mapping, uint64_t function_offset,
                                      const struct made_line *lines)
@@ -66,7 +67,7 @@ static inline uint32_t make_location(struct fgprof_profile *profile, uint64_t ad
     return location;
 }
 
-/* A location of one function, at `line` of `file`. */
+/* A location with one function, at `line` of `file`. */
 static inline uint32_t make_function(struct fgprof_profile *profile, uint64_t address,
                                      uint32_t mapping, const char *name, const char *file,
                                      uint32_t line)
@@ -75,7 +76,7 @@ static inline uint32_t make_function(struct fgprof_profile *profile, uint64_t ad
     return make_location(profile, address, mapping, address & 0xff, lines);
 }
 
-/* Threads are added by their ids, ascending. */
+/* Threads must be added with ascending ids. */
 static inline void make_birth(struct fgprof_profile *profile, uint32_t tid, const char *maker,
                               const char *function)
 {
@@ -85,7 +86,7 @@ static inline void make_birth(struct fgprof_profile *profile, uint32_t tid, cons
         (struct profile_birth){tid, make_string(profile, maker), make_string(profile, function)};
 }
 
-/* `locations` leaf first. */
+/* `locations`: leaf first. */
 static inline void make_sample(struct fgprof_profile *profile, const uint32_t *locations,
                                size_t depth, const char *thread, uint32_t tid, uint64_t count)
 {
@@ -99,7 +100,7 @@ static inline void make_sample(struct fgprof_profile *profile, const uint32_t *l
     assert_int_equal(profile_add_sample(profile, &sample, NULL), 0);
 }
 
-/* One of thread "app" with one frame. */
+/* A sample of thread "app" with one frame. */
 static inline void make_state(struct fgprof_profile *profile, uint32_t location,
                               enum thread_state state, const char *syscall_name,
                               const char *wait_channel, uint64_t count)
@@ -116,8 +117,8 @@ static inline void make_state(struct fgprof_profile *profile, uint32_t location,
     assert_int_equal(profile_add_sample(profile, &sample, NULL), 0);
 }
 
-/* Thread "app" waits in one frame for a mutex that thread "boss" of its process holds, at the place
- * `owner`, or at none that is known. */
+/* Thread "app" waits in one frame for a mutex that thread "boss" of its process holds. `owner`:
+ * where "boss" is; NULL: unknown. */
 static inline void make_wait(struct fgprof_profile *profile, uint32_t location,
                              const uint32_t *owner, uint64_t count)
 {
@@ -143,7 +144,7 @@ static inline void make_wait(struct fgprof_profile *profile, uint32_t location,
     assert_int_equal(profile_add_sample(profile, &sample, NULL), 0);
 }
 
-/* Gives sample number `sample` the labels, pairs of key and value that end with NULL. */
+/* Labels sample number `sample`. `pairs`: keys and values; NULL ends the array. */
 static inline void make_labels(struct fgprof_profile *profile, size_t sample,
                                const char *const *pairs)
 {
@@ -157,7 +158,8 @@ static inline void make_labels(struct fgprof_profile *profile, size_t sample,
 #define MAKE_LABELS(profile, sample, ...)                                                          \
     make_labels(profile, sample, (const char *const[]){__VA_ARGS__, NULL})
 
-/* Each sample stands for one wait, but the first with an owner whose place is known for none. */
+/* Each sample counts as one wait, except the first whose owner's place is known, which counts as
+ * none. */
 static inline void make_sleeps(struct fgprof_profile *profile)
 {
     bool had_one = false;
@@ -171,7 +173,7 @@ static inline void make_sleeps(struct fgprof_profile *profile)
     }
 }
 
-/* Two processes, "make" and "a;b c", with a sample each of the same stack and thread. */
+/* Two processes, "make" and "a;b c", with one sample each, of the same stack and thread. */
 static inline void make_two_processes(struct fgprof_profile *profile, uint32_t location)
 {
     static const char *const names[] = {"make", "a;b c"};
@@ -183,7 +185,7 @@ static inline void make_two_processes(struct fgprof_profile *profile, uint32_t l
     }
 }
 
-/* Gives each sample 10 ms of elapsed time, and 20 ms to none. */
+/* Gives each sample 10 ms of elapsed time, and 20 ms to idle time. */
 static inline void make_elapsed(struct fgprof_profile *profile)
 {
     struct profile_sample idle = {.state = THREAD_SLEEPING, .elapsed_ns = 20000000};
@@ -205,7 +207,7 @@ static inline void make_elapsed(struct fgprof_profile *profile)
     make_sample(profile, (const uint32_t[]){__VA_ARGS__},                                          \
                 sizeof(uint32_t[]){__VA_ARGS__} / sizeof(uint32_t), thread, tid, count)
 
-/* What a writer makes of the profile. The caller frees it. */
+/* The output of a writer for the profile. The caller frees it. */
 static inline char *written(const struct fgprof_profile *profile, enum fgprof_format format,
                             size_t *ret_length)
 {
@@ -235,7 +237,7 @@ static inline void assert_written(const struct fgprof_profile *profile, enum fgp
     free(text);
 }
 
-/* JSON in which each bracket has its other one. */
+/* Checks that brackets in JSON match. */
 static inline void assert_brackets_match(const char *json)
 {
     char open[64];

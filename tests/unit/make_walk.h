@@ -11,7 +11,7 @@ enum { RBX = BASE, RBP = FP, RSP = SP, RIP = PC };
 #endif
 
 #define MADE_BIAS 0x555500000000u /* added to the module's own addresses */
-#define MADE_JIT 0x7f0000000000u  /* code of no file */
+#define MADE_JIT 0x7f0000000000u  /* code that is not from a file */
 #define MADE_STACK 0x7ffd00000000u
 #define MADE_WORDS 8192u
 
@@ -24,13 +24,13 @@ struct made_walk {
     uint64_t words[MADE_WORDS];
     struct snapshot snapshot;
     size_t max_depth;
-    uint64_t signature_mask; /* the bits of return addresses that are signed */
+    uint64_t signature_mask; /* the bits of a signed return address that hold the signature */
     struct rule_tables tables;
     struct stack stack;
     struct unwind_hints hints;
 };
 
-/* The process's address of a byte of the module's code. */
+/* The process's address for an offset in the module's code. */
 static inline uint64_t code_at(uint64_t offset)
 {
     return MADE_BIAS + MADE_ADDRESS + offset;
@@ -41,14 +41,14 @@ static inline uint64_t word_at(uint64_t number)
     return MADE_STACK + 8 * number;
 }
 
-/* Code of nops without any information; functions are added to it. */
+/* Starts with code of nops and no unwind information; functions are added to it. */
 static inline void begin_module(struct made_walk *made)
 {
     memset(made, 0, sizeof *made);
     put_nops(made->code, sizeof made->code);
 }
 
-/* Says how the `bytes` of code from `start` on are unwound. */
+/* Sets how the `bytes` of code from `start` on are unwound. */
 static inline void put_function(struct made_walk *made, uint64_t start, uint64_t bytes,
                                 const uint8_t *program, size_t program_bytes)
 {
@@ -63,7 +63,7 @@ static inline void put_signal_function(struct made_walk *made, uint64_t start, u
     put_fde(&made->eh, &made_signal_form, cie, MADE_ADDRESS + start, bytes, program, program_bytes);
 }
 
-/* A direct call that returns to `offset`. */
+/* Writes a direct call that returns to `offset`. */
 static inline void put_call(struct made_walk *made, uint64_t offset, uint64_t target)
 {
 #ifdef __aarch64__
@@ -138,7 +138,7 @@ static inline void forget_register(struct made_walk *made, unsigned number)
     made->snapshot.registers.known &= ~(1ull << number);
 }
 
-/* Unwinds a thread that is at `pc`, with the stack pointer at that word of the stack. */
+/* Unwinds a thread whose pc is `pc` and whose stack pointer is at word `sp_word` of the stack. */
 static inline int walk_from(struct made_walk *made, uint64_t pc, uint64_t sp_word)
 {
     struct walk walk = {.space = &made->space,

@@ -1,4 +1,4 @@
-/* CPUs that seem to go offline. For tests that wrap cpus_read_online and
+/* Simulates CPUs that go offline, for tests that wrap cpus_read_online and
  * events_update_cpus_sometimes. */
 #ifndef FGPROF_TESTS_OFFLINE_CPU_H
 #define FGPROF_TESTS_OFFLINE_CPU_H

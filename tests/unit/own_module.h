@@ -1,4 +1,4 @@
-/* The test program's own file as a module, for tests of what is read from files. */
+/* The test program's own file as a module, for tests that read files. */
 #ifndef FGPROF_TESTS_OWN_MODULE_H
 #define FGPROF_TESTS_OWN_MODULE_H
 

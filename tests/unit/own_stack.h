@@ -1,4 +1,4 @@
-/* Snapshots of the test's own thread, and what it takes to unwind them. */
+/* Snapshots of the test's own thread, and what is needed to unwind them. */
 #ifndef FGPROF_TESTS_OWN_STACK_H
 #define FGPROF_TESTS_OWN_STACK_H
 
@@ -57,7 +57,7 @@ static inline void copy_stack(struct snapshot *snapshot)
     snapshot->stack.capacity = snapshot->stack.bytes;
     snapshot->stack.memory = malloc(snapshot->stack.bytes);
     assert_non_null(snapshot->stack.memory);
-    /* Not by memcpy: a sanitizer build would complain of the frames that it steps over. */
+    /* Not with memcpy: a sanitizer build would report the frames that it reads across. */
     snapshot->stack.bytes = memory_read(getpid(), NULL, snapshot->stack.address,
                                         snapshot->stack.memory, snapshot->stack.bytes);
     assert_true(snapshot->stack.bytes > 1000);

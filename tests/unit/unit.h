@@ -1,5 +1,5 @@
-/* What every unit test needs: cmocka with the headers that it wants before it, and files that leave
- * nothing behind. */
+/* What every unit test needs: cmocka, with the headers that it requires before it, and temporary
+ * files that leave nothing behind. */
 #ifndef FGPROF_TESTS_UNIT_H
 #define FGPROF_TESTS_UNIT_H
 
@@ -16,7 +16,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* A file of these bytes, without a name, at its start. */
+/* An unnamed file with these bytes, positioned at its start. */
 static inline int file_of(const void *bytes, size_t length)
 {
     int fd = memfd_create("unit", MFD_CLOEXEC);
@@ -36,7 +36,7 @@ static inline int file_of_text(const char *text)
     return file_of(text, strlen(text));
 }
 
-/* All that is in `fd`, from its start, with a NUL behind it. The caller frees it. */
+/* The contents of `fd` from its start, followed by NUL. The caller frees them. */
 static inline char *contents_of(int fd, size_t *ret_length)
 {
     off_t length = lseek(fd, 0, SEEK_END);

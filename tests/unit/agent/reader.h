@@ -1,5 +1,5 @@
-/* A reader of a segment, as simple as can be: it takes all records and keeps a model of what is
- * alive. It trusts the agent, which is what is under test, and fails if that breaks its word. */
+/* A minimal reader of an agent's segment: it takes all records and keeps a model of the live
+ * objects. It trusts the agent, which is under test, and counts broken promises. */
 #ifndef FGPROF_TESTS_AGENT_READER_H
 #define FGPROF_TESTS_AGENT_READER_H
 
@@ -18,7 +18,7 @@
 #define READER_ROWS (1u << 20) /* a power of two, more than are ever alive */
 
 struct reader_row {
-    uint64_t object; /* 0: free; 1: was removed */
+    uint64_t object; /* 0: free; 1: removed */
     uint64_t bytes;
 };
 
@@ -28,16 +28,16 @@ struct reader {
     struct reader_row *rows;
     uint64_t made, gone, live, live_bytes, threads;
     uint64_t stack_bytes, cut;
-    uint32_t tid; /* of the thread that allocated last */
-    /* What the agent promises never to do: free what was not allocated, or allocate what is alive.
-     */
+    uint32_t tid; /* the last thread that allocated */
+    /* What the agent promises never to do: free what was not allocated, or allocate what is already
+     * live. */
     uint64_t unknown, twice;
     /* Called for each allocation, if not NULL. */
     void (*on_made)(const struct agent_record *record, void *context);
     void *context;
 };
 
-/* Maps the segment that is open as this file. */
+/* Maps the segment from this path. */
 static inline bool reader_map(struct reader *reader, const char *path)
 {
     int fd = open(path, O_RDWR | O_CLOEXEC);
@@ -60,7 +60,7 @@ static inline void reader_close(struct reader *reader)
     *reader = (struct reader){0};
 }
 
-/* Finds the segment of a process among its files. Returns false if it has none. */
+/* Finds the segment of a process among its open files. Returns false if it has none. */
 static inline bool reader_open(struct reader *reader, pid_t pid)
 {
     for (int fd = 0; fd < 1024; fd++) {
@@ -74,12 +74,12 @@ static inline bool reader_open(struct reader *reader, pid_t pid)
             continue;
         if (reader->header->pid == (uint32_t)pid)
             return true;
-        reader_close(reader); /* it is of the process that this one was forked from */
+        reader_close(reader); /* inherited from the process that forked this one */
     }
     return false;
 }
 
-/* The row of an object; if it has none, a free one. */
+/* The row of an object, or a free one if it has none. */
 static inline struct reader_row *reader_find(struct reader *reader, uint64_t object)
 {
     struct reader_row *removed = NULL;
@@ -126,7 +126,7 @@ static inline void reader_on_gone(struct reader *reader, const struct agent_reco
     reader->live_bytes -= row->bytes;
 }
 
-/* The record that is next; NULL: there is none yet. */
+/* The next record, or NULL if there is none yet. */
 static inline struct agent_record *reader_next(struct reader *reader)
 {
     char *ring = (char *)reader->header + AGENT_HEADER_BYTES;
@@ -137,14 +137,14 @@ static inline struct agent_record *reader_next(struct reader *reader)
     return record;
 }
 
-/* Gives the record's room back. */
+/* Frees the record's space in the ring. */
 static inline void reader_skip(struct reader *reader, const struct agent_record *record)
 {
     reader->read += record->bytes;
     atomic_store_explicit(&reader->header->read, reader->read, memory_order_release);
 }
 
-/* Takes what is there, and returns how many records that was. */
+/* Takes all records that are there, and returns their number. */
 static inline uint64_t reader_drain(struct reader *reader)
 {
     struct agent_record *record;
@@ -162,13 +162,14 @@ static inline uint64_t reader_drain(struct reader *reader)
     return count;
 }
 
-/* Begins anew: what was known of objects is forgotten on both sides. */
+/* Starts a new epoch: both sides forget all objects. */
 static inline void reader_start(struct reader *reader, uint32_t wanted, uint64_t rate)
 {
     struct agent_header *header = reader->header;
     atomic_store(&header->rate, rate);
     atomic_fetch_add(&header->epoch, 1);
-    /* Record by record: the room of one that is still being written would be used again. */
+    /* Skips record by record: the space of a record that is still being written must not be reused.
+     */
     uint64_t until = atomic_load(&header->written);
     reader->read = atomic_load(&header->read);
     while (reader->read != until) {

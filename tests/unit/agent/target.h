@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-/* Rates at which every object is sampled, unless it is of some bytes only. */
+/* A rate at which every object is sampled, except those of a few bytes. */
 #define EVERY_OBJECT 1
 
 struct target {
@@ -20,13 +20,13 @@ struct target {
     struct reader reader;
 };
 
-/* What the fixture says that it did. */
+/* What the fixture reports that it did. */
 struct truth {
     long long live, live_bytes;
     unsigned long long made, made_bytes;
 };
 
-/* Becomes the program of a command line, which is the name of a fixture or a path, and words. */
+/* Executes a command line: the name of a fixture, or a path, and its arguments. */
 static inline _Noreturn void target_exec(const char *command)
 {
     char words[512], *arguments[16];
@@ -39,8 +39,8 @@ static inline _Noreturn void target_exec(const char *command)
     _exit(127);
 }
 
-/* Starts a fixture. If not NULL, `preload` is LD_PRELOAD, and `variable` is another variable, of
- * the value `value`. */
+/* Starts a fixture. If not NULL, `preload` is its LD_PRELOAD, and `variable` another environment
+ * variable, with the value `value`. */
 static inline void target_start(struct target *target, const char *preload, const char *variable,
                                 const char *value, const char *command)
 {
@@ -69,7 +69,7 @@ static inline void target_go(struct target *target)
     assert_int_equal(write(target->input, "\n", 1), 1);
 }
 
-/* Reads a line, and takes records meanwhile if there is a reader. Fails if none comes. */
+/* Reads a line, and meanwhile takes records if there is a reader. Fails if no line comes. */
 static inline void target_line(struct target *target, char *line, size_t bytes)
 {
     size_t length = 0;
@@ -91,7 +91,7 @@ static inline void target_line(struct target *target, char *line, size_t bytes)
     line[length] = '\0';
 }
 
-/* Waits until it is ready, and returns who says so. */
+/* Waits for the "ready" line, and returns the process id in it. */
 static inline pid_t target_ready(struct target *target)
 {
     char line[128];

@@ -1,4 +1,4 @@
-/* The stack that a thread takes of itself: where it ends, and that no stack is read past its end.
+/* The stack that a thread copies of itself: where it ends, and that nothing is read past its end.
  */
 #include "own_stack.h"
 #include "agent/capture.h"
@@ -16,7 +16,7 @@ struct taken {
     bool is_cut;
 };
 
-/* Far from any stack, so that taking one does not need more of it. */
+/* Static, so that taking a stack does not use more of it. */
 static struct taken taken;
 
 __attribute__((noinline, no_sanitize("address"))) static void take(void)
@@ -26,7 +26,7 @@ __attribute__((noinline, no_sanitize("address"))) static void take(void)
     taken.stack_bytes = capture_copy(&taken.capture, taken.buffer, &taken.is_cut);
 }
 
-/* Whether the value is in what was copied. */
+/* Whether the value is in the copied stack. */
 static bool has(uint64_t value)
 {
     for (size_t i = 0; i < taken.stack_bytes / 8; i++) {
@@ -45,7 +45,8 @@ __attribute__((noinline, no_sanitize("address"))) static void take_below(size_t 
     (void)filled[0];
 }
 
-/* To the end of the stack, or as much as is taken at most. A sanitizer may have used much of it. */
+/* The copy reaches the end of the stack, or has the maximum size. A sanitizer may have used much of
+ * the stack. */
 static void assert_to_end(void)
 {
     uint64_t all = this_thread.stack_limit - taken.capture.stack;
@@ -104,8 +105,8 @@ static void test_threads(void **state)
         in_thread(take_in_thread, &depths[i]);
 }
 
-/* A stack of its own that ends before what cannot be read, as libraries for coroutines make them.
- */
+/* A stack that the program allocated, with an inaccessible page behind it, as coroutine libraries
+ * make them. */
 static ucontext_t back;
 
 static void *stack_before_gap(size_t bytes)
@@ -127,7 +128,7 @@ static void on_deep_coroutine(void)
     take_below(20000);
 }
 
-/* Returns the end of the stack that it ran on. */
+/* Returns the end of the stack that the function ran on. */
 static uint64_t run_on_coroutine(void (*function)(void))
 {
     ucontext_t there;
@@ -190,8 +191,8 @@ static void test_signal_stack(void **state)
     munmap(stack.ss_sp, 65536 + 4096);
 }
 
-/* As by a container: the page that the thread is on is all that is known to be there. It must come
- * last. */
+/* As in a container that refuses the call: only the page that the thread is on is known to be
+ * mapped. This test must come last. */
 static void test_a_copy_by_the_kernel_that_is_refused(void **state)
 {
     (void)state;
@@ -204,7 +205,7 @@ static void test_a_copy_by_the_kernel_that_is_refused(void **state)
     run_coroutine();
 }
 
-/* What is captured is all that unwinding needs. */
+/* A snapshot from the captured data alone, which is all that unwinding needs. */
 static struct snapshot snapshot_of_taken(void)
 {
     static const unsigned numbers[] = AGENT_REGISTERS;

@@ -1,6 +1,6 @@
-/* Custom profiles from inside: names, exact counts, and the memory that fgprof-c reads. */
+/* Custom profiles inside the program: names, exact counts, and the memory that fgprof-c reads. */
 #include "fgprof_profiles.h"
-#include "fgprof.h" /* both in one program */
+#include "fgprof.h" /* both headers in one program */
 #include "unit.h"
 #include "agent/values_format.h"
 #include "proc/maps.h"
@@ -14,8 +14,8 @@
 #include <ucontext.h>
 
 #define THREADS 8
-#define ADDS (1000000 / THREADS) /* of each thread */
-#define HELD 64                  /* of each thread, at once */
+#define ADDS (1000000 / THREADS) /* per thread */
+#define HELD 64                  /* per thread, at once */
 #define ROUNDS 500
 
 #define SP_AT (AGENT_REGISTER_COUNT - (AGENT_REGISTER_COUNT == 8 ? 6 : 2))
@@ -40,7 +40,7 @@ static int note_place(void *context, const struct maps_entry *entry)
     return 1;
 }
 
-/* This process's; NULL: it has none. */
+/* This process's header, or NULL if it has none. */
 static struct values_header *find_header(void)
 {
     struct values_header *header = NULL;
@@ -53,7 +53,7 @@ static struct values_header *find_header(void)
 
 typedef void slot_fn(const struct values_slot *slot, void *context);
 
-/* Calls the function for each slot that was ever used; a slot of no profile is free. */
+/* Calls the function for each slot that was ever used; a slot without a profile is free. */
 static void each_slot(slot_fn *function, void *context)
 {
     struct values_header *header = find_header();
@@ -68,7 +68,7 @@ static void each_slot(slot_fn *function, void *context)
 
 struct slots {
     size_t used, live;
-    const struct values_slot *last; /* that is live */
+    const struct values_slot *last; /* the last live one */
 };
 
 static void count_slot(const struct values_slot *slot, void *context)
@@ -99,7 +99,7 @@ int __wrap_mprotect(void *address, size_t bytes, int protection);
 #define NO_CALL (-1)
 #define MPROTECT (-2)
 
-/* An advice or MPROTECT: the call that fails. */
+/* An madvise(2) advice, or MPROTECT: the call that fails. */
 static int failing_call = NO_CALL;
 static void *failed_for;
 
@@ -128,7 +128,8 @@ static size_t count_open_files(void)
     return count;
 }
 
-/* The first test, when there is no memory yet: none is left, and later calls succeed. */
+/* Runs first, before there is any memory for values: a failed attempt leaves none behind, and later
+ * calls succeed. */
 static void test_memory_that_can_not_be_as_it_must(void **state)
 {
     static const int calls[] = {MADV_WIPEONFORK, MADV_DONTFORK, MADV_DONTDUMP, MPROTECT};
@@ -177,7 +178,7 @@ static void test_names(void **state)
     assert_ptr_equal(fgprof_custom_lookup("names"), profile);
     assert_int_equal(fgprof_custom_new("names", &none), -EEXIST);
     new_profile("a23456789b23456789c23456789d23456789e23456789f23456789g23456789");
-    new_profile("example.com/größe:x;y"); /* what has another meaning elsewhere */
+    new_profile("example.com/größe:x;y"); /* characters that are special in other formats */
     assert_ptr_not_equal(fgprof_custom_lookup("example.com/größe:x;y"), profile);
 }
 
@@ -207,7 +208,8 @@ static void test_values(void **state)
         assert_int_equal(fgprof_custom_add(one, value_of(i), 0), 0);
     for (uintptr_t i = 0; i < 1000; i++)
         assert_int_equal(fgprof_custom_add(one, value_of(i), 0), -EEXIST);
-    assert_int_equal(fgprof_custom_add(other, value_of(7), 0), 0); /* it is no other's value */
+    assert_int_equal(fgprof_custom_add(other, value_of(7), 0), 0); /* values of different profiles
+                                                                      are separate */
     assert_int_equal(fgprof_custom_count(one), 1000);
     assert_int_equal(fgprof_custom_count(other), 1);
     for (uintptr_t i = 0; i < 1000; i += 2) {
@@ -243,7 +245,7 @@ struct place {
     struct slots slots;
 };
 
-/* The stack of a new thread is short. */
+/* A new thread has a short stack. */
 static void *add_in_thread(void *context)
 {
     struct place *place = context;
@@ -298,8 +300,8 @@ static void on_coroutine(void)
     assert_int_equal(fgprof_custom_add(in_coroutine, value_of(1), 0), 0);
 }
 
-/* How much there is of a stack that the program has made itself is seen when it is copied: most of
- * the room for it is given back. */
+/* The size of a stack that the program allocated itself is known only once it is copied: the slot
+ * then shrinks to fit. */
 static void test_a_stack_of_another_kind(void **state)
 {
     const size_t bytes = 65536;
@@ -332,7 +334,8 @@ static void test_a_stack_of_another_kind(void **state)
     munmap(memory, bytes + 4096);
 }
 
-/* Values that find no room are counted all the same; when others go, there is room again. */
+/* Values without a free slot are counted all the same; once others are removed, there are slots
+ * again. */
 static void test_all_the_memory_is_used(void **state)
 {
     fgprof_custom_profile *profile = new_profile("full");
@@ -345,7 +348,7 @@ static void test_all_the_memory_is_used(void **state)
     assert_int_equal(header->slab_count, VALUES_SLABS_MAX);
     assert_int_equal(fgprof_custom_count(profile), count);
     assert_int_equal(count_slots().live, count - 1);
-    assert_int_equal(count_slots().used, count - 1); /* also of smaller ones */
+    assert_int_equal(count_slots().used, count - 1); /* including smaller slots */
     fgprof_custom_remove(profile, value_of(count - 1));
     assert_int_equal(counted->without_slot, 0);
     fgprof_custom_remove(profile, value_of(0));
@@ -357,7 +360,7 @@ static void test_all_the_memory_is_used(void **state)
     assert_int_equal(counted->without_slot, 0);
     assert_int_equal(fgprof_custom_count(profile), 0);
     assert_int_equal(count_slots().live, 0);
-    /* The larger slots take smaller stacks. */
+    /* Smaller stacks use the larger slots. */
     for (uintptr_t value = 0; value < 1000; value++)
         assert_int_equal(fgprof_custom_add(profile, value_of(value), 0), 0);
     assert_int_equal(counted->without_slot, 0);
@@ -373,8 +376,8 @@ struct work {
     atomic_uint *added;
 };
 
-/* The thread's own values, of which some are held at a time; then values that all add at once, of
- * whom one succeeds. */
+/* Adds and removes the thread's own values, some of which are live at a time; then all threads add
+ * the same value at once, and one succeeds. */
 static void *work(void *context)
 {
     const struct work *work = context;
@@ -426,7 +429,7 @@ static void test_counts_of_many_threads_are_exact(void **state)
         assert_int_equal(fgprof_custom_count(all[0].own), THREADS * HELD);
         struct slots slots = count_slots();
         assert_int_equal(slots.live, THREADS * HELD);
-        /* No slot is lost: as many are enough again. */
+        /* No slots leak: the second round needs no more. */
         assert_in_range(slots.used, THREADS * HELD, used);
         used = slots.used;
         for (uintptr_t i = 0; i < THREADS; i++) {
@@ -447,7 +450,7 @@ static int wait_for(pid_t child)
     return status;
 }
 
-/* In the child: what it has, and what it adds; 0: all is right. */
+/* In the child: checks what it has and what it adds. Returns 0 if all is right. */
 static int check_child(fgprof_custom_profile *profile)
 {
     bool had_memory = find_header() != NULL;
@@ -495,13 +498,13 @@ static void *add_on(void *context)
     return NULL;
 }
 
-/* Threads of the parent may hold any lock at that moment. */
+/* Threads of the parent may hold any lock when it forks. */
 static void test_a_child_of_a_busy_program(void **state)
 {
     struct work all[THREADS] = {{.own = fgprof_custom_lookup("forks")}};
     (void)state;
 #ifdef __SANITIZE_THREAD__
-    skip(); /* its runtime has locks of its own, which a child may find taken */
+    skip(); /* the sanitizer's runtime has locks that may be taken in a child */
 #endif
     start_all(all, add_on);
     for (unsigned i = 0; i < 100; i++) {
@@ -523,7 +526,7 @@ static void test_a_child_of_a_busy_program(void **state)
     assert_int_equal(count_slots().live, 0);
 }
 
-/* In a child, which has no memory for values yet: it makes some within this limit. */
+/* In a child without memory for values: creates it within this file size limit. */
 static int add_within(rlim_t bytes)
 {
     const struct rlimit limit = {bytes, bytes};
@@ -553,7 +556,7 @@ static void test_a_small_limit_of_files(void **state)
     }
 }
 
-/* The kernel maps all that such a program may access at once. */
+/* The kernel populates every page that such a program may access, as soon as it is mapped. */
 static void test_a_program_that_locks_its_memory(void **state)
 {
     (void)state;
@@ -577,7 +580,7 @@ static void test_a_program_that_locks_its_memory(void **state)
     assert_int_equal(status, 0);
 }
 
-/* The last one: no more can be made. */
+/* Runs last: no profile can be created afterwards. */
 static void test_too_many_profiles(void **state)
 {
     fgprof_custom_profile *profile;

@@ -1,10 +1,10 @@
-/* What is sampled tells, by its weight, what was allocated: without a bias, at any size. */
+/* The weights of samples give an unbiased estimate of what was allocated, at any size. */
 #include "unit.h"
 #include "agent/interval.h"
 
 #define RATE (512u << 10)
 
-/* e^-x, for x up to 20: halved until a short series does. */
+/* e^-x; 0 for x above 700. A short series for x / 64, squared six times. */
 static double exp_of_negative(double x)
 {
     double term = 1, sum = 1;
@@ -42,7 +42,7 @@ static void test_mean_and_spread(void **state)
         below += bytes < RATE;
         far += bytes >= 5 * RATE;
     }
-    /* Four standard deviations of each. */
+    /* The tolerances are four standard deviations. */
     assert_near(sum / DRAWS, RATE - 0.5, 0.002);
     assert_near(squares / DRAWS, 2.0 * RATE * RATE, 0.0045);
     assert_near((double)below / DRAWS, 1 - exp_of_negative(1), 0.0016);
@@ -60,7 +60,7 @@ static void test_extremes(void **state)
     }
 }
 
-/* One size after the other, each as many times as gives 200,000 samples or so. */
+/* One size after the other, with about 200,000 samples of each. */
 static void test_no_size_is_biased(void **state)
 {
     (void)state;
@@ -69,7 +69,7 @@ static void test_no_size_is_biased(void **state)
     for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         int64_t left = interval_draw(&random, RATE), size = (int64_t)sizes[i];
         double allocations = 200000 * weight(sizes[i]), objects = 0;
-        /* In few steps, as an interval is known to last for left / size allocations. */
+        /* Skips unsampled allocations at once: an interval lasts for left / size of them. */
         for (double done = 0; done < allocations;) {
             double unsampled = (double)(left / size);
             done += unsampled + 1;
@@ -82,7 +82,7 @@ static void test_no_size_is_biased(void **state)
     }
 }
 
-/* All sizes mixed, as a program has them: bytes and objects. */
+/* A mix of sizes, as in a program: estimates of bytes and of objects. */
 static void test_a_mix_is_not_biased(void **state)
 {
     (void)state;
@@ -90,8 +90,8 @@ static void test_a_mix_is_not_biased(void **state)
     int64_t left = interval_draw(&random, RATE);
     double bytes = 0, objects = 0, told_bytes = 0, told_objects = 0;
     for (int i = 0; i < 3000000; i++) {
-        /* From 64 KiB to 8 MiB, as many of each power of two; objects that are smaller vary too
-         * much in so short a time. */
+        /* From 64 KiB to 8 MiB, equally many in each power of two; estimates of smaller objects
+         * vary too much with so few samples. */
         other = other * 6364136223846793005u + 1442695040888963407u;
         int64_t size = (int64_t)(65536u << (other >> 61)) + (int64_t)(other >> 33 & 0x7fff);
         bytes += (double)size;

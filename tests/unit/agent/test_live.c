@@ -1,4 +1,4 @@
-/* The set of addresses that are alive: nothing is missed, and memory is as small as promised. */
+/* The set of live addresses: nothing is missed, and it uses no more memory than promised. */
 #include "unit.h"
 #include "agent/live.h"
 #include "agent/pages.h"
@@ -54,7 +54,7 @@ static void test_added_and_removed(void **state)
     assert_false(live_may_have(&live, 0x1230));
 }
 
-/* free(NULL) is no object's end, also where one has the same place in the filter. */
+/* free(NULL) removes nothing, even if a live address has the same place in the filter. */
 static void test_null_is_never_there(void **state)
 {
     (void)state;
@@ -67,7 +67,7 @@ static void test_null_is_never_there(void **state)
     assert_true(live_remove(&live, address));
 }
 
-/* 2 MiB with the ring, and 64 bytes for each that is alive. */
+/* The limit on memory: 2 MiB with the ring, and 64 bytes for each live address. */
 static void test_many(void **state)
 {
     (void)state;
@@ -79,7 +79,7 @@ static void test_many(void **state)
     }
     for (uint64_t i = 0; i < COUNT; i += 2)
         assert_true(live_remove(&live, address_of(i)));
-    /* Slots in earlier tables are free now: what is in later ones is still found. */
+    /* Slots in earlier tables are free now; addresses in later tables are still found. */
     for (uint64_t i = 0; i < COUNT; i += 2)
         assert_true(live_add(&live, address_of(COUNT + i)));
     for (uint64_t i = 0; i < COUNT; i += 2) {
@@ -91,7 +91,8 @@ static void test_many(void **state)
     assert_int_equal(live_clear(&live), 0);
 }
 
-/* Few frees of other objects pass the filter, whether objects are small or mapped alone. */
+/* Few frees of other objects pass the filter, for small objects and for those with a mapping of
+ * their own. */
 static void test_filter(void **state)
 {
     (void)state;
@@ -108,7 +109,7 @@ static void test_filter(void **state)
     }
 }
 
-/* A byte of the filter that was full may say yes for ever, but never no. */
+/* A byte of the filter that was once full may say yes for ever, but never a wrong no. */
 static void test_full_byte(void **state)
 {
     (void)state;
@@ -145,7 +146,7 @@ static void test_child_of_fork(void **state)
     assert_int_equal(live_clear(&live), 10000);
 }
 
-/* Each thread has addresses of its own, and a few that all try to remove. */
+/* Each thread has addresses of its own, and a few that all threads try to remove. */
 #define THREADS 4u
 #define ROUNDS 20000u
 static _Atomic uint64_t removed_shared;

@@ -1,4 +1,4 @@
-/* The agent in programs that are linked with it, or that load it when they run. */
+/* The agent in programs that are linked with it, or that load it at run time. */
 #include "target.h"
 
 #include <sys/stat.h>
@@ -43,7 +43,7 @@ static void test_linked(void **state)
     check(&target, AGENT_LINKED, "libfixture-bump.so");
 }
 
-/* Bound calls, pointers to malloc, libc's own calls, and files that are loaded later. */
+/* Bound calls, pointers to malloc, libc's own calls, and libraries that are loaded later. */
 static void test_loaded(void **state)
 {
     (void)state;
@@ -58,7 +58,7 @@ static void test_loaded(void **state)
     check(&target, AGENT_LOADED, "libfixture-bump.so");
 }
 
-/* C++ with an allocator that has operators of its own. */
+/* C++ with an allocator that has its own operators new and delete. */
 static void test_operators(void **state)
 {
     (void)state;
@@ -67,7 +67,7 @@ static void test_operators(void **state)
     check(&target, AGENT_PRELOADED, "libfixture-bump.so");
 }
 
-/* Nothing can be seen, and the reader can tell why. */
+/* No allocation is visible, and the header says why. */
 static void test_own_malloc(void **state)
 {
     (void)state;
@@ -80,7 +80,7 @@ static void test_own_malloc(void **state)
     target_end(&target);
 }
 
-/* Copies a program, for another user whose rights it has. */
+/* Copies a program and makes it setuid to another user. */
 static bool copy_setuid(const char *from, const char *to)
 {
     char bytes[65536];
@@ -96,7 +96,7 @@ static bool copy_setuid(const char *from, const char *to)
     return is_copied;
 }
 
-/* A program with another user's rights is left alone. */
+/* A setuid program of another user is left alone. */
 static void test_setuid(void **state)
 {
     (void)state;

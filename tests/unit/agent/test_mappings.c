@@ -1,4 +1,4 @@
-/* Sampled mappings: they are there for as long as their middle is. */
+/* Sampled mappings: each counts as live until its middle is unmapped. */
 #include "unit.h"
 #include "agent/mappings.h"
 
@@ -11,7 +11,7 @@ static void test_parts(void **state)
     assert_true(mappings_add(0x100000, 0x10000));
     assert_int_equal(mappings_take(0xf0000, 0x10000), 0);
     assert_int_equal(mappings_take(0x110000, 0x10000), 0);
-    /* Either half, but for the byte that stands for all. */
+    /* Unmapping either half, without the byte that represents the mapping. */
     assert_int_equal(mappings_take(0x100000, 0x7000), 0);
     assert_int_equal(mappings_take(0x108000, 0x8000), 0);
     assert_int_equal(mappings_take(0x107000, 0x1000), 0x100000);

@@ -1,6 +1,6 @@
-/* What the reader is told of objects that threads allocate, pass on and free: each free of what it
- * knows, and no free before its allocation. Here the test itself calls what malloc and free call in
- * a program, so that it can be built with ThreadSanitizer. */
+/* What the reader learns of objects that threads allocate, pass on and free: every free of an
+ * object that it knows, and no free before its allocation. The test itself calls the functions that
+ * malloc and free call in a program, so that it can be built with ThreadSanitizer. */
 #include "unit.h"
 #include "reader.h"
 #include "agent/objects.h"
@@ -50,7 +50,7 @@ static void rest(void)
     nanosleep(&moment, NULL);
 }
 
-/* Until `meanwhile` has returned true. */
+/* Runs the threads until `meanwhile` returns true. */
 static void run(bool (*meanwhile)(void))
 {
     pthread_t threads[THREADS];
@@ -71,7 +71,8 @@ static void run(bool (*meanwhile)(void))
 static bool drain_many(void)
 {
     reader_drain(&reader);
-    /* After ten seconds in which the machine stood still, the agent takes its reader for dead. */
+    /* If the machine stalls for ten seconds, the agent takes its reader for dead and turns itself
+     * off. */
     atomic_store(&reader.header->wanted, AGENT_WANTS_HEAP);
     return reader.made > 5000;
 }
@@ -89,7 +90,8 @@ static void test_every_free_is_told(void **state)
     assert_int_equal(process->live, 0);
 }
 
-/* The reader begins anew again and again. What it is told of since then, it is told the end of. */
+/* The reader starts new epochs repeatedly. It gets the free of every object that was reported in
+ * the current epoch. */
 static bool drain_and_restart(void)
 {
     static unsigned times;
@@ -110,7 +112,7 @@ static void test_new_epochs(void **state)
     assert_int_equal(reader.header->live, 0);
 }
 
-/* Frees of what was made before the reader began anew are not told. */
+/* Frees of objects from before the current epoch are not reported. */
 static void test_objects_of_the_epoch_before(void **state)
 {
     (void)state;
@@ -150,7 +152,7 @@ static void test_nothing_while_idle(void **state)
     assert_true(reader.header->written == written);
 }
 
-/* An object that was freed behind the agent's back, and is made anew. */
+/* An object whose free the agent did not see, and whose address is allocated again. */
 static void test_same_address_again(void **state)
 {
     (void)state;
@@ -173,7 +175,7 @@ static void test_same_address_again(void **state)
     assert_int_equal(errno, 5);
 }
 
-/* On top of the agent's own code, nothing is sampled, but what goes is told. */
+/* While the thread runs the agent's own code, nothing is sampled, but frees are reported. */
 static void test_inside(void **state)
 {
     (void)state;
@@ -191,7 +193,7 @@ static void test_inside(void **state)
     assert_int_equal(reader.live, 0);
 }
 
-/* Records that are dropped: the object is not known to be alive then. */
+/* Dropped records: their objects do not count as live. */
 static void test_full_ring(void **state)
 {
     (void)state;
@@ -217,7 +219,7 @@ static int set_up(void **state)
     const struct segment_start start = {.rate = AGENT_RATE_DEFAULT};
     if (!segment_open(&start) || !reader_open(&reader, getpid()))
         return -1;
-    /* At the same addresses as the writers: ThreadSanitizer tells memory by its address. */
+    /* Use the writers' mapping: ThreadSanitizer tracks memory by its address. */
     munmap(reader.header, AGENT_HEADER_BYTES + AGENT_RING_BYTES);
     reader.header = process->header;
     return 0;

@@ -1,4 +1,5 @@
-/* Calls of a library that is bound from the start, whose words are read-only then. */
+/* Calls from a library with full RELRO: its symbols are bound at load time, and its pointers are
+ * read-only afterwards. */
 #include "unit.h"
 #include "agent/patch.h"
 
@@ -42,7 +43,7 @@ static unsigned calls_seen(void)
     return calls - before;
 }
 
-/* Sets what the pages that are read-only since the library was loaded may be used for. */
+/* Sets the protection of the library's RELRO pages. */
 static int protect(struct dl_phdr_info *info, size_t bytes, void *context)
 {
     (void)bytes;
@@ -74,14 +75,14 @@ static int unload(void **state)
     return dlclose(*state);
 }
 
-/* Another thread may still fill in the others: they are left alone, and set later. */
+/* Another thread may still be relocating the pointers: they are left alone, and set later. */
 static void test_words_of_a_library_that_is_being_loaded(void **state)
 {
     (void)state;
     dl_iterate_phdr(protect, &(int){PROT_READ | PROT_WRITE});
     patch(&hooks);
     assert_int_equal(calls_seen(), 0);
-    /* They can still be written. */
+    /* They are still writable. */
     dl_iterate_phdr(protect, &(int){PROT_READ | PROT_WRITE});
     patch(&none);
     assert_int_equal(calls_seen(), 0);
@@ -91,8 +92,8 @@ static void test_words_of_a_library_that_is_being_loaded(void **state)
     assert_int_equal(calls_seen(), 1);
 }
 
-/* It is tried again when a library is next loaded, or its functions looked for. The library's first
- * word is malloc's. */
+/* Patching is retried when a library is loaded next, or when a function is looked up in one. The
+ * library's first pointer is that of malloc. */
 static void test_a_page_that_can_not_be_written(void **state)
 {
     (void)state;

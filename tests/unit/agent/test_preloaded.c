@@ -1,5 +1,5 @@
-/* The agent in programs that it is preloaded into: that it sees all that they allocate, and that
- * nothing else about them changes. */
+/* The agent preloaded into programs: it sees all their allocations, and changes nothing else about
+ * them. */
 #include "target.h"
 
 static void start(struct target *target, const char *preload, const char *command, uint32_t wanted,
@@ -22,7 +22,7 @@ static void assert_consistent(const struct target *target)
     assert_int_equal(reader->header->live, reader->live);
 }
 
-/* With a rate at which each object is a sample. */
+/* At a rate that samples every object. */
 static void assert_exact(struct target *target, struct truth truth)
 {
     assert_int_equal(target->reader.live, truth.live);
@@ -46,7 +46,7 @@ static void count_leftovers(const struct agent_record *record, void *context)
         ++*(unsigned *)context;
 }
 
-/* libc keeps what it allocated for a thread, for the next one. */
+/* libc keeps what it allocated for a thread, and reuses it for the next one. */
 static void check_threads(const char *preload, const char *command, unsigned count)
 {
     struct target target;
@@ -76,7 +76,7 @@ static void check_functions(const char *preload, const char *allocator)
     start(&target, preload, "allocations functions", AGENT_WANTS_HEAP, EVERY_OBJECT);
     struct truth truth = target_done(&target);
     assert_exact(&target, truth);
-    /* What could not be made larger is told once more. */
+    /* An object that could not be made larger is reported once more. */
     assert_int_equal(target.reader.made, truth.made + 1);
     assert_string_equal(target.reader.header->allocator, allocator);
     assert_int_equal(target.reader.header->way, AGENT_PRELOADED);
@@ -96,7 +96,7 @@ static bool is_installed(const char *path)
     return access(path, R_OK) == 0;
 }
 
-/* Other allocators, behind the agent and before it. */
+/* Other allocators, preloaded behind the agent and before it. */
 static void test_other_allocators(void **state)
 {
     (void)state;
@@ -129,7 +129,7 @@ static void test_calls_of_libc(void **state)
     target_end(&target);
 }
 
-/* Objects that a thread frees when it has ended, and those that another one frees. */
+/* Objects that a thread frees while it exits, and objects that another thread frees. */
 static void test_threads(void **state)
 {
     (void)state;
@@ -149,7 +149,8 @@ static void test_dlsym_that_allocates(void **state)
     check_threads(AGENT ":" GREEDY_DLSYM, "allocations threads 10", 10);
 }
 
-/* Handlers on top of whatever the agent does. They are not sampled there, but frees are told. */
+/* Signal handlers that interrupt the agent: their allocations are not sampled then, but frees are
+ * reported. */
 static void test_signal_handlers(void **state)
 {
     (void)state;
@@ -166,7 +167,7 @@ static void test_signal_handlers(void **state)
     target_end(&target);
 }
 
-/* Millions of objects that threads pass to each other, at a rate at which many are samples. */
+/* Millions of objects that threads pass to each other, at a rate that samples many of them. */
 static void test_stress(void **state)
 {
     (void)state;
@@ -184,7 +185,7 @@ static void test_stress(void **state)
     target_end(&target);
 }
 
-/* What the samples say of all that was allocated: weights as readers scale. */
+/* An estimate of all allocations from the samples, with the weights that readers use. */
 #define SIZES_RATE (128u << 10)
 
 struct estimate {
@@ -225,7 +226,7 @@ static void test_estimate(void **state)
     reader_start(&target.reader, AGENT_WANTS_HEAP, SIZES_RATE);
     target_go(&target);
     struct truth truth = target_done(&target);
-    /* What was lost is as likely of one size as of the other. */
+    /* A lost record is equally likely for every size. */
     double made = (double)target.reader.made;
     double kept = made / (made + (double)target.reader.header->made_lost);
     double bytes = estimate.bytes / kept / (double)truth.made_bytes;
@@ -236,7 +237,7 @@ static void test_estimate(void **state)
     target_end(&target);
 }
 
-/* The child has a segment of its own, and what it frees is not told to the parent's reader. */
+/* The child has a segment of its own; what it frees is not reported to the parent's reader. */
 static void test_fork(void **state)
 {
     (void)state;
@@ -282,15 +283,15 @@ static void test_mappings(void **state)
     target_go(&target);
     assert_exact(&target, target_done(&target));
     target_end(&target);
-    /* They are not asked for. */
+    /* Mappings are not wanted here. */
     start(&target, AGENT, "allocations mappings", AGENT_WANTS_HEAP, EVERY_OBJECT);
     target_done(&target);
     assert_int_equal(target.reader.made, 0);
     target_end(&target);
 }
 
-/* Nobody reads: what has no room is counted, and the program goes on. What was told of before is
- * told of still when it goes. */
+/* Nobody reads: records without space are counted, and the program goes on. Frees of reported
+ * objects are still reported. */
 static void test_full_ring(void **state)
 {
     (void)state;
@@ -319,7 +320,7 @@ static void test_full_ring(void **state)
     target_end(&target);
 }
 
-/* What was known is forgotten, as is what the reader did not take. */
+/* Known objects are forgotten, as are records that the reader did not take. */
 static void test_new_epoch(void **state)
 {
     (void)state;
@@ -329,12 +330,12 @@ static void test_new_epoch(void **state)
     reader_start(&target.reader, AGENT_WANTS_HEAP, EVERY_OBJECT);
     target_go(&target);
     struct truth truth = target_done(&target);
-    /* Frees of the epoch before are told until the first sample of this one. */
+    /* Frees of the previous epoch are reported until the first sample of this one. */
     assert_int_equal(target.reader.unknown, 500);
     assert_int_equal(target.reader.gone, 500);
     assert_int_equal(target.reader.live, truth.live);
     assert_int_equal(target.reader.header->live, truth.live);
-    /* Not wanted any more: what goes is told, and nothing else. */
+    /* No longer wanted: frees are reported, and nothing else. */
     reader_stop(&target.reader);
     target_go(&target);
     target_done(&target);
@@ -350,7 +351,7 @@ static void find_size(const struct agent_record *record, void *context)
         *(bool *)context = true;
 }
 
-/* Asked for by the environment: from the first allocation on. */
+/* Requested by the environment: active from the first allocation on. */
 static void check_early(const char *variable, const char *value, uint32_t wanted, uint64_t rate)
 {
     struct target target;
@@ -389,7 +390,7 @@ static void check_environment(const char *preload, const char *variable, const c
     target_end(&target);
 }
 
-/* Programs that this one starts are without the agent, unless they are asked for. */
+/* Programs that the target starts run without the agent, unless the environment asks for it. */
 static void test_environment_of_children(void **state)
 {
     (void)state;
@@ -401,7 +402,7 @@ static void test_environment_of_children(void **state)
     check_environment(AGENT, "FGPROF_AGENT_CHILDREN", "1", "preload " AGENT " other none");
 }
 
-/* The segment as the reader expects it. */
+/* The segment is as the reader expects it. */
 static void test_segment(void **state)
 {
     (void)state;
@@ -418,7 +419,8 @@ static void test_segment(void **state)
     assert_true(header->code_start && header->code_limit > header->code_start);
     assert_int_equal(header->wanted, 0);
     assert_int_equal(header->written, 0);
-    /* Its size can't be changed, and its number is none that programs count on. */
+    /* Its size can't be changed, and its descriptor number is higher than programs expect to get.
+     */
     snprintf(path, sizeof path, "/proc/%d/fd/960", (int)target.pid);
     int fd = open(path, O_RDWR | O_CLOEXEC);
     assert_true(fd >= 0);

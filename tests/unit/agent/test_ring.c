@@ -1,4 +1,4 @@
-/* The ring: what is appended arrives, whole and in order, and what has no room is counted. */
+/* The ring: records arrive whole and in order, and those without space are counted. */
 #include "unit.h"
 #include "reader.h"
 #include "agent/process.h"
@@ -53,7 +53,7 @@ static void test_in_order(void **state)
     (void)state;
     struct agent_record *record;
     assert_null(reader_next(&reader));
-    /* Of all lengths, several times around. */
+    /* Records of all lengths, several times around the ring. */
     for (uint64_t i = 2; i < 5000; i++) {
         assert_true(append(AGENT_ALLOCATED, i, i % 3000));
         while ((record = reader_next(&reader)) && record->kind == AGENT_PADDING) {
@@ -90,7 +90,7 @@ static void test_padding_of_each_length(void **state)
     assert_true(reader.read == AGENT_RING_BYTES);
 }
 
-/* The reserve is for frees, the rest for all. */
+/* The reserve is for frees only; the rest is for all records. */
 static void test_full(void **state)
 {
     (void)state;
@@ -112,7 +112,7 @@ static void test_full(void **state)
     assert_true(append(AGENT_ALLOCATED, 1, 1000));
 }
 
-/* What the reader says of itself is not believed if it can't be. */
+/* An impossible read position is not trusted. */
 static void test_a_reader_ahead(void **state)
 {
     (void)state;
@@ -135,7 +135,7 @@ static void test_given_up(void **state)
     assert_int_equal(reader.gone, 1);
 }
 
-/* A reader that has taken nothing for long is gone: the agent turns itself off. */
+/* A reader that has taken nothing for a long time is gone: the agent turns itself off. */
 static void test_nobody_reads(void **state)
 {
     (void)state;
@@ -145,7 +145,7 @@ static void test_nobody_reads(void **state)
     assert_int_equal(reader.header->wanted, AGENT_WANTS_HEAP);
     assert_true(process->full_since_ns != 0);
     process->full_since_ns -= RING_PATIENCE_NS;
-    /* One that still takes something is only slow. */
+    /* A reader that still takes something is only slow. */
     reader_skip(&reader, reader_next(&reader));
     while (append(AGENT_ALLOCATED, 1, 1000)) {
     }

@@ -1,4 +1,5 @@
-/* A spawned command: its id is known until it was waited for, in a signal handler too. */
+/* A spawned command: its process id is known until it has been waited for, in a signal handler too.
+ */
 #include "unit.h"
 #include "fgprof.h"
 
@@ -62,7 +63,7 @@ static void test_child_until_it_was_waited_for(void **state)
     assert_int_equal(fgprof_recorder_spawn(recorder, again, -1), -EEXIST);
 }
 
-/* The sampler's own tables change at each birth and death meanwhile. */
+/* Meanwhile the sampler's own tables change at each birth and death. */
 static void test_child_in_a_handler_while_processes_come_and_go(void **state)
 {
     (void)state;

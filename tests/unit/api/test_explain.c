@@ -1,4 +1,4 @@
-/* What is said of a process that may not be traced. */
+/* The explanation for a process that may not be traced. */
 #include "unit.h"
 #include "fgprof.h"
 
@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static long scope; /* of Yama, as if this kernel had it */
+static long scope; /* Yama's ptrace_scope, as if this kernel had it */
 
 long __wrap_procfs_number(const char *path, long none);
 
@@ -15,7 +15,8 @@ long __wrap_procfs_number(const char *path, long none)
     return strstr(path, "yama") ? scope : none;
 }
 
-/* A process of our own that refuses us: only Yama, or what is not known, can be the reason. */
+/* Explains a refusal by a process of our own: only Yama, or something unknown, can be the reason.
+ */
 static void expect(long of_yama, const char *end)
 {
     char text[512];

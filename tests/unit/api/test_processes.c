@@ -1,4 +1,4 @@
-/* Processes are found by their names. */
+/* Finding processes by name. */
 #include "unit.h"
 #include "fgprof.h"
 
@@ -7,7 +7,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-/* A child of this name, which waits to be killed. */
+/* Starts a child with this name, which waits to be killed. */
 static pid_t start_child(const char *name)
 {
     int ready[2];

@@ -1,4 +1,4 @@
-/* What profiles say to programs that were built with an older or a newer header. */
+/* What profiles return to programs that were built with an older or a newer header. */
 #include "make_profile.h"
 #include "fgprof.h"
 
@@ -6,13 +6,12 @@
 
 #define UNTOUCHED 0xa5
 
-/* A struct of the caller's that ends at the last byte of `struct_bytes`, and bytes that are not of
- * it. */
+/* The bytes behind a struct of the caller, which has `struct_bytes` bytes, are as they were. */
 #define ASSERT_UNTOUCHED(bytes, struct_bytes)                                                      \
     for (size_t i_ = (struct_bytes); i_ < sizeof(bytes); i_++)                                     \
     assert_int_equal(((const unsigned char *)&(bytes))[i_], UNTOUCHED)
 
-/* The header of a later version: with one more field. */
+/* Structs of a later version's header, with one more field. */
 struct later_summary {
     struct fgprof_summary known;
     uint64_t added;

@@ -3,8 +3,8 @@
 
 #include <errno.h>
 
-/* AddressSanitizer ends the program at an allocation that can't be, unless it is told that this is
- * expected (sanitizer_flags.inc of LLVM). It looks for this function by its name. */
+/* AddressSanitizer aborts the program at an impossible allocation unless this option is set
+ * (sanitizer_flags.inc of LLVM). It finds this function by its name. */
 __attribute__((visibility("default"))) const char *__asan_default_options(void);
 
 const char *__asan_default_options(void)
@@ -20,7 +20,7 @@ static void test_first_reserve_allocates(void **state)
     assert_int_equal(array_reserve(&items, &capacity, 1), 0);
     assert_non_null(items);
     assert_in_range(capacity, 1, 1024);
-    /* A sanitizer build sees it where the room is less than was said. */
+    /* A sanitizer build detects it if the memory is smaller than reported. */
     memset(items, 0xff, capacity * sizeof *items);
     free(items);
 }

@@ -1,4 +1,4 @@
-/* A ring ends a wait that has begun, or will. */
+/* A ring ends a wait, whether the wait has begun or not. */
 #include "unit.h"
 #include "base/bell.h"
 #include "base/clock.h"
@@ -23,7 +23,7 @@ static void test_a_wait_has_an_end(void **state)
     (void)state;
     struct bell bell = {0};
     uint64_t until_ns = monotonic_ns() + 20000000;
-    bell_wait(&bell, 0, 1); /* has passed */
+    bell_wait(&bell, 0, 1); /* in the past */
     while (monotonic_ns() < until_ns)
         bell_wait(&bell, 0, until_ns);
 }
@@ -59,7 +59,7 @@ static void test_two_threads_take_turns(void **state)
     assert_int_equal(pthread_join(thread, NULL), 0);
 }
 
-/* For many messages, an old one or an urgent one; but not for none. */
+/* Rings for many messages, an old one or an urgent one, but not for none. */
 static void test_a_lazy_bell(void **state)
 {
     (void)state;

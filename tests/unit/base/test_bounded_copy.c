@@ -6,7 +6,7 @@
 
 #define MS 1000000u
 
-/* Opens the file of that name in the directory. */
+/* Opens the file with that name in the directory. */
 static int open_name(void *name, int dir_fd)
 {
     int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC);
@@ -65,8 +65,8 @@ static void test_why_there_is_none(void **state)
     close(dir_fd);
 }
 
-/* What is waited is taken off, and then there is no more of it. Nothing that we hold is held
- * beyond that: a reader of our output would wait for its end. */
+/* The time waited is subtracted until none is left. The abandoned process keeps none of our files
+ * open: a reader of our output would otherwise wait for its end. */
 static void test_what_never_opens(void **state)
 {
     (void)state;

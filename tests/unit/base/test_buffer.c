@@ -59,7 +59,7 @@ static void test_the_first_error_stays(void **state)
     assert_int_equal(buffer_reserve(&buffer, 1), -EIO);
     assert_int_equal(buffer.length, 0);
     buffer_free(&buffer);
-    /* So much that it is not even asked for: the sanitizers end a program that asks. */
+    /* Too much even to try: the sanitizers abort a program that asks for so much. */
     assert_int_equal(buffer_reserve(&buffer, SIZE_MAX - 16), -ENOMEM);
     buffer_free(&buffer);
 }

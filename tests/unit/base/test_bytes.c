@@ -1,4 +1,4 @@
-/* Numbers of DWARF, read from bytes that may end anywhere. */
+/* DWARF's numbers, read from bytes that may end anywhere. */
 #include "unit.h"
 #include "base/bytes.h"
 
@@ -61,7 +61,7 @@ static void test_signed_numbers(void **state)
     assert_true(bytes_signed(&from, 4) == INT32_MIN);
 }
 
-/* What is not all there reads as 0, and no part of it is taken. */
+/* A number that is cut off reads as 0, and none of its bytes are consumed. */
 static void test_numbers_behind_the_end(void **state)
 {
     (void)state;
@@ -79,7 +79,7 @@ static void test_numbers_behind_the_end(void **state)
     }
 }
 
-/* Their size may be what a damaged file says. */
+/* A damaged file may give any size. */
 static void test_numbers_of_more_than_64_bits(void **state)
 {
     (void)state;
@@ -99,7 +99,7 @@ static void test_failure_stays(void **state)
     struct bytes from = bytes_of(bytes, sizeof bytes);
     bytes_unsigned(&from, 4);
     assert_true(from.failed);
-    assert_int_equal(bytes_unsigned(&from, 1), 1); /* is there, and yet: */
+    assert_int_equal(bytes_unsigned(&from, 1), 1); /* this byte can be read, and yet: */
     assert_true(from.failed);
 }
 
@@ -123,7 +123,7 @@ static void test_skip(void **state)
     }
 }
 
-/* Those of DWARF 5, table 7.7, and the largest. */
+/* The examples of DWARF 5, table 7.7, and the largest values. */
 static void test_unsigned_leb(void **state)
 {
     (void)state;
@@ -139,7 +139,7 @@ static void test_unsigned_leb(void **state)
                 (uint64_t)1 << 63);
 }
 
-/* Those of table 7.8, and the outermost. */
+/* The examples of table 7.8, and the extreme values. */
 static void test_signed_leb(void **state)
 {
     (void)state;
@@ -160,8 +160,8 @@ static void test_signed_leb(void **state)
                 INT64_MIN);
 }
 
-/* Longer than they must be, as assemblers write them that fix the length up later: the same
- * numbers, and all of it is taken. */
+/* Longer than necessary, as assemblers write numbers whose length they fix up later: the value is
+ * the same, and all bytes are consumed. */
 static void test_overlong_leb(void **state)
 {
     (void)state;

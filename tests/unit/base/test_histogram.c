@@ -8,7 +8,7 @@ static struct histogram *new_histogram(void)
     return histogram;
 }
 
-/* Rounded down to its bucket, which is no wider than a 16th of it. */
+/* Rounded down to its bucket, whose width is at most a 16th of the value. */
 static void assert_close(uint64_t got, uint64_t exact)
 {
     assert_true(got <= exact);
@@ -58,7 +58,7 @@ static void test_quantiles_of_a_known_row(void **state)
 {
     (void)state;
     struct histogram *histogram = new_histogram();
-    /* Not in order: the order of adding must not matter. 7919 is prime to 100000. */
+    /* Not in ascending order: the order of adding must not matter. 7919 is prime to 100000. */
     for (uint64_t i = 0; i < 100000; i++)
         histogram_add(histogram, i * 7919 % 100000 + 1);
     assert_int_equal(histogram->count, 100000);
@@ -76,7 +76,7 @@ static void test_rank_is_rounded_up(void **state)
     struct histogram *histogram = new_histogram();
     for (uint64_t value = 1; value <= 3; value++)
         histogram_add(histogram, value);
-    /* A third of the values is no more than 333.3 per mille. */
+    /* 333 per mille is less than a third of the values. */
     assert_int_equal(histogram_quantile_ns(histogram, 0), 1);
     assert_int_equal(histogram_quantile_ns(histogram, 333), 1);
     assert_int_equal(histogram_quantile_ns(histogram, 334), 2);

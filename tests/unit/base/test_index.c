@@ -10,7 +10,7 @@ static bool is_same(const void *owner, uint32_t item, const void *key)
     return items[item] == *(const uint64_t *)key;
 }
 
-/* Adds MANY items under the hash of each, and then finds each, and none that was not added. */
+/* Adds `count` items under their hashes, then finds each, and none that was not added. */
 static void fill_and_check(uint64_t (*hash_of)(uint64_t), size_t count)
 {
     struct index index = {0};
@@ -84,7 +84,7 @@ static uint64_t well_spread(uint64_t value)
 static uint64_t all_the_same(uint64_t value)
 {
     (void)value;
-    return 0xffffffffffffffffull; /* begins in the last slot, and goes round */
+    return 0xffffffffffffffffull; /* starts in the last slot, and wraps around */
 }
 
 static uint64_t equal_below(uint64_t value)
@@ -139,7 +139,7 @@ static void test_hash_depends_on_bytes_length_and_seed(void **state)
         changed[i] ^= 1;
         assert_true(whole != hash_bytes(changed, sizeof changed, 0));
     }
-    /* Zero bytes at the end count too: they are not mistaken for the filling of the last word. */
+    /* Trailing zero bytes count too: they differ from the padding of the last word. */
     assert_true(hash_bytes("\0\0\0", 3, 0) != hash_bytes("\0\0", 2, 0));
     assert_true(hash_bytes("", 0, 0) != hash_bytes("\0", 1, 0));
 }
@@ -147,7 +147,7 @@ static void test_hash_depends_on_bytes_length_and_seed(void **state)
 static void test_hash_spreads_over_the_slots(void **state)
 {
     (void)state;
-    /* Of 4096 random throws into as many slots, 1507 are expected to stay empty (4096 / e). */
+    /* 4096 random throws into as many slots are expected to leave 1507 empty (4096 / e). */
     bool used[4096] = {false};
     size_t empty = 0;
     for (uint64_t i = 0; i < 4096; i++)
@@ -174,7 +174,7 @@ static void test_items_are_interned(void **state)
         assert_int_equal(number, i % 100);
     }
     assert_int_equal(count, 100);
-    /* The first of equal ones stays. */
+    /* The first of several equal items is kept. */
     for (uint32_t i = 0; i < 100; i++)
         assert_int_equal(rows[i].count, i);
     index_free(&index);

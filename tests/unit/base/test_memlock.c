@@ -24,7 +24,7 @@ static void assert_as_before(void)
     assert_int_equal(limit.rlim_max, HARD_BYTES);
 }
 
-/* The kernel then says that it is 2.6. */
+/* Makes the kernel report version 2.6. */
 static void become_old(void)
 {
     assert_true(personality(UNAME26) >= 0);
@@ -44,11 +44,12 @@ static void test_a_kernel_that_needs_it(void **state)
 {
     (void)state;
     become_old();
-    for (unsigned i = 0; i < 2; i++) { /* a second time, it is not taken for what it was */
+    for (unsigned i = 0; i < 2; i++) { /* the second time, the raised limit must not be taken for
+                                          the original */
         assert_true(memlock_raise());
         assert_true(memlock_raise());
         struct rlimit limit = limit_now();
-        /* All of it with CAP_SYS_RESOURCE, else up to the hard limit. */
+        /* Unlimited with CAP_SYS_RESOURCE, otherwise the hard limit. */
         assert_true(limit.rlim_cur == limit.rlim_max);
         assert_true(limit.rlim_max == RLIM_INFINITY || limit.rlim_max == HARD_BYTES);
         assert_true(memlock_restore());

@@ -60,7 +60,7 @@ static void test_utf8_stays(void **state)
 static void test_what_is_no_utf8_is_escaped(void **state)
 {
     (void)state;
-    assert_name("\x80", "\\x80");                            /* no first byte */
+    assert_name("\x80", "\\x80");                            /* not a leading byte */
     assert_name("\xff\xfe", "\\xff\\xfe");                   /* never in UTF-8 */
     assert_name("\xc0\xaf", "\\xc0\\xaf");                   /* overlong '/' */
     assert_name("\xc1\xbf", "\\xc1\\xbf");                   /* overlong U+007F */
@@ -68,8 +68,8 @@ static void test_what_is_no_utf8_is_escaped(void **state)
     assert_name("\xf0\x8f\xbf\xbf", "\\xf0\\x8f\\xbf\\xbf"); /* overlong U+FFFF */
     assert_name("\xed\xa0\x80", "\\xed\\xa0\\x80");          /* U+D800, a surrogate */
     assert_name("\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80"); /* U+110000 */
-    assert_name("\xf5\x80\x80\x80", "\\xf5\\x80\\x80\\x80"); /* beyond it by far */
-    assert_name("\xc3(", "\\xc3(");                          /* not followed up */
+    assert_name("\xf5\x80\x80\x80", "\\xf5\\x80\\x80\\x80"); /* far beyond U+10FFFF */
+    assert_name("\xc3(", "\\xc3(");                          /* no continuation byte */
     assert_name("a\xe2\x82"
                 "b",
                 "a\\xe2\\x82"
@@ -79,7 +79,7 @@ static void test_what_is_no_utf8_is_escaped(void **state)
 static void test_a_sequence_cut_off_by_the_end(void **state)
 {
     (void)state;
-    /* In memory of their own, so that reading on behind the NUL is seen. */
+    /* Each in memory of its own, so that a sanitizer detects reads beyond the NUL. */
     static const char *const names[] = {"\xc3", "\xe2\x82", "\xf0\x9f\x90", "\xf0"};
     static const char *const expected[] = {"\\xc3", "\\xe2\\x82", "\\xf0\\x9f\\x90", "\\xf0"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -142,7 +142,7 @@ static void assert_short(const char *name, size_t columns, const char *expected)
     buffer_free(&buffer);
 }
 
-/* What a character takes is a column, however many bytes it has; an escaped one takes four. */
+/* A character counts as one column, however many bytes it has; an escaped byte counts as four. */
 static void test_long_names_lose_their_middle(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* What the other end of a socket says is not to be believed. */
+/* Nothing from the other end of a socket is trusted. */
 #include "unit.h"
 #include "base/clock.h"
 #include "base/packet.h"
@@ -101,7 +101,7 @@ static void test_an_end_and_a_late_packet_are_told_apart(void **state)
     buffer_free(&packet.body);
 }
 
-/* Else one that never stops sending would be read for ever. */
+/* Otherwise an end that never stops sending would be read for ever. */
 static void test_what_is_there_too_late_is_not_taken(void **state)
 {
     (void)state;
@@ -152,7 +152,7 @@ static void test_a_packet_without_memory_is_lost_and_no_other(void **state)
     assert_int_equal(packet_receive(ends[1], soon_ns(), &packet), -ENOMEM);
     lacks_memory = false;
     assert_int_equal(packet.fd, -1);
-    assert_int_equal(dup(ends[0]), next); /* its file is closed */
+    assert_int_equal(dup(ends[0]), next); /* the packet's file is closed */
     close(next);
     assert_int_equal(packet_receive(ends[1], soon_ns(), &packet), 0);
     struct bytes bytes = packet_bytes(&packet);
@@ -174,7 +174,7 @@ static void check_no_text(uint64_t length, const char *text, size_t bytes)
     buffer_free(&packet.body);
 }
 
-/* A file that nobody asked for is closed, and there is room for one. */
+/* Only one file is accepted: any other is closed. */
 static void test_more_files_than_one(void **state)
 {
     (void)state;

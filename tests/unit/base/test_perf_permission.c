@@ -42,7 +42,7 @@ static void test_events_of_a_kernel_that_is_closed(void **state)
                             "CAP_PERFMON (if that is not enough, CAP_SYS_ADMIN)");
         assert_string_equal(events(linux_5_8, paranoid, BIT(CAP_PERFMON), EACCES),
                             "CAP_SYS_ADMIN (CAP_PERFMON is not enough on this kernel)");
-        /* It is not the kernel that refuses. */
+        /* EPERM does not come from the kernel itself. */
         assert_string_equal(events(linux_5_8, paranoid, 0, EPERM), "CAP_PERFMON");
         assert_null(events(linux_5_8, paranoid, BIT(CAP_PERFMON), EPERM));
     }
@@ -75,7 +75,7 @@ static void test_bpf(void **state)
     assert_null(bpf(linux_5_7, BIT(CAP_SYS_ADMIN)));
 }
 
-/* Root of one has all of them, and none counts. */
+/* Root in a user namespace has all capabilities, but none of them counts. */
 static void test_a_user_namespace(void **state)
 {
     (void)state;

@@ -26,7 +26,7 @@ static void test_varints(void **state)
         {1, "\x01", 1},
         {127, "\x7f", 1},
         {128, "\x80\x01", 2},
-        {150, "\x96\x01", 2}, /* the example of the encoding's description */
+        {150, "\x96\x01", 2}, /* the example in the encoding's documentation */
         {300, "\xac\x02", 2},
         {16383, "\xff\x7f", 2},
         {16384, "\x80\x80\x01", 3},
@@ -82,7 +82,7 @@ static void test_packed(void **state)
 {
     (void)state;
     struct buffer message = {0};
-    /* The example of the encoding's description. */
+    /* The example in the encoding's documentation. */
     size_t begin = protobuf_begin(&message, 6);
     protobuf_varint(&message, 3);
     protobuf_varint(&message, 270);
@@ -128,7 +128,7 @@ static void test_empty_nested(void **state)
     ASSERT_BYTES(&message, "\x0a\x00");
 }
 
-/* The length takes more bytes than the content can tell when it begins. */
+/* The length may take more bytes than were reserved when the message began. */
 static void test_nested_at_the_boundaries_of_the_length(void **state)
 {
     (void)state;

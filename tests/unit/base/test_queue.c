@@ -1,4 +1,4 @@
-/* The queue between two threads: all that is put is taken, once and in order. */
+/* The queue between two threads: every item that is put is taken once, in order. */
 #include "unit.h"
 #include "base/queue.h"
 
@@ -48,7 +48,7 @@ static void test_an_empty_one_has_nothing(void **state)
     queue_free(NULL);
 }
 
-/* Block borders are met with each number of items that are in it. */
+/* Crosses block boundaries with various numbers of items in the queue. */
 static void test_order_is_kept_whatever_is_in_it(void **state)
 {
     (void)state;
@@ -117,11 +117,10 @@ static void test_two_threads(void **state)
     queue_free(queue);
 }
 
-/* If it is empty for the thread that puts, all that was put has been taken.
- */
+/* If the queue is empty for the thread that puts, all items have been taken. */
 struct taken {
     struct queue *queue;
-    uint64_t sum; /* no atomic: what the queue says orders it */
+    uint64_t sum; /* not atomic: the queue orders it */
 };
 
 static void *take_some(void *context)

@@ -1,7 +1,7 @@
 #include "unit.h"
 #include "base/random.h"
 
-/* The first numbers of splitmix64.c for these seeds. */
+/* The first numbers from splitmix64.c for these seeds. */
 static void test_known_numbers(void **state)
 {
     (void)state;

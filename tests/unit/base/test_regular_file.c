@@ -1,4 +1,4 @@
-/* Opening files below another root, with openat2 and where it is absent or refused. */
+/* Opening files below another root, with openat2 and where it is missing or refused. */
 #include "unit.h"
 
 #include "base/regular_file.h"
@@ -63,7 +63,7 @@ static int tear_down(void **state)
 static const struct {
     const char *path;
     bool follows_last;
-    const char *text; /* NULL: it fails with: */
+    const char *text; /* NULL: it fails, with: */
     int err;
 } cases[] = {
     {"top", true, "top", 0},
@@ -82,7 +82,7 @@ static const struct {
     {"tmp", true, NULL, -ENOEXEC},
 };
 
-/* The number of the first case that is not as it should be, from 1 on; 0: none. */
+/* The number of the first wrong case, from 1 on; 0: none. */
 static int check_cases(void)
 {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -102,7 +102,7 @@ static int check_cases(void)
     return fd < 0 ? 0 : -1;
 }
 
-/* Refuses openat2 from now on, with this error. */
+/* From now on openat2 fails with this error. */
 static bool refuse_openat2(int error)
 {
     struct sock_filter code[] = {

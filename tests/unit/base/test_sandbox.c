@@ -1,5 +1,5 @@
-/* What processes that serve the network, or connect to it, can still do. What one that reads can't
- * do is tested with the reader (tests/unit/reader). */
+/* What processes that serve the network, or connect to it, can still do. The limits of a reading
+ * process are tested with the reader (tests/unit/reader). */
 #include "unit.h"
 #include "base/sandbox.h"
 
@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#ifndef __SANITIZE_ADDRESS__ /* there are no limits then */
+#ifndef __SANITIZE_ADDRESS__ /* without limits under AddressSanitizer */
 
 static int listening_fd = -1, client_fd = -1;
 
@@ -36,7 +36,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* What a child in the sandbox returns. */
+/* Runs the child in the sandbox, and returns its exit status. */
 static int in_sandbox(enum sandbox_use use, int (*child)(void))
 {
     int how;
@@ -89,7 +89,7 @@ static bool is_refused(long returned)
     return returned < 0 && errno == ENOSYS;
 }
 
-/* Returns 0, or the number of what was not refused. */
+/* Returns 0, or the number of the first call that was not refused. */
 static int try_all(void)
 {
     char *const none[] = {NULL};
@@ -146,7 +146,7 @@ static int connect_and_read(void)
     return have_threads() ? 3 : 0;
 }
 
-/* Returns 0, or the number of what was not refused. */
+/* Returns 0, or the number of the first call that was not refused. */
 static int write_files(void)
 {
     static const int flags[] = {O_WRONLY, O_RDWR, O_CREAT, O_TRUNC, O_CREAT | O_WRONLY};
@@ -192,7 +192,7 @@ static void test_a_client_connects_and_reads(void **state)
     assert_int_equal(in_sandbox(SANDBOX_CONNECTS, connect_and_read), 0);
 }
 
-/* It is another user than root. */
+/* It is no longer root. */
 static void test_a_client_can_do_nothing_else(void **state)
 {
     (void)state;

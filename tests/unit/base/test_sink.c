@@ -6,7 +6,7 @@
 #include <signal.h>
 #include <zlib.h>
 
-/* Larger than the sink's buffer, and does not fit into it evenly. */
+/* Larger than the sink's buffer, and not a multiple of it. */
 #define LONG_BYTES 100003u
 
 static void write_numbers(struct sink *sink, unsigned count)
@@ -149,7 +149,7 @@ static void assert_full(bool is_gzip, unsigned count)
 static void test_no_space(void **state)
 {
     (void)state;
-    assert_full(false, 1); /* seen when it is closed */
+    assert_full(false, 1); /* noticed when it is closed */
     assert_full(false, 20000);
     assert_full(true, 1);
     assert_full(true, 20000);

@@ -17,7 +17,7 @@ static void test_places(void **state)
     } rows[] = {
         {0, 0, 0},                                  /* before the first */
         {9, 0, 0},          {10, 1, 0},             /* the first itself */
-        {15, 1, 1},         {19, 1, 1}, {20, 4, 2}, /* behind all that are equal */
+        {15, 1, 1},         {19, 1, 1}, {20, 4, 2}, /* after all equal items */
         {21, 4, 2},         {49, 4, 4}, {50, 5, 4}, /* the last */
         {UINT64_MAX, 5, 5},
     };
@@ -54,7 +54,7 @@ static void test_empty(void **state)
     assert_int_equal(UPPER_BOUND(none, 0, start, UINT64_MAX), 0);
 }
 
-/* Of any number of items, each value before, at and behind each of them. */
+/* For arrays of any length, the values before, at and after each item. */
 static void test_every_count(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Two ends that send each other packets, and the last packet that arrived. */
+/* A socket pair for sending packets, and the last packet that arrived. */
 #ifndef FGPROF_TESTS_CLI_PACKETS_H
 #define FGPROF_TESTS_CLI_PACKETS_H
 

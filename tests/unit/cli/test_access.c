@@ -13,7 +13,7 @@ static const struct peer other = {.is_local = true, .has_uid = true, .uid = OTHE
 static const struct peer unknown = {.is_local = true};
 static const struct peer remote = {.address = {.s6_addr = {0x20, 0x01}}};
 
-/* A file that holds it, by its path. */
+/* A file that contains the token, and its path. */
 struct token_file {
     int fd;
     char path[32];
@@ -43,7 +43,7 @@ static void test_the_own_user_and_root_may_ask(void **state)
     assert_int_equal(access_check(&rules, &root, NULL), ACCESS_GRANTED);
     assert_int_equal(access_check(&rules, &other, NULL), ACCESS_OTHER_USER);
     assert_int_equal(access_check(&rules, &other, "Bearer "), ACCESS_OTHER_USER);
-    /* Its uid of 0 means nothing. */
+    /* The uid of 0 is not known, so it does not count. */
     assert_int_equal(access_check(&rules, &unknown, NULL), ACCESS_UNKNOWN_USER);
     assert_int_equal(access_check(&rules, &remote, NULL), ACCESS_UNKNOWN_USER);
 }
@@ -66,7 +66,7 @@ static void test_a_token_is_demanded_of_everyone(void **state)
     assert_int_equal(access_check(&rules, &root, NULL), ACCESS_WITHOUT_TOKEN);
     assert_int_equal(access_check(&rules, &other, "Bearer secret"), ACCESS_GRANTED);
     assert_int_equal(access_check(&rules, &unknown, "Bearer secret"), ACCESS_GRANTED);
-    /* But of local users only if they are not allowed anyway. */
+    /* With this option, local users need no token. */
     rules.allows_local_users = true;
     assert_int_equal(access_check(&rules, &other, NULL), ACCESS_GRANTED);
     assert_int_equal(access_check(&rules, &remote, NULL), ACCESS_WITHOUT_TOKEN);
@@ -84,7 +84,7 @@ static void test_the_whole_token_is_compared(void **state)
         assert_int_equal(check("secret", header), ACCESS_WITHOUT_TOKEN);
     }
     assert_int_equal(check("secret\r\n", "Bearer secret"), ACCESS_GRANTED);
-    /* What was cut off its end is not compared, nor what was there before. */
+    /* Line ends of the file, and spaces before the token, are not compared. */
     assert_int_equal(check("secret\n\n\n", "bearer   secret"), ACCESS_GRANTED);
 }
 
@@ -103,7 +103,7 @@ static void test_the_longest_token(void **state)
     assert_int_equal(check(token, header), ACCESS_WITHOUT_TOKEN);
 }
 
-/* Encoded by base64(1). */
+/* Encoded with base64(1). */
 static void test_the_token_as_a_password(void **state)
 {
     (void)state;

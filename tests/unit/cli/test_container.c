@@ -24,7 +24,7 @@ static void test_names_that_runtimes_give(void **state)
     assert_id("0::/machine.slice/libpod-" ID ".scope/container\n", ID);
 }
 
-/* A container in a container: the inner one. */
+/* In nested containers, the inner one counts. */
 static void test_the_last_one_counts(void **state)
 {
     (void)state;

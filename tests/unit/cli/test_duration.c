@@ -63,7 +63,7 @@ static void test_range(void **state)
     assert_duration("8784h", 366 * 24 * 3600 * SECOND);
     assert_no_duration("8784.1h");
     assert_no_duration("99999999999999999999h");
-    /* So long that it would be lost on the way. */
+    /* So large that a conversion would overflow. */
     assert_no_duration("999999999999999999999999999999999999999999999999s");
 }
 
@@ -109,7 +109,7 @@ static void test_number_range(void **state)
     assert_number("1000", 1, 1000, 1000);
     assert_no_number("0", 1, 1000);
     assert_no_number("1001", 1, 1000);
-    /* 2^64, and what is 1 when taken by 2^64. */
+    /* 2^64, and a number that is 1 modulo 2^64. */
     assert_no_number("18446744073709551616", 0, UINT64_MAX);
     assert_no_number("18446744073709551617", 0, UINT64_MAX);
     assert_no_number("99999999999999999999999999999", 0, UINT64_MAX);

@@ -1,4 +1,4 @@
-/* The files of a recorder of the last seconds. */
+/* The files of the flight recorder. */
 #include "make_profile.h"
 #include "cli/record/files.h"
 
@@ -14,7 +14,7 @@
 int __wrap_fgprof_profile_write(const fgprof_profile *profile, enum fgprof_format format, int fd);
 int __real_fgprof_profile_write(const fgprof_profile *profile, enum fgprof_format format, int fd);
 
-/* How often the disk is full, or the quota used up. */
+/* How many more writes fail, with a full disk or an exceeded quota. */
 static unsigned times_full;
 
 int __wrap_fgprof_profile_write(const fgprof_profile *profile, enum fgprof_format format, int fd)
@@ -93,7 +93,7 @@ static void test_names(void **state)
     assert_path(&files, "x", 1, NOON + 1, "fgprof-x-1-20251123T120001Z.speedscope.json");
 }
 
-/* What is there is not replaced, whatever it is. */
+/* Nothing that exists is replaced. */
 static void test_several_in_a_second(void **state)
 {
     (void)state;
@@ -105,7 +105,8 @@ static void test_several_in_a_second(void **state)
                      0);
     closedir(listed);
     assert_path(&files, "x", 1, NOON, "fgprof-x-1-20251123T120000Z-2.fgprof");
-    assert_path(&files, "x", 1, NOON, "fgprof-x-1-20251123T120000Z-3.fgprof"); /* one was written */
+    assert_path(&files, "x", 1, NOON, "fgprof-x-1-20251123T120000Z-3.fgprof"); /* as if one had been
+                                                                                  written */
     assert_path(&files, "x", 1, NOON + 1, "fgprof-x-1-20251123T120001Z.fgprof");
     assert_path(&files, "x", 2, NOON, "fgprof-x-2-20251123T120000Z.fgprof");
 }
@@ -113,7 +114,7 @@ static void test_several_in_a_second(void **state)
 static void test_the_oldest_go(void **state)
 {
     (void)state;
-    /* From the oldest on. */
+    /* Oldest first. */
     static const char *const names[] = {
         "fgprof-z-1-20241231T235959Z.fgprof",     "fgprof-a-1-20251123T120000Z.fgprof",
         "fgprof-a-1-20251123T120000Z-2.html",     "fgprof-a-1-20251123T120000Z-10.fgprof",
@@ -123,7 +124,7 @@ static void test_the_oldest_go(void **state)
     };
     const size_t count = sizeof names / sizeof *names;
     for (size_t i = 0; i < count; i++)
-        make(names[count - 1 - i]); /* their own times are the other way round */
+        make(names[count - 1 - i]); /* the modification times are in reverse order */
     for (size_t max = count; max > 0; max--) {
         const struct files files = files_of(max);
         assert_int_equal(files_remove_oldest(&files, NULL), 0);
@@ -133,7 +134,7 @@ static void test_the_oldest_go(void **state)
     const struct files files = files_of(1);
     make(names[0]);
     assert_int_equal(files_remove_oldest(&files, names[0]),
-                     0); /* written just now, by that clock */
+                     0); /* just written, by the name's clock */
     assert_true(is_there(names[0]));
     assert_false(is_there(names[count - 1]));
 }
@@ -199,7 +200,7 @@ static void test_written_files(void **state)
     files.directory = "/nowhere/at/all";
     for (int i = 0; i < 2; i++) {
         assert_false(files_write(&files, profile, "x", 1));
-        assert_int_equal(files.failure, -ENOENT); /* it is said once */
+        assert_int_equal(files.failure, -ENOENT); /* reported once */
     }
     files.directory = directory;
     assert_true(files_write(&files, profile, "x", 1));
@@ -224,7 +225,7 @@ static void test_a_full_disk(void **state)
     assert_true(files_write(&files, profile, "x", 1));
     for (size_t i = 0; i < 6; i++)
         assert_int_equal(is_there(names[i]), i >= 2);
-    /* Not all of them are given for one that is not written all the same. */
+    /* Not all old files are sacrificed for one that can't be written anyway. */
     times_full = 100;
     assert_false(files_write(&files, profile, "x", 1));
     assert_int_equal(times_full, 96);

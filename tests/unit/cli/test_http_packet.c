@@ -1,4 +1,4 @@
-/* What the process that speaks HTTP says is not to be believed. */
+/* Nothing from the process that speaks HTTP is trusted. */
 #include "packets.h"
 #include "cli/serve/http_packet.h"
 
@@ -33,7 +33,7 @@ static void test_a_question_arrives(void **state)
     assert_string_equal(found.parameters.items[2].name, "");
 }
 
-/* `method`, the path, four headers, then so many parameters, of which one is there. */
+/* `method`, the path, four headers, then the count of parameters, of which only one follows. */
 static void send_question(uint64_t method, const char *path, uint64_t count, const char *name)
 {
     struct buffer body = {0};
@@ -62,7 +62,7 @@ static void test_questions_without_sense(void **state)
     assert_int_equal(question_read(&packet, &found), -EPROTO);
     send_question(METHOD_GET, "/", 1, NULL);
     assert_int_equal(question_read(&packet, &found), -EPROTO);
-    send_question(METHOD_GET, "/", 2, "name"); /* more than there are */
+    send_question(METHOD_GET, "/", 2, "name"); /* more than follow */
     assert_int_equal(question_read(&packet, &found), -EPROTO);
     send_question(METHOD_GET, "/", PARAMETERS_MAX + 1, "name");
     assert_int_equal(question_read(&packet, &found), -EPROTO);

@@ -1,4 +1,4 @@
-/* Whether triggers fire, on made polls. */
+/* Whether triggers fire, on made-up polls. */
 #include "make_profile.h"
 #include "cli/record/judge.h"
 
@@ -46,8 +46,8 @@ static void judging_free(struct judging *judging)
     free(judging->reason);
 }
 
-/* A profile from `begin_ms` to `end_ms`, of two threads that did other things but for the time from
- * `from_ms` to `until_ms`, which the first, 7, spent in stall, and the second, 8, if `both`. */
+/* A profile from `begin_ms` to `end_ms` of two threads. From `from_ms` to `until_ms`, thread 7 was
+ * in stall, and if `both`, thread 8 too; otherwise they did other things. */
 static struct fgprof_profile *make_stall(uint64_t begin_ms, uint64_t from_ms, uint64_t until_ms,
                                          uint64_t end_ms, bool both)
 {
@@ -84,7 +84,7 @@ static struct fgprof_profile *make_stall(uint64_t begin_ms, uint64_t from_ms, ui
     return profile;
 }
 
-/* Polls once; tells what holds if `tells`. */
+/* Polls once, and reports the trigger if it fires and `tells` is set. */
 static bool poll_stall(struct judging *judging, uint64_t begin_ms, uint64_t from_ms,
                        uint64_t until_ms, uint64_t end_ms, bool tells)
 {
@@ -105,13 +105,13 @@ static void test_a_stall_is_told_once(void **state)
     assert_true(poll_stall(&judging, 200, 900, 1310, 2000, true));
     assert_reason(&judging, "thread ^io$ in stall for 300ms: thread \"io\"/7 in stall for 410 ms "
                             "(at nap)");
-    assert_false(poll_stall(&judging, 300, 900, 1310, 2200, true));   /* the same again */
-    assert_false(poll_stall(&judging, 1200, 1200, 1310, 3000, true)); /* its rest */
-    assert_true(poll_stall(&judging, 2200, 3100, 3500, 4000, true));  /* another one */
+    assert_false(poll_stall(&judging, 300, 900, 1310, 2200, true));   /* the same stall again */
+    assert_false(poll_stall(&judging, 1200, 1200, 1310, 3000, true)); /* its end */
+    assert_true(poll_stall(&judging, 2200, 3100, 3500, 4000, true));  /* another stall */
     judging_free(&judging);
 }
 
-/* It is seen at each poll, first with its beginning, then without. */
+/* Each poll sees the stall: the first with its beginning, later ones without. */
 static void test_a_stall_that_goes_on(void **state)
 {
     (void)state;
@@ -120,15 +120,15 @@ static void test_a_stall_that_goes_on(void **state)
     assert_false(poll_stall(&judging, 200, 600, 2000, 2000, true));
     for (uint64_t end_ms = 3000; end_ms < 20000; end_ms += 1000)
         assert_false(poll_stall(&judging, end_ms - 1800, end_ms - 1800, end_ms, end_ms, true));
-    /* Not looked at in the time of some polls. */
+    /* A time that no poll looked at. */
     assert_false(poll_stall(&judging, 22000, 22000, 22000, 22500, true));
     assert_false(poll_stall(&judging, 18000, 18000, 23000, 23000, true));
-    /* It ends, and at once another one begins. */
+    /* It ends, and another stall begins at once. */
     assert_true(poll_stall(&judging, 23050, 23100, 23500, 24000, true));
     judging_free(&judging);
 }
 
-/* As while there may be no file: it fires as long as it goes on, and not when it is over. */
+/* As when no file may be written: it fires while the stall goes on, and not after its end. */
 static void test_what_was_not_told(void **state)
 {
     (void)state;
@@ -171,7 +171,7 @@ static void test_rates(void **state)
         {"runnable 20%", 80, 100, 20,
          "runnable 20%: threads waited for a CPU 20 % of the time they wanted one"},
         {"runnable 20%", 80, 100, 19, NULL},
-        {"runnable 20%", 4, 9, 50, NULL}, /* of hardly anything */
+        {"runnable 20%", 4, 9, 50, NULL}, /* of almost no CPU time */
         {"cpu above 50% and runnable 20%", 80, 100, 20,
          "cpu above 50% and runnable 20%: 80 % of a CPU used; threads waited for a CPU "
          "20 % of the time they wanted one"},
@@ -250,7 +250,7 @@ static void test_a_command_is_asked_last(void **state)
     assert_true(holds(&judging, &evidence));
     assert_reason(&judging, "cpu above 50% and command x y: 60 % of a CPU used; the command exited "
                             "with 0");
-    evidence.command = NULL; /* it is not to be asked now */
+    evidence.command = NULL; /* not to be run now */
     assert_false(holds(&judging, &evidence));
     judging_free(&judging);
 }

@@ -19,10 +19,10 @@ static void test_text_is_made_utf8(void **state)
     assert_clean("caf\xc3\xa9 \xe2\x82\xac", "caf\xc3\xa9 \xe2\x82\xac");
     assert_clean("\xf0\x9f\x98\x80", "\xf0\x9f\x98\x80");
     assert_clean("a\nb\x7f\x1b[0m", "a?b??[0m");
-    assert_clean("\xff\xc3", "??");                     /* no sequence, and one that is cut */
+    assert_clean("\xff\xc3", "??");                     /* an invalid byte, and a cut sequence */
     assert_clean("\xc0\xaf\xed\xa0\x80", "?????");      /* overlong, and a surrogate */
     assert_clean("\xc2\x80\xf4\x90\x80\x80", "??????"); /* control, and beyond U+10FFFF */
-    /* Whole characters alone, of what fits. */
+    /* A value that is too long is cut between characters. */
     assert_clean("0123456789abcdefg", "0123456789abcde");
     assert_clean("0123456789abcd\xc3\xa9", "0123456789abcd");
 }

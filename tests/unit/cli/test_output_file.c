@@ -1,4 +1,4 @@
-/* Output files, on file systems with files that have no name and without. */
+/* Output files, on file systems with and without O_TMPFILE. */
 #include "unit.h"
 #include "cli/output_file.h"
 
@@ -27,7 +27,7 @@ int __wrap_open(const char *path, int flags, mode_t mode)
     return __real_open(path, flags, mode);
 }
 
-/* Another user swaps his file for a link right after it was found to be writable. */
+/* Another user replaces the file with a link right after it was found to be writable. */
 static const char *swapped_for;
 
 int __wrap_access(const char *path, int mode)
@@ -40,7 +40,7 @@ int __wrap_access(const char *path, int mode)
     return err;
 }
 
-/* How many files are in the directory; *ret_name is one of them. */
+/* The number of files in the directory; *ret_name is one of them. */
 static size_t count_files(char ret_name[LONGEST_NAME + 1])
 {
     size_t count = 0;
@@ -177,7 +177,7 @@ static void test_a_failed_commit_leaves_nothing(void **state)
     assert_int_equal(count_files(name), 0);
 }
 
-/* Nothing is there while it is written, so that nothing stays if we are killed. */
+/* The file has no name while it is written, so nothing is left if we are killed. */
 static void test_an_unfinished_file_has_no_name(void **state)
 {
     (void)state;

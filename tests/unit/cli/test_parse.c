@@ -1,11 +1,11 @@
-/* What is said of options that are wrong. */
+/* Messages for wrong options. */
 #include "cli/options/options.h"
 #include "unit.h"
 
 #include <getopt.h>
 #include <stdio.h>
 
-/* What parsing these words prints. */
+/* Checks what parsing this option prints. */
 static void assert_said(const char *command_name, const char *word, const char *expected)
 {
     char name[16], option[32], *argv[] = {name, option, NULL}, *said;
@@ -16,7 +16,7 @@ static void assert_said(const char *command_name, const char *word, const char *
     snprintf(option, sizeof option, "%s", word);
     stderr = open_memstream(&said, &said_bytes);
     assert_non_null(stderr);
-    optind = 0; /* getopt_long begins anew */
+    optind = 0; /* makes getopt_long start anew */
     enum parse_result result = options_parse(2, argv, COMMAND_ATTACH, &options);
     fclose(stderr);
     stderr = real_stderr;

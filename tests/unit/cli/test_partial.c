@@ -1,10 +1,10 @@
-/* What is read of a server's answer, which may be anything. */
+/* Reading a server's answer, which may be arbitrary bytes. */
 #include "unit.h"
 #include "cli/push/partial.h"
 
 static struct partial_success partial;
 
-/* Reads a copy that ends where its memory does. */
+/* Reads a copy that ends where its memory ends. */
 static void read_answer(const void *bytes, size_t length)
 {
     static char message[128];
@@ -66,7 +66,7 @@ static void test_what_is_no_such_answer(void **state)
     assert_int_equal(partial.rejected, 0);
     READ("\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01");
     assert_int_equal(partial.rejected, 0);
-    /* Less than none. */
+    /* A negative count. */
     READ("\x0a\x0b\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01");
     assert_int_equal(partial.rejected, 0);
 }

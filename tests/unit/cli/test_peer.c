@@ -43,7 +43,7 @@ static socklen_t name_of(const char *text, int family, in_port_t port,
     return sizeof v6;
 }
 
-/* Skips the test if there is no such address here. */
+/* Skips the test if this machine lacks the address. */
 static struct connection connect_to(const char *text, int listener_family, int client_family)
 {
     struct connection connection;
@@ -85,7 +85,7 @@ static struct tcp_ends client_ends(const struct connection *connection)
     return ends;
 }
 
-/* The kernel may lack its module for that, so that only the tables are there. */
+/* The kernel may lack its module for sock_diag(7), and then has only the tables. */
 static bool can_ask_kernel(void)
 {
     struct connection connection = connect_to("127.0.0.1", AF_INET, AF_INET);
@@ -105,7 +105,7 @@ static void check_by(find_fn *find, const char *text, int listener_family, int c
     uid_t uid = 12345;
     assert_int_equal(find(&ends, &uid), 0);
     assert_int_equal(uid, geteuid());
-    /* Half closed, it still is its user's. */
+    /* A half-closed connection still belongs to its user. */
     assert_int_equal(shutdown(connection.client, SHUT_WR), 0);
     assert_int_equal(find(&ends, &uid), 0);
     wrong.local_port ^= 1;
@@ -116,7 +116,7 @@ static void check_by(find_fn *find, const char *text, int listener_family, int c
     wrong = ends;
     wrong.remote.s6_addr[15] ^= 2;
     assert_int_equal(find(&wrong, &uid), -ENOENT);
-    /* Closed, it is shown as root's. */
+    /* A closed one is listed with root as its owner. */
     uid = 12345;
     close(connection.client);
     connection.client = -1;
@@ -243,12 +243,12 @@ static void test_lines_of_the_tables(void **state)
          0, -ENOENT},
         {"  10: " MAPPED ":A2C4 " MAPPED ":17AC 01" REST " 1000        0 52211 1 0000", 0, -ENOENT},
         {"   0: " ONE_V6 ":A2C4 " ONE_V6 ":17AC 01" REST " 1000        0 52211 1 0000", -ENOENT, 0},
-        /* Our own end. */
+        /* This process's own end. */
         {"   0: 0100007F:17AC 0100007F:A2C4 01" REST " 1000        0 52211", -ENOENT, -ENOENT},
         /* Another address, another port. */
         {"   0: 0200007F:A2C4 0100007F:17AC 01" REST " 1000        0 52211", -ENOENT, -ENOENT},
         {"   0: 0100007F:A2C4 0100007F:17AD 01" REST " 1000        0 52211", -ENOENT, -ENOENT},
-        /* FIN_WAIT2, held by a process; TIME_WAIT, SYN_SENT, CLOSE, LISTEN; not held. */
+        /* FIN_WAIT2, held by a process; TIME_WAIT, SYN_SENT, CLOSE, LISTEN; held by no process. */
         {"   0: 0100007F:A2C4 0100007F:17AC 05" REST " 1000        0 52211", 0, -ENOENT},
         {"   0: 0100007F:A2C4 0100007F:17AC 06" REST " 1000        0 52211", -ENOENT, -ENOENT},
         {"   0: 0100007F:A2C4 0100007F:17AC 02" REST " 1000        0 52211", -ENOENT, -ENOENT},
@@ -256,7 +256,7 @@ static void test_lines_of_the_tables(void **state)
         {"   0: 0100007F:A2C4 0100007F:17AC 0A" REST " 1000        0 52211", -ENOENT, -ENOENT},
         {"   0: 0100007F:A2C4 0100007F:17AC 01" REST "    0        0 0", -ENOENT, -ENOENT},
         {"   0: 0100007F:A2C4 0100007F:17AC 05" REST "    0        0 0", -ENOENT, -ENOENT},
-        /* Cut short, and addresses of other lengths. */
+        /* Cut short, and addresses of the wrong length. */
         {"   0: 0100007F:A2C4 0100007F:17AC 01" REST " 1000        0", -EBADMSG, -EBADMSG},
         {"   0: 100007F:A2C4 0100007F:17AC 01" REST " 1000        0 52211", -EBADMSG, -EBADMSG},
         {"   0: 0100007F00:A2C4 0100007F:17AC 01" REST " 1000        0 52211", -EBADMSG, -EBADMSG},

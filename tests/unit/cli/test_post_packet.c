@@ -1,4 +1,4 @@
-/* What a process that sends a request says may come from the server. */
+/* Answers from the process that sends requests may come from the server, and are not trusted. */
 #include "packets.h"
 #include "cli/push/post_packet.h"
 
@@ -93,7 +93,7 @@ static void test_answers_that_lie(void **state)
     sent = (struct post_answer){.retry_after_ns = UINT64_MAX};
     assert_int_equal(read_answer(&sent, &answer), -EPROTO);
     sent = (struct post_answer){.body_bytes = sizeof sent.body};
-    memset(sent.why, 'x', sizeof sent.why); /* without an end */
+    memset(sent.why, 'x', sizeof sent.why); /* without a NUL */
     assert_int_equal(read_answer(&sent, &answer), 0);
     assert_int_equal(strlen(answer.why), sizeof answer.why - 1);
     packet.body.length--;

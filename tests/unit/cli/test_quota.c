@@ -30,7 +30,7 @@ static void test_each_peer_has_its_own_limit(void **state)
     quota_destroy(&quota);
 }
 
-/* Places of those that are done are for others. */
+/* The place of a peer whose requests are done is reused. */
 static void test_places_are_used_again(void **state)
 {
     (void)state;
@@ -45,7 +45,7 @@ static void test_places_are_used_again(void **state)
     quota_destroy(&quota);
 }
 
-/* As many peers as the session has users. */
+/* There are as many places as the session can have users. */
 static void test_all_places(void **state)
 {
     (void)state;

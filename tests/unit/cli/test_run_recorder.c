@@ -1,4 +1,4 @@
-/* Signals for a command that is run, also those that come before it is started. */
+/* Signals for a spawned command, including those that arrive before it is started. */
 #include "unit.h"
 #include "cli/run_recorder.h"
 

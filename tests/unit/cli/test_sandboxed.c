@@ -1,6 +1,6 @@
-/* Recordings are read in a process that can do nothing else: what comes of its faults, and that it
- * writes what this process would have. Faults are planted where it reads: a file that begins with
- * FAULT and a number stands for each. */
+/* Recordings are read in a sandboxed process: what happens if it fails, and that it writes the same
+ * output as this process would. Faults are planted in the function that reads: a file that begins
+ * with FAULT and a number selects one. */
 #include "unit.h"
 #include "cli/commands.h"
 #include "fgprof.h"
@@ -14,13 +14,13 @@
 #include <sys/stat.h>
 
 #define FAULT "planted fault "
-#define SECONDS 2 /* of CPU time that it may take */
+#define SECONDS 2 /* of CPU time for the child */
 
 enum fault {
     FAULT_CRASH,
     FAULT_HANG,
     FAULT_EAT_MEMORY,
-    FAULT_HALF, /* it crashes when it has written something */
+    FAULT_HALF, /* crashes after writing part of the output */
     FAULT_END,
     FAULT_OPEN,
     FAULT_CREATE,
@@ -44,14 +44,14 @@ static void eat_memory(void)
     }
 }
 
-static volatile int crash_at; /* not a constant: the compiler sees nothing wrong */
+static volatile int crash_at; /* not a constant, so that the compiler does not warn */
 
 static void crash(void)
 {
     *(volatile char *)(uintptr_t)crash_at = 1;
 }
 
-/* Returns only if what it tries can be done. */
+/* Returns only if the sandbox permits the attempt. */
 static void plant(enum fault fault, int fd)
 {
     const struct rlimit none = {RLIM_INFINITY, RLIM_INFINITY};
@@ -108,13 +108,13 @@ int __wrap_fgprof_profile_read_fd(int fd, const char *name, unsigned *ret_versio
     return __real_fgprof_profile_read_fd(fd, name, ret_version, ret_profile);
 }
 
-/* Runs it with this command line. The caller frees *ret_said. */
+/* Runs this `convert` or `diff` command line. The caller frees *ret_said. */
 static int run(const char **argv, char **ret_said)
 {
     struct cli_options options;
     enum cli_command command = strcmp(argv[0], "diff") == 0 ? COMMAND_DIFF : COMMAND_CONVERT;
     int argc = 0, messages = file_of_text(""), before = dup(STDERR_FILENO);
-    optind = 0; /* getopt_long(3) begins anew */
+    optind = 0; /* makes getopt_long(3) start anew */
     while (argv[argc])
         argc++;
     assert_int_equal(options_parse(argc, (char **)argv, command, &options), PARSE_OK);
@@ -174,7 +174,7 @@ static void test_faults(void **state)
 {
     (void)state;
 #ifdef __SANITIZE_ADDRESS__
-    skip(); /* there are no limits then */
+    skip(); /* without limits under AddressSanitizer */
 #endif
     for (int fault = 0; fault < FAULTS; fault++)
         check_fault((enum fault)fault, false);
@@ -182,7 +182,7 @@ static void test_faults(void **state)
     assert_int_equal(access("/tmp/fgprof-sandbox-was-here", F_OK), -1);
 }
 
-/* What this process writes, without a child. */
+/* What this process writes itself, without a child. */
 static char *written_here(const char *path, enum fgprof_format format, const char *command,
                           size_t *ret_length)
 {
@@ -229,7 +229,7 @@ static void test_same_bytes(void **state)
     }
 }
 
-/* An output that can't be written is named, not the child that could not go on. */
+/* The message names the output that can't be written, not the child. */
 static void test_full_disk(void **state)
 {
     (void)state;
@@ -247,7 +247,7 @@ static int set_up(void **state)
     struct rlimit limit;
     if (getrlimit(RLIMIT_CPU, &limit))
         return -1;
-    limit.rlim_cur = SECONDS; /* of this process, too, which needs little */
+    limit.rlim_cur = SECONDS; /* of this process too, which needs little */
     return !mkdtemp(directory) || chdir(directory) || setrlimit(RLIMIT_CPU, &limit);
 }
 

@@ -1,4 +1,4 @@
-/* What is said on stderr. */
+/* Messages on stderr. */
 #include "cli/say.h"
 #include "unit.h"
 

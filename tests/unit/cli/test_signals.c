@@ -1,4 +1,4 @@
-/* A signal that ends a session which is just about to end by itself. The session is played. */
+/* A signal that arrives just as the session ends by itself. The test replaces the session. */
 #include "unit.h"
 #include "cli/serve/signals.h"
 
@@ -10,7 +10,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static sem_t is_in, may_go_on;
 static unsigned stops;
 
-/* Waits under its lock, as the real one may. */
+/* Waits while it holds its lock, as the real function may. */
 void session_stop(struct session *session)
 {
     (void)session;
@@ -39,9 +39,10 @@ static void test_a_signal_at_the_end(void **state)
     kill(getpid(), SIGTERM);
     while (sem_wait(&is_in))
         ;
-    /* The session has ended: it waits for the lock, once this thread is gone. */
+    /* The session has ended: its thread waits for the lock, and for the end of the signal thread.
+     */
     assert_int_equal(pthread_create(&ending, NULL, end_signals, &signals), 0);
-    usleep(100000); /* long enough to end the thread under its lock, if it can be */
+    usleep(100000); /* long enough to end the signal thread under its lock, if that is possible */
     sem_post(&may_go_on);
     pthread_join(ending, NULL);
     assert_int_equal(stops, 1);

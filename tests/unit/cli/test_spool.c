@@ -1,4 +1,5 @@
-/* Requests that wait to be sent, when their files can't be read: what reads them is played. */
+/* Requests that wait to be sent, when their files can't be read. The test replaces the function
+ * that reads them. */
 #include "unit.h"
 #include "cli/push/spool.h"
 #include "cli/push/spool_file.h"
@@ -10,11 +11,11 @@
 int __wrap_spool_file_read(int directory_fd, const char *name, struct body *ret_body);
 int __real_spool_file_read(int directory_fd, const char *name, struct body *ret_body);
 
-/* What the next reads say. */
+/* The results of the next reads. */
 static int errors[4];
 static unsigned reads;
 
-/* Which spool has its end when it reads. */
+/* The spool that ends during the next read, if not NULL. */
 static struct spool *ending;
 
 int __wrap_spool_file_read(int directory_fd, const char *name, struct body *ret_body)
@@ -81,7 +82,7 @@ static void assert_next(struct spool *spool, const char *text)
     spool_settle(spool, entry, SPOOL_SENT);
 }
 
-/* There may be some again: the request is tried again, before those that came after it. */
+/* Descriptors may be available later: the request is retried, before those that came after it. */
 static void test_no_descriptors_for_now(void **state)
 {
     struct spool *spool = *state;
@@ -95,7 +96,7 @@ static void test_no_descriptors_for_now(void **state)
     assert_int_equal(spool->counts[0].sent, 2);
 }
 
-/* It is sent by the next run. */
+/* The next run sends the request. */
 static void test_no_descriptors_at_the_end(void **state)
 {
     struct spool *spool = *state;

@@ -13,9 +13,9 @@ static void test_distances(void **state)
     assert_int_equal(edit_distance("atach", "attach"), 1);
     assert_int_equal(edit_distance("attacch", "attach"), 1);
     assert_int_equal(edit_distance("ettach", "attach"), 1);
-    assert_int_equal(edit_distance("attahc", "attach"), 1); /* swapped */
+    assert_int_equal(edit_distance("attahc", "attach"), 1); /* two letters swapped */
     assert_int_equal(edit_distance("kitten", "sitting"), 3);
-    /* A letter that was swapped is not changed again. */
+    /* A swapped letter is not changed again. */
     assert_int_equal(edit_distance("ca", "abc"), 3);
 }
 

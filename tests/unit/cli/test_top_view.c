@@ -1,11 +1,11 @@
-/* The order of top's rows: views are compared row by row, so all that tells rows apart counts, each
- * field before the next one. */
+/* The order of top's rows. Views are compared row by row, so every field that distinguishes rows
+ * counts, each before the next one. */
 #include "unit.h"
 #include "cli/top/view.h"
 
 typedef int compare_fn(const void *, const void *);
 
-/* `rows`: in ascending order, no two alike. */
+/* `rows`: in ascending order, all different. */
 static void assert_ascending(const void *rows, size_t count, size_t bytes, compare_fn *compare)
 {
     for (size_t i = 0; i < count; i++) {

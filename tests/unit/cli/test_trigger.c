@@ -1,4 +1,4 @@
-/* Triggers as they are typed. */
+/* Parsing triggers as users type them. */
 #include "unit.h"
 #include "cli/record/trigger.h"
 
@@ -105,7 +105,7 @@ static void test_errors(void **state)
     static const struct {
         const char *text;
         size_t character;
-        const char *wanted; /* how that begins */
+        const char *wanted; /* how the message begins */
     } cases[] = {
         {"", 1, CONDITION},
         {"   ", 4, CONDITION},
@@ -144,7 +144,7 @@ static void test_errors(void **state)
         {"deadlock or exit", 10, "give 'and' and another condition"},
         {"deadlock and", 13, CONDITION},
         {"deadlock and and exit", 14, CONDITION},
-        {"thread \xc3\xa9t\xc3\xa9 blocked tard", 20, TIME}, /* in characters, not bytes */
+        {"thread \xc3\xa9t\xc3\xa9 blocked tard", 20, TIME}, /* characters are counted, not bytes */
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct trigger trigger;

@@ -1,4 +1,4 @@
-/* Elapsed time, judged by simulated programs whose every step is known. */
+/* Elapsed time, checked with simulated programs whose every step is known. */
 #include "unit.h"
 #include "base/random.h"
 #include "count/elapsed.h"
@@ -7,12 +7,12 @@
 
 #define PERIOD_NS 10000000u
 #define STEP_NS 100000u
-#define STEPS (PERIOD_NS / STEP_NS) /* in a period */
+#define STEPS (PERIOD_NS / STEP_NS) /* per period */
 #define THREADS_MAX 8
 
 enum does { SLEEPS, RUNS, WAITS };
 
-/* A process whose threads do what `does` says in each step, and what the estimator makes of it. */
+/* A process whose threads do in each step what `does` says, and the estimator's results for it. */
 struct world {
     struct elapsed process;
     struct stack_table table;
@@ -56,7 +56,7 @@ static void book(struct world *world, unsigned thread)
     world->ran_ns[thread] = world->waited_ns[thread] = 0;
 }
 
-/* A tick finds the threads as they are in this step. */
+/* A tick observes the threads in this step. */
 static void take_tick(struct world *world, const enum does does[THREADS_MAX])
 {
     struct elapsed_instant instant = {0};
@@ -92,7 +92,7 @@ static void note_truth(struct world *world, const enum does does[THREADS_MAX])
     world->true_awake_ns += running || waiting ? STEP_NS : 0;
 }
 
-/* One step. Each period has one tick, in a random step. */
+/* Simulates one step. Each period has one tick, in a random step. */
 static void step(struct world *world, const enum does does[THREADS_MAX])
 {
     uint64_t period = world->step / STEPS;
@@ -121,7 +121,8 @@ static void assert_near(double value, double wanted, double part)
         fail_msg("%g is not %g", value, wanted);
 }
 
-/* Nothing is sampled then: all its time is its own, however short its bursts are. */
+/* The only thread gets all of its time, however short its bursts are: no tick is needed to divide
+ * it. */
 static void test_one_thread_has_all_of_its_time(void **state)
 {
     struct world *world = *state;
@@ -135,7 +136,7 @@ static void test_one_thread_has_all_of_its_time(void **state)
     assert_near(world->runnable_ns[0], world->true_runnable_ns[0], 1e-9);
 }
 
-/* The issue's own case: one thread for 3 s, then 8 for 1 s, on two CPUs by turns. */
+/* One thread runs for 3 s, then 8 threads for 1 s, which take turns on two CPUs. */
 static void test_one_thread_and_then_eight(void **state)
 {
     struct world *world = *state;
@@ -147,7 +148,7 @@ static void test_one_thread_and_then_eight(void **state)
     double first_ns = world->part_ns[0] + (double)world->ran_ns[0];
     for (uint64_t i = 0; i < 100 * STEPS; i++) {
         enum does does[THREADS_MAX];
-        for (unsigned j = 0; j < 8; j++) /* each has a CPU for 3 ms */
+        for (unsigned j = 0; j < 8; j++) /* each gets a CPU for 3 ms */
             does[j] = j / 2 == i / 30 % 4 ? RUNS : WAITS;
         step(world, does);
     }
@@ -160,7 +161,8 @@ static void test_one_thread_and_then_eight(void **state)
     assert_true(sum(world->runnable_ns) < 0.01 * 1e9);
 }
 
-/* As with one lock that all need: never two at once, though each is awake in most periods. */
+/* As with one lock that all threads need: never two run at once, though each is awake in most
+ * periods. */
 static void test_threads_that_take_turns_lose_nothing(void **state)
 {
     struct world *world = *state;
@@ -177,8 +179,8 @@ static void test_threads_that_take_turns_lose_nothing(void **state)
     }
 }
 
-/* Bursts and pauses of random lengths, independent of each other, that no tick can resolve: within
- * three standard deviations of what many such ticks find, and none of the threads is favoured. */
+/* Independent bursts and pauses of random lengths, too short for ticks to resolve: the estimate is
+ * within three standard deviations for so many ticks, and no thread is favoured. */
 static void test_bursts_at_random(void **state)
 {
     static const unsigned burst_steps[] = {5, 20, 40, 300}, pause_steps[] = {15, 20, 120, 300};
@@ -201,14 +203,15 @@ static void test_bursts_at_random(void **state)
     assert_near(sum(world->part_ns), world->true_awake_ns, 0.01);
 }
 
-/* Another program has the CPU for three quarters of the time: this one's thread waits for it. */
+/* Another program has the CPU for three quarters of the time, and this one's threads wait for it.
+ */
 static void test_a_wait_for_a_cpu_counts_if_nobody_runs(void **state)
 {
     struct world *world = *state;
     world->count = 2;
     world->process.cpus = 1;
     for (uint64_t i = 0; i < 2000 * STEPS; i++) {
-        /* Threads 0 and 1 want the CPU, and have an eighth of it each. */
+        /* Threads 0 and 1 both want the CPU, and each gets an eighth of its time. */
         uint64_t turn = i / 20 % 8;
         enum does does[THREADS_MAX] = {turn == 0 ? RUNS : WAITS, turn == 4 ? RUNS : WAITS};
         step(world, does);
@@ -221,7 +224,7 @@ static void test_a_wait_for_a_cpu_counts_if_nobody_runs(void **state)
     assert_near(sum(world->part_ns), world->true_awake_ns, 0.01);
 }
 
-/* Other programs take each of two CPUs for a third of the time, by chance: three threads want them.
+/* Other programs take each of two CPUs for a third of the time, at random; three threads want them.
  */
 static void test_cpus_that_others_use_too(void **state)
 {
@@ -249,8 +252,8 @@ static void test_cpus_that_others_use_too(void **state)
     assert_near(sum(world->runnable_ns), sum(world->true_runnable_ns), 0.1);
 }
 
-/* Its bursts are so rare that no tick meets one: it is taken to be one of four, as the others are.
- */
+/* A thread whose bursts are so rare that no tick observes it: it is assumed to share the time with
+ * three others, as the process's other threads do. */
 static void test_a_thread_that_no_tick_found(void **state)
 {
     struct world *world = *state;
@@ -264,7 +267,7 @@ static void test_a_thread_that_no_tick_found(void **state)
     assert_int_equal(runnable_ns, 0);
     elapsed_book_rest(&world->process, &world->threads[0], &running_ns, &runnable_ns);
     assert_int_equal(running_ns + runnable_ns, 0);
-    /* Nothing is known of the others. */
+    /* Nothing is known of other threads. */
     world->process.awake_ticks = world->process.awake_instances = 0;
     elapsed_book(&world->process, &world->threads[1], 3000, 0, &running_ns, &runnable_ns);
     elapsed_book_rest(&world->process, &world->threads[1], &running_ns, &runnable_ns);
@@ -302,7 +305,7 @@ static void assert_waited(const struct world *world, uint32_t sample, double tic
     assert_near(world->table.samples[sample].waited_ticks, ticks, 1e-9);
 }
 
-/* Ten ticks: disk, and then short waits, come before nothing. */
+/* Over ten ticks, disk waits have priority over short waits, and those over idle time. */
 static void test_waits_by_their_rank(void **state)
 {
     struct world *world = *state;
@@ -324,7 +327,7 @@ static void test_waits_by_their_rank(void **state)
     assert_int_equal(idle_ns[0], 3 * PERIOD_NS);
 }
 
-/* A tick that found a thread awake is for no wait. */
+/* A tick that found a thread awake is not attributed to a wait. */
 static void test_a_wait_while_others_are_awake(void **state)
 {
     struct world *world = *state;
@@ -338,7 +341,7 @@ static void test_a_wait_while_others_are_awake(void **state)
     assert_waited(world, sample, 7);
 }
 
-/* Hours on a disk, told once: the wait is known to go on. */
+/* Hours in a disk wait that is reported once: it is known to go on. */
 static void test_a_wait_that_goes_on(void **state)
 {
     struct world *world = *state;
@@ -353,7 +356,7 @@ static void test_a_wait_that_goes_on(void **state)
     assert_int_equal(world->process.idle_ticks, 502);
 }
 
-/* What it waits for is known when it has ended, and so have others. */
+/* A wait's sample is known only after its end, and after other waits have ended. */
 static void test_a_wait_is_placed_later(void **state)
 {
     struct world *world = *state;
@@ -373,7 +376,7 @@ static void test_a_wait_is_placed_later(void **state)
     assert_waited(world, after, 2);
 }
 
-/* A short wait is told when it has ended, about a second after its first tick: not too late. */
+/* A short wait is reported after its end, about a second after its first tick, and still counts. */
 static void test_ticks_wait_for_short_waits(void **state)
 {
     struct world *world = *state;
@@ -389,7 +392,7 @@ static void test_ticks_wait_for_short_waits(void **state)
     assert_int_equal(world->process.wait_count, 0); /* forgotten */
 }
 
-/* What the ticks say is fitted to what the accounts left, to the nanosecond. */
+/* Ticks divide the time that the accounts leave, exact to the nanosecond. */
 static void test_all_time_is_given(void **state)
 {
     struct world *world = *state;
@@ -407,7 +410,7 @@ static void test_all_time_is_given(void **state)
     assert_near((double)sample_ns[waits], 850000007 / 90.0 * 20, 1e-7);
     assert_near((double)sample_ns[both], 50000000 + 850000007 / 90.0 * 10, 1e-7);
     assert_int_equal(sample_ns[0] + sample_ns[1] + sample_ns[2] + idle_ns[0], all_ns);
-    /* More was awake than there was time: it is cut to size, and nothing is left for waits. */
+    /* More time awake than elapsed: it is scaled down, and nothing is left for waits. */
     world->table.samples[awake].part_ns = 2 * all_ns;
     assert_int_equal(
         elapsed_divide(&world->table, &world->process, 1000 + all_ns, sample_ns, idle_ns), 0);
@@ -443,7 +446,7 @@ static void test_parallelism(void **state)
     elapsed_begin(&process, 0, 1, 3);
     parallelism_add(&parallelism, &process, &one, 3);
     parallelism_add(&parallelism, &process, &half, 2);
-    /* Three CPUs, each theirs for half of the time. */
+    /* Three CPUs, each of which the process has for half of the time. */
     parallelism_add(&parallelism, &process, &four, 8);
     process.cpus = 900;
     parallelism_add(&parallelism, &process, &many, 2);
@@ -456,7 +459,7 @@ static void test_parallelism(void **state)
     for (size_t i = 0; i <= PARALLELISM_MAX; i++)
         all_ns += rows[i];
     assert_int_equal(all_ns, 1400);
-    /* The chance that one of so many is idle is small, and that all are is no number. */
+    /* The chance that one of so many is idle is small, and that all are idle underflows. */
     const struct elapsed_instant busy = instant_of(200, 198);
     parallelism = (struct parallelism){0};
     process.cpus = 200;

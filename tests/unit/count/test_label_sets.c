@@ -67,14 +67,14 @@ static void test_values_are_limited_for_each_key(void **state)
     assert_string_equal(label_sets_value(sets, others, "id"), LABEL_OTHER);
     assert_string_equal(label_sets_value(sets, others, "route"), "/x");
     assert_int_equal(sets->strings.count, strings_before + 1); /* LABEL_OTHER */
-    /* Values that were there before are still told apart, and so are other keys' values. */
+    /* Known values are still told apart, and so are the values of other keys. */
     snprintf(value, sizeof value, "%u", 7);
     assert_int_equal(add(sets, labels, 2, &is_limited), 8);
     assert_false(is_limited);
     const struct label_text other = {"other", "new"};
     assert_int_not_equal(add(sets, &other, 1, &is_limited), 0);
     assert_false(is_limited);
-    /* Known as text, but not as a value of this key. */
+    /* A string that is known, but not as a value of this key. */
     const struct label_text text = {"id", "/x"};
     assert_string_equal(label_sets_value(sets, add(sets, &text, 1, &is_limited), "id"),
                         LABEL_OTHER);
@@ -94,13 +94,13 @@ static void test_keys_are_limited(void **state)
     }
     size_t strings_before = sets->strings.count;
     const struct label_text labels[] = {{"a new one", "new value"}, {"7", "1"}};
-    assert_int_equal(add(sets, labels, 2, &is_limited), 8); /* without the new one */
+    assert_int_equal(add(sets, labels, 2, &is_limited), 8); /* the set without the new key */
     assert_true(is_limited);
     assert_int_equal(add(sets, labels, 1, &is_limited), 0);
     assert_true(is_limited);
     assert_int_equal(sets->strings.count, strings_before);
     assert_int_equal(sets->key_count, LABEL_KEYS_MAX);
-    /* Known as text, but not as a key. */
+    /* A string that is known, but not as a key. */
     assert_int_equal(strings_intern(&sets->strings, "text", &(uint32_t){0}), 0);
     const struct label_text text = {"text", "1"};
     assert_int_equal(add(sets, &text, 1, &is_limited), 0);
@@ -121,7 +121,7 @@ static void keep(struct label_sets *sets, uint32_t each, struct renumber *ret_ro
     *sets = kept;
 }
 
-/* Adds sets with as many values, from `first` on. */
+/* Adds sets with that many values, starting with number `first`. */
 static void add_values(struct label_sets *sets, unsigned first, unsigned count,
                        bool *ret_is_limited)
 {
@@ -133,7 +133,7 @@ static void add_values(struct label_sets *sets, unsigned first, unsigned count,
     }
 }
 
-/* Every second set goes, and with it a value. */
+/* Forgets every second set, and with it its value. */
 static void test_sets_that_are_forgotten_make_room(void **state)
 {
     struct label_sets *sets = *state;
@@ -155,7 +155,7 @@ static void test_sets_that_are_forgotten_make_room(void **state)
     renumber_free(&rows);
 }
 
-/* Values that came after others had made room are not one too many when they are added again. */
+/* Values that were added after others made room fit the limit when they are added again. */
 static void test_all_sets_stay_if_none_is_forgotten(void **state)
 {
     struct label_sets *sets = *state;

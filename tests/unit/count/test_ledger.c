@@ -17,7 +17,7 @@ static void book(struct ledger *ledger, uint64_t now_ns, uint64_t running_ns, ui
     ledger_book(ledger, now_ns, &activity, account);
 }
 
-/* Gives the account's only sample, which is number 7, what is owed to it. */
+/* Gives the account's only sample, number 7, the time owed to the account. */
 static struct share take(struct ledger *ledger, enum account account)
 {
     struct settlement settlements[WINDOW_ROWS_MAX];
@@ -43,7 +43,7 @@ static void test_accounts_of_states(void **state)
     assert_int_equal(ledger_account(THREAD_STOPPED), ACCOUNT_ASLEEP);
 }
 
-/* Nothing is known of what came before the first figures: all is for the state that was found. */
+/* Nothing is known before the first reading: all the time goes to the state that was found. */
 static void test_first_time_goes_to_the_state_found(void **state)
 {
     (void)state;
@@ -53,7 +53,7 @@ static void test_first_time_goes_to_the_state_found(void **state)
     assert_share(take(&ledger, ACCOUNT_RUNNING), 0, 0);
 }
 
-/* Found asleep at every tick, though it ran most of the time: the sampler took its CPU. */
+/* Every tick finds the thread asleep, though it ran most of the time: the sampler took its CPU. */
 static void test_time_is_the_kernels(void **state)
 {
     (void)state;
@@ -64,7 +64,7 @@ static void test_time_is_the_kernels(void **state)
     assert_share(take(&ledger, ACCOUNT_ASLEEP), 0, 2);
     book(&ledger, 130, 1014, 2, ACCOUNT_ASLEEP);
     assert_share(take(&ledger, ACCOUNT_ASLEEP), 0, 2);
-    /* Once found running, all that it ran is for where that is. */
+    /* Once it is found running, all its running time goes to that sample. */
     book(&ledger, 140, 1021, 3, ACCOUNT_RUNNING);
     assert_share(take(&ledger, ACCOUNT_RUNNING), 2, 21);
     book(&ledger, 150, 1028, 4, ACCOUNT_RUNNABLE);
@@ -72,7 +72,7 @@ static void test_time_is_the_kernels(void **state)
     assert_share(take(&ledger, ACCOUNT_ASLEEP), 0, 4);
 }
 
-/* Parts of a tick are carried over within an account: none is favoured by rounding. */
+/* Parts of a tick are carried over within an account, so rounding favours none. */
 static void test_ticks_are_whole_periods_of_an_account(void **state)
 {
     (void)state;
@@ -87,7 +87,8 @@ static void test_ticks_are_whole_periods_of_an_account(void **state)
     assert_int_equal(slept, 60);
 }
 
-/* The two clocks are not read at the same moment: what does not fit comes with the next time. */
+/* The two clocks are not read at the same instant: time that does not fit is booked with the next
+ * reading. */
 static void test_figures_that_run_ahead(void **state)
 {
     (void)state;
@@ -112,7 +113,7 @@ static void test_time_is_booked_once(void **state)
     assert_int_equal(ledger.booked_ns, 120);
 }
 
-/* Kernels that only count switches: there are no times to go by. */
+/* Kernels that only count switches provide no times. */
 static void test_activity_without_times(void **state)
 {
     (void)state;
@@ -124,7 +125,7 @@ static void test_activity_without_times(void **state)
     assert_share(take(&ledger, ACCOUNT_ASLEEP), 1, 10);
 }
 
-/* By exec another thread takes the id: its figures say nothing of what passed. */
+/* After exec, another thread has the id: its counters say nothing about the time before. */
 static void test_another_thread_of_the_same_id(void **state)
 {
     (void)state;
@@ -137,7 +138,7 @@ static void test_another_thread_of_the_same_id(void **state)
     assert_share(take(&ledger, ACCOUNT_RUNNING), 0, 7);
 }
 
-/* What the kernel had counted before is not the first sample's. */
+/* The kernel's counts from before the beginning do not go to the first sample. */
 static void test_the_beginning(void **state)
 {
     (void)state;
@@ -177,7 +178,7 @@ static void test_settlement_gives_all(void **state)
         ticks += settlements[i].share.ticks;
         time_ns += settlements[i].share.time_ns;
     }
-    /* 32 in all; the wait, for which there is no sample, is with those that ran. */
+    /* 32 in all: the wait for a CPU, which has no sample, is added to the running time. */
     assert_int_equal(time_ns, 32);
     assert_int_equal(ticks, 3);
     assert_int_equal(ledger.given_ns[ACCOUNT_RUNNING], 16 + 8 + 2);
@@ -193,7 +194,8 @@ static void test_settlement_without_a_sample(void **state)
     assert_int_equal(ledger.owed_ns[ACCOUNT_RUNNABLE], 50);
 }
 
-/* Of many that lived for less than a tick or a little more, nothing is lost but the last part. */
+/* Many threads that live for less than a tick or a little more: only the last part of a tick is
+ * lost. */
 static void test_parts_of_ticks_are_carried_over(void **state)
 {
     (void)state;
@@ -220,7 +222,7 @@ static void add(struct ledger *ledger, enum account account, uint32_t sample, ui
     assert_int_equal(ledger_add(ledger, account, sample, ticks, 1), 0);
 }
 
-/* However the time came, and in whatever order. */
+/* Samples share an account's time by their ticks, however and in whatever order it was booked. */
 static void test_samples_share_by_ticks(void **state)
 {
     (void)state;
@@ -231,7 +233,7 @@ static void test_samples_share_by_ticks(void **state)
     book(&ledger, 110, 1, 0, ACCOUNT_RUNNING);
     add(&ledger, ACCOUNT_RUNNING, 5, 1);
     book(&ledger, 400, 200, 0, ACCOUNT_ASLEEP);
-    add(&ledger, ACCOUNT_ASLEEP, 6, 29); /* was there at all of them */
+    add(&ledger, ACCOUNT_ASLEEP, 6, 29); /* the thread slept at all of these ticks */
     add(&ledger, ACCOUNT_RUNNING, 7, 3);
     assert_int_equal(ledger_close(&ledger, ACCOUNT_RUNNING, PERIOD_NS, settlements), 2);
     assert_int_equal(settlements[0].sample, 5);
@@ -244,7 +246,7 @@ static void test_samples_share_by_ticks(void **state)
     ledger_free(&ledger);
 }
 
-/* As those of the kernel, which come before the figures that have their time. */
+/* As with the kernel's samples, which arrive before the reading that has their time. */
 static void test_samples_wait_for_time_and_time_for_samples(void **state)
 {
     (void)state;
@@ -269,7 +271,7 @@ static void test_samples_wait_for_time_and_time_for_samples(void **state)
     ledger_free(&ledger);
 }
 
-/* A window that is full makes room, even if its samples get nothing. */
+/* A full window is closed, even if its samples get nothing. */
 static void test_samples_without_end_and_without_time(void **state)
 {
     (void)state;
@@ -286,7 +288,7 @@ static void test_samples_without_end_and_without_time(void **state)
     ledger_free(&ledger);
 }
 
-/* What a thread did in one second has none of the time of the next. */
+/* What a thread did in one second gets no time from the next one. */
 static void test_phases_stay_apart(void **state)
 {
     (void)state;
@@ -298,7 +300,8 @@ static void test_phases_stay_apart(void **state)
     for (uint64_t i = 1; i <= 4000; i++) {
         uint64_t ran_ns = i <= 1000 ? i * MS / 100 : 10 * MS + (i - 1000) * MS / 2;
         book(&ledger, i * MS, ran_ns, 0, ACCOUNT_RUNNING);
-        /* The same number of samples for a fiftieth of the time. */
+        /* The first second has as many samples as the others, and a fiftieth of the running time.
+         */
         add(&ledger, ACCOUNT_RUNNING, (uint32_t)((i - 1) / 1000), 1);
         unsigned count = 0;
         if (ledger_is_due(&ledger, ACCOUNT_RUNNING))
@@ -306,15 +309,15 @@ static void test_phases_stay_apart(void **state)
         for (unsigned j = 0; j < count; j++)
             time_ns[settlements[j].sample] += settlements[j].share.time_ns;
     }
-    /* The first reading is for the state that was found: a millisecond. */
+    /* The first reading's millisecond goes to the state that was found. */
     assert_int_equal(time_ns[0], 1 * MS + 999 * MS / 100);
     for (unsigned i = 1; i < 4; i++)
         assert_int_equal(time_ns[i], 500 * MS);
     ledger_free(&ledger);
 }
 
-/* Books `periods` in each of which the thread was found running, ran for `ran_ns` more and had so
- * many switches more, and returns what was denied. */
+/* Books `periods`, in each of which the thread was found running, ran for `ran_ns` more and
+ * switched `switches` times more. Returns how much sleep was denied. */
 static uint64_t deny_after(struct ledger *ledger, uint64_t period_ns, uint64_t periods,
                            uint64_t ran_ns, uint64_t switches)
 {
@@ -339,13 +342,13 @@ static struct ledger begun(void)
     return ledger;
 }
 
-/* A fifth of the time was the hypervisor's, which the kernel counts nowhere. */
+/* The hypervisor took a fifth of the time, which the kernel counts nowhere. */
 static void test_stolen_time_is_no_sleep(void **state)
 {
     (void)state;
     struct ledger ledger = begun();
     assert_int_equal(deny_after(&ledger, LOOK_NS, 79, LOOK_NS / 5 * 4, 1),
-                     0); /* not 16 ticks yet */
+                     0); /* less than 16 ticks so far */
     assert_int_equal(deny_after(&ledger, LOOK_NS, 1, LOOK_NS / 5 * 4, 1), 16 * LOOK_NS);
     assert_int_equal(ledger.owed_ns[ACCOUNT_RUNNING], 80 * LOOK_NS);
     assert_int_equal(ledger.owed_ns[ACCOUNT_ASLEEP], 0);
@@ -354,7 +357,7 @@ static void test_stolen_time_is_no_sleep(void **state)
     ledger_free(&ledger);
 }
 
-/* Sleeps that are too short for a look: each had a switch. */
+/* Sleeps that are too short to observe: each has a context switch. */
 static void test_short_sleeps_are_sleep(void **state)
 {
     (void)state;
@@ -364,8 +367,8 @@ static void test_short_sleeps_are_sleep(void **state)
     ledger_free(&ledger);
 }
 
-/* It is owed until a sample comes, which may be held back for a while. What comes after it may be
- * none. */
+/* Observed sleep is owed until a sample takes it, which may be held back for a while. Sleep after
+ * that may be denied. */
 static void test_sleep_that_was_seen_is_sleep(void **state)
 {
     (void)state;
@@ -382,7 +385,7 @@ static void test_sleep_that_was_seen_is_sleep(void **state)
     ledger_free(&ledger);
 }
 
-/* The kernel adds a wait for a CPU when it ends: until then it looks like sleep. */
+/* The kernel adds a wait for a CPU when it ends; until then it looks like sleep. */
 static void test_a_long_wait_for_a_cpu_is_not_denied(void **state)
 {
     (void)state;
@@ -394,7 +397,7 @@ static void test_a_long_wait_for_a_cpu_is_not_denied(void **state)
     now.switches++;
     ledger_book(&ledger, ledger.booked_ns + LOOK_NS, &now, ACCOUNT_RUNNING);
     assert_int_equal(ledger_deny_sleep(&ledger, LOOK_NS), 0);
-    /* Once it has slept for as long, each account has what is its own. */
+    /* Once the thread has slept for as long, each account has its correct time. */
     for (unsigned i = 0; i < 50; i++)
         ledger_book(&ledger, ledger.booked_ns + LOOK_NS, &now, ACCOUNT_ASLEEP);
     assert_int_equal(ledger.owed_ns[ACCOUNT_RUNNABLE], 50 * (uint64_t)LOOK_NS);
@@ -402,8 +405,7 @@ static void test_a_long_wait_for_a_cpu_is_not_denied(void **state)
     ledger_free(&ledger);
 }
 
-/* The thread that has executed a program had more time on a CPU than this one, and fewer switches.
- */
+/* After exec, the other thread has more CPU time than this one had, and fewer switches. */
 static void test_fewer_switches_are_another_threads(void **state)
 {
     (void)state;
@@ -416,7 +418,7 @@ static void test_fewer_switches_are_another_threads(void **state)
     ledger_free(&ledger);
 }
 
-/* Of a thread that was there before, nothing tells how often it has slept. */
+/* For a thread that existed before, nothing says how often it had slept. */
 static void test_switches_count_from_the_first_figures(void **state)
 {
     (void)state;
@@ -439,7 +441,7 @@ static struct share sum_of(const struct settlement *settlements, unsigned count)
     return sum;
 }
 
-/* Closes the window, and adds what was given to *sum. */
+/* Closes the window, and adds what its samples got to *sum. */
 static void close_window(struct ledger *ledger, enum account account, struct share *sum)
 {
     struct settlement settlements[WINDOW_ROWS_MAX];
@@ -449,7 +451,7 @@ static void close_window(struct ledger *ledger, enum account account, struct sha
                           sum->part_ns + more.part_ns};
 }
 
-/* Some time passes, a part of which is the thread's own, and there may be a sample then. */
+/* Some time passes, some of it the thread's own, and possibly a sample is taken. */
 static void happen(struct ledger *ledger, uint64_t seed, uint64_t *draw, uint64_t *now_ns,
                    struct activity *activity, struct share *sum)
 {
@@ -470,7 +472,7 @@ static void happen(struct ledger *ledger, uint64_t seed, uint64_t *draw, uint64_
         close_window(ledger, account, sum);
 }
 
-/* Whatever happens to a thread, its samples get the time that it had, and its whole ticks. */
+/* Whatever happens to a thread, its samples get exactly its time, and its whole ticks. */
 static void test_nothing_is_lost(void **state)
 {
     (void)state;

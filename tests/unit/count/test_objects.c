@@ -51,7 +51,7 @@ static void test_object_goes_once(void **state)
 {
     (void)state;
     struct objects objects = {0};
-    objects_gone(&objects, 1, KIND, 10); /* of before the recording */
+    objects_gone(&objects, 1, KIND, 10); /* made before the recording */
     make(&objects, maker(1, 1, 8), 10, 3);
     objects_gone(&objects, 2, KIND, 10);
     objects_gone(&objects, 1, KIND + 1, 10);
@@ -78,12 +78,12 @@ static void test_key_that_is_used_again_ends_the_first(void **state)
     objects_free(&objects);
 }
 
-/* Random makes and removals against an array that knows. */
+/* Makes and removes objects at random, and compares the counts with a plain array. */
 static void test_many_objects_come_and_go(void **state)
 {
     (void)state;
     struct objects objects = {0};
-    static uint32_t weights[MANY]; /* by key; 0: it is not there */
+    static uint32_t weights[MANY]; /* by key; 0: not live */
     uint64_t made = 0, gone = 0;
     size_t live = 0;
     srand(1);
@@ -111,7 +111,7 @@ static void test_many_objects_come_and_go(void **state)
     objects_free(&objects);
 }
 
-/* What one process had is given back when it has gone. */
+/* The memory of a process's objects is freed when they are gone. */
 static void test_memory_shrinks_again(void **state)
 {
     (void)state;
@@ -172,7 +172,7 @@ static void test_what_is_left_stays_counted(void **state)
     objects_leave(&objects, 1, KIND);
     assert_int_equal(objects.live_count, MANY);
     assert_counted(&objects, 0, MANY, 1);
-    objects_gone(&objects, 1, KIND, 6); /* of another process by now */
+    objects_gone(&objects, 1, KIND, 6); /* freed by a process with a reused number */
     assert_counted(&objects, 0, MANY, 1);
     for (uint64_t key = 0; key < MANY; key++)
         objects_gone(&objects, 2, KIND, key);
@@ -181,7 +181,8 @@ static void test_what_is_left_stays_counted(void **state)
     objects_free(&objects);
 }
 
-/* More sizes than rows are kept for: some thousand are, and none is told far from what it is. */
+/* More distinct sizes than there are rows: thousands are kept exactly, and the others are rounded
+ * to a near size. */
 static void test_sizes_of_many_are_rounded(void **state)
 {
     (void)state;
@@ -228,7 +229,7 @@ static void test_stacks_get_new_numbers(void **state)
     assert_int_equal(objects.makers[0].maker.stack, 0);
     assert_int_equal(objects.makers[1].maker.stack, 1);
     named.name = named.stack = 1;
-    make(&objects, named, 3, 1); /* is found by its new numbers */
+    make(&objects, named, 3, 1); /* found by its new numbers */
     assert_int_equal(objects.maker_count, 2);
     assert_counted(&objects, 1, 2, 0);
     renumber_free(&stacks);
@@ -248,7 +249,7 @@ static struct object_maker thread(uint32_t tid, uint32_t name)
 #define NAMES_MAX 3
 #define OTHER 99
 
-/* Threads 1 to 9, of which thread 8 lives and thread 9 stays. */
+/* Threads 1 to 9: thread 8 lives, and the row of thread 9 must stay. */
 static void test_gone_objects_are_joined(void **state)
 {
     (void)state;
@@ -270,7 +271,7 @@ static void test_gone_objects_are_joined(void **state)
         assert_int_equal(objects_join_gone(&objects, KIND, &stay, NAMES_MAX, OTHER), 0);
         renumber_free(&stay);
     }
-    /* What else there is; names 0 to 2; the others, of threads 6 and 7; threads 8 and 9. */
+    /* The other maker; names 0 to 2; one row for the others, threads 6 and 7; threads 8 and 9. */
     assert_int_equal(objects.maker_count, 7);
     assert_counted(&objects, 0, 2, 1);
     assert_counted(&objects, 1, 2, 2);
@@ -283,13 +284,13 @@ static void test_gone_objects_are_joined(void **state)
     assert_int_equal(objects.makers[5].maker.tid, 8);
     assert_int_equal(objects.makers[5].maker.maker, 7);
     assert_int_equal(objects.makers[6].maker.tid, 9);
-    /* What lives is still found. */
+    /* A live object is still found. */
     objects_gone(&objects, 1, KIND, 8);
     assert_counted(&objects, 5, 2, 2);
     objects_free(&objects);
 }
 
-/* A row that all objects moved away from. */
+/* A row without objects, because all of them moved to another row. */
 static void test_rows_that_made_nothing_go(void **state)
 {
     (void)state;

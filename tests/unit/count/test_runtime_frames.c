@@ -43,7 +43,7 @@ static void test_addresses_of_processes(void **state)
     runtime_frames_free(&frames);
 }
 
-/* A program may make functions for ever. */
+/* A program may create functions for ever: those beyond the limit share a frame. */
 static void test_what_is_beyond_the_limit_is_one(void **state)
 {
     (void)state;

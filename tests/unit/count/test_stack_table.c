@@ -170,7 +170,7 @@ static void test_sleeps(void **state)
     assert_int_equal(table.samples[sample].sleeps, 7);
     stack_table_take_sleeps(&table, sample, 8);
     assert_int_equal(table.samples[sample].sleeps, 0);
-    /* No more than fit. */
+    /* The count saturates. */
     stack_table_count_sleeps(&table, sample, UINT32_MAX);
     stack_table_count_sleeps(&table, sample, 5);
     assert_true(table.samples[sample].sleeps == UINT32_MAX + 5ull);
@@ -179,7 +179,7 @@ static void test_sleeps(void **state)
     stack_table_free(&table);
 }
 
-/* Every third row goes, with its stack. The others are found again, and have what they had. */
+/* Every third row goes, with its stack. The others keep their counts, and are found again. */
 static void test_rows_can_be_forgotten(void **state)
 {
     (void)state;
@@ -233,7 +233,7 @@ static void test_rows_can_be_forgotten(void **state)
                          sample);
     }
     assert_int_equal(kept, COUNT / 3 * 2 - 1);
-    /* One that was forgotten is another one now. */
+    /* A forgotten sample that is added again is a new one. */
     uint32_t again = add(&table, 1, STACK_WHOLE, &addresses[3], 4, 3, 0, 1);
     assert_int_equal(again, COUNT / 3 * 2);
     assert_int_equal(table.samples[again].count, 1);
@@ -245,7 +245,7 @@ static void test_rows_can_be_forgotten(void **state)
     stack_table_free(&table);
 }
 
-/* Adds a sample that is set aside with that number. */
+/* Adds a sample that is set aside under this number. */
 static uint32_t add_aside(struct stack_table *table, uint64_t address, uint32_t aside,
                           uint64_t count)
 {
@@ -256,7 +256,8 @@ static uint32_t add_aside(struct stack_table *table, uint64_t address, uint32_t 
     return sample;
 }
 
-/* How many samples are taken, and what they add up to. */
+/* Takes all samples set aside under this number; returns how many there are, and the sum of their
+ * counts. */
 static size_t take_all(struct stack_table *table, uint32_t aside, uint64_t *ret_count)
 {
     size_t samples = 0;
@@ -270,7 +271,7 @@ static size_t take_all(struct stack_table *table, uint32_t aside, uint64_t *ret_
     return samples;
 }
 
-/* Only what was counted since: of many samples, few may have been. */
+/* Takes only samples that were counted since the last time, of which there may be few. */
 static void test_samples_that_are_set_aside_are_taken(void **state)
 {
     (void)state;

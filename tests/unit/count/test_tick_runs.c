@@ -1,7 +1,7 @@
 #include "unit.h"
 #include "count/tick_runs.h"
 
-#define WAIT 1000 /* which wait: any number */
+#define WAIT 1000 /* the number of a wait; its value does not matter */
 
 static int set_up(void **state)
 {
@@ -34,7 +34,7 @@ static void test_one_wait_is_one_run(void **state)
     struct tick_cursor cursor = {0};
     tick_runs_add(runs, &cursor, 7, 40, 3, 2, WAIT);
     tick_runs_add(runs, &cursor, 7, 40, 4, 1, WAIT);
-    tick_runs_add(runs, &cursor, 7, 40, 5, 1, WAIT + 1); /* another one in the same place */
+    tick_runs_add(runs, &cursor, 7, 40, 5, 1, WAIT + 1); /* another wait in the same place */
     tick_runs_add(runs, &cursor, 7, 40, 7, 1, WAIT + 1); /* it ran at tick 6 */
     assert_int_equal(runs->count, 3);
     assert_run(runs, 0, 40, 4, 3);
@@ -49,8 +49,8 @@ static void test_a_wait_gets_its_waker(void **state)
     tick_runs_add(runs, &cursor, 7, 40, 3, 2, WAIT);
     tick_runs_correct(runs, &cursor, WAIT, 40, 41);
     tick_runs_add(runs, &cursor, 7, 40, 4, 1, WAIT + 1);
-    tick_runs_correct(runs, &cursor, WAIT, 40, 42);     /* it has gone on */
-    tick_runs_correct(runs, &cursor, WAIT + 1, 50, 43); /* it was elsewhere */
+    tick_runs_correct(runs, &cursor, WAIT, 40, 42);     /* the wait has gone on */
+    tick_runs_correct(runs, &cursor, WAIT + 1, 50, 43); /* that wait was elsewhere */
     tick_runs_correct(runs, &cursor, 0, 40, 44);
     assert_run(runs, 0, 41, 3, 2);
     assert_run(runs, 1, 40, 4, 1);

@@ -1,7 +1,7 @@
 #include "unit.h"
 #include "count/timeline.h"
 
-/* A period of 10, as a grain. */
+/* A period of 10 ns. */
 #define PERIOD_NS 10
 
 enum { RUNNING, RUNNABLE, ASLEEP };
@@ -23,7 +23,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* Books from where the cursor is. */
+/* Books time from the cursor on. */
 static void book(struct timeline *timeline, struct timeline_cursor *cursor, uint64_t running_ns,
                  uint64_t runnable_ns, uint64_t asleep_ns)
 {
@@ -79,7 +79,7 @@ static void test_threads_have_runs_of_their_own(void **state)
     }
 }
 
-/* It ran in each interval, and no look found it running before the last. */
+/* The thread ran in each interval, but only the last observation found it running. */
 static void test_what_is_owed_has_its_place(void **state)
 {
     struct timeline *timeline = *state;
@@ -101,8 +101,8 @@ static void test_what_is_owed_has_its_place(void **state)
     assert_run(timeline, 4, 9, 7);
 }
 
-/* Less than a tick of another account makes no run of its own: a sleeper that wakes for moments
- * stays one run. */
+/* Less than a tick in another account makes no run of its own: a sleeper that wakes briefly stays
+ * one run. */
 static void test_slivers_wait(void **state)
 {
     struct timeline *timeline = *state;
@@ -118,7 +118,8 @@ static void test_slivers_wait(void **state)
     assert_run(timeline, 1, 2, 9);
 }
 
-/* A random walk: what a sample was given is what its runs hold, whatever was owed for how long. */
+/* A random walk: each sample's runs add up to the time that it got, however long the time was owed.
+ */
 static void test_sums_hold(void **state)
 {
     struct timeline *timeline = *state;
@@ -200,7 +201,7 @@ static void test_it_ends_at_its_limit(void **state)
     book(timeline, &first, 0, 4, 0);
     timeline_give(timeline, &first, 0, RUNNABLE, 2);
     assert_true(timeline->is_full);
-    /* What has its place still learns its sample; what would prolong a run is lost as well. */
+    /* Runs that exist still get their sample; time that would extend a run is lost, too. */
     book(timeline, &first, 5, 0, 0);
     timeline_give(timeline, &first, 0, RUNNING, 3);
     book(timeline, &second, 0, 0, 10);
@@ -242,7 +243,7 @@ static void test_nothing_is_kept_unless_wanted(void **state)
     assert_null(timeline.threads);
 }
 
-/* When the run ends, by those of its thread before it. */
+/* The end of a run: the sum of its thread's runs so far. */
 static uint64_t end_of(const struct timeline *timeline, size_t number)
 {
     uint64_t end_ns = timeline->threads[timeline->runs[number].thread].begin_ns;
@@ -270,7 +271,7 @@ static void test_the_past_can_be_forgotten(void **state)
     assert_run(timeline, 2, 2, 20);
     assert_int_equal(timeline->threads[0].begin_ns, 1030);
     assert_int_equal(timeline->threads[1].begin_ns, 1030);
-    /* And goes on. */
+    /* The timelines continue. */
     book(timeline, &busy, 0, 0, 5);
     timeline_give(timeline, &busy, 0, ASLEEP, 2);
     book(timeline, &idle, 0, 0, 5);
@@ -278,7 +279,7 @@ static void test_the_past_can_be_forgotten(void **state)
     assert_int_equal(timeline->run_count, 3);
     assert_int_equal(end_of(timeline, 0), 1065);
     assert_int_equal(end_of(timeline, 2), 1065);
-    /* All of it. */
+    /* Forgets everything. */
     assert_int_equal(timeline_forget(timeline, 2000), 0);
     assert_int_equal(timeline->run_count, 0);
     book(timeline, &busy, 0, 0, 5);
@@ -304,7 +305,7 @@ static void test_rows_of_threads_are_used_again(void **state)
     timeline_give(timeline, &third, 0, ASLEEP, 3);
     assert_int_equal(timeline->thread_count, 2);
     assert_int_equal(timeline->runs[1].thread, 0);
-    /* A thread that is there once more does not get into another's row. */
+    /* A thread that comes back does not use the row that another thread has got. */
     book(timeline, &first, 0, 0, 10);
     timeline_give(timeline, &first, 0, ASLEEP, 4);
     assert_int_equal(timeline->thread_count, 3);
@@ -312,7 +313,8 @@ static void test_rows_of_threads_are_used_again(void **state)
     assert_run(timeline, 1, 3, 10);
 }
 
-/* A thread's runs; successive ones of one sample are one, as are those that have none yet. */
+/* A thread's runs, in which successive runs of one sample are joined, as are successive runs
+ * without a sample. */
 static size_t runs_of(const struct timeline *timeline, uint32_t thread,
                       struct timeline_run ret_runs[64])
 {
@@ -334,8 +336,8 @@ static size_t runs_of(const struct timeline *timeline, uint32_t thread,
     return count;
 }
 
-/* A random walk of three threads in a ring that is too small, with a reference that keeps all: what
- * the ring holds are the last parts of it. */
+/* A random walk of three threads in a ring that is too small, compared with a timeline that keeps
+ * everything: the ring has its last part. */
 static void test_a_ring_keeps_the_last_part(void **state)
 {
     (void)state;
@@ -367,7 +369,7 @@ static void test_a_ring_keeps_the_last_part(void **state)
     assert_int_equal(ring.lost_ns, 0);
     assert_int_equal(ring.thread_count, 3);
     assert_true(ring.forgotten_ns > 1000);
-    /* The thread that is behind the others has runs of a time that is forgotten already. */
+    /* The thread that is behind the others has runs from the time that is already forgotten. */
     assert_int_equal(timeline_forget(&all, ring.forgotten_ns), 0);
     assert_int_equal(timeline_forget(&ring, ring.forgotten_ns), 0);
     for (uint32_t i = 0; i < 3; i++) {

@@ -48,7 +48,7 @@ static void test_rows_are_limited(void **state)
     struct waits waits = {0};
     for (uint32_t i = 0; i < WAITS_MAX / 2; i++)
         assert_int_equal(add(&waits, row(i)), i + 1);
-    /* From here on without the owner's place: one row for each resource. */
+    /* From here on, rows lack the owner's place: one for each resource. */
     struct counted_wait next = row(WAITS_MAX), same = next;
     same.owner_stack++;
     assert_int_equal(add(&waits, next), WAITS_MAX / 2 + 1);
@@ -59,7 +59,7 @@ static void test_rows_are_limited(void **state)
     while (waits.count < WAITS_MAX)
         add(&waits, row(WAITS_MAX + waits.count));
     assert_int_equal(waits.limited, 0);
-    /* Then all others of a kind and process are one, of which no owner is known. */
+    /* Beyond the limit, all others of a kind and process share a row without an owner. */
     struct counted_wait first = row(1), second = row(2), file = row(3);
     file.kind++;
     assert_int_equal(add(&waits, first), WAITS_MAX + 1);
@@ -108,7 +108,7 @@ static void test_rows_can_be_forgotten(void **state)
     assert_int_equal(waits.rows[1].owner_stack, 1);
     assert_int_equal(waits.rows[2].owner_wait_plus_1, 2);
     assert_int_equal(waits.rows[2].owner_stack, WAIT_NO_STACK);
-    /* They are found by what they are now. */
+    /* They are found by their new contents. */
     struct counted_wait again = waits.rows[1];
     assert_int_equal(add(&waits, again), 2);
     assert_int_equal(add(&waits, other), 4);

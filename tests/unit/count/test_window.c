@@ -27,7 +27,7 @@ static void test_time_is_divided_by_ticks(void **state)
     add(window, 9, 1);
     add(window, 4, 10);
     add(window, 9, 2);
-    add(window, 6, 0); /* stands for a tick all the same */
+    add(window, 6, 0); /* counts as one tick nevertheless */
     assert_int_equal(window_close(window, 5, 1400, 0, parts), 3);
     assert_true(parts[0].sample == 9 && parts[0].time_ns == 300);
     assert_true(parts[1].sample == 4 && parts[1].time_ns == 1000);
@@ -36,7 +36,7 @@ static void test_time_is_divided_by_ticks(void **state)
     assert_int_equal(window->begin_ns, 6);
 }
 
-/* Two samples of as many ticks: at those of the second the thread shared the time with three
+/* Two samples with equal ticks: at those of the second, the thread shared the time with three
  * others. */
 static void test_parts_are_divided_by_ticks_and_shares(void **state)
 {
@@ -48,7 +48,7 @@ static void test_parts_are_divided_by_ticks_and_shares(void **state)
     assert_int_equal(window_close(window, 5, 2000, 1001, parts), 2);
     assert_true(parts[0].time_ns == 1000 && parts[0].part_ns == 800);
     assert_true(parts[1].time_ns == 1000 && parts[1].part_ns == 201);
-    /* At none of these ticks had it a share, but it has a part. */
+    /* The shares are 0, but the part is divided all the same. */
     assert_int_equal(window_add(window, 1, 1, 0), 0);
     assert_int_equal(window_add(window, 2, 3, 0), 0);
     assert_int_equal(window_close(window, 6, 100, 40, parts), 2);
@@ -67,7 +67,7 @@ static void test_one_sample_needs_no_memory(void **state)
     assert_null(window->rows);
 }
 
-/* Whatever comes, nothing is lost to rounding, and no part is off by more than a nanosecond. */
+/* For any numbers, rounding loses nothing, and no part is off by more than a nanosecond. */
 static void test_parts_add_up(void **state)
 {
     struct window *window = *state;
@@ -129,15 +129,15 @@ static void test_ticks_move(void **state)
     assert_int_equal(window_move(window, 1, 2, 0), 0);
     assert_int_equal(window_move(window, 3, 2, 4), 0);
     assert_int_equal(window_move(window, 1, 2, 4), 4);   /* to a new row */
-    assert_int_equal(window_move(window, 1, 2, 100), 6); /* and all the rest */
+    assert_int_equal(window_move(window, 1, 2, 100), 6); /* all the rest */
     assert_int_equal(window->count, 1);
-    assert_int_equal(window_move(window, 2, 3, 10), 10); /* the row changes its name */
+    assert_int_equal(window_move(window, 2, 3, 10), 10); /* the row changes its sample */
     add(window, 4, 30);
     assert_int_equal(window_close(window, 5, 400, 80, parts), 2);
     assert_true(parts[0].sample == 3 && parts[0].time_ns == 100 && parts[0].part_ns == 20);
     assert_true(parts[0].ticks == 10 && parts[1].ticks == 30);
     assert_true(parts[1].sample == 4 && parts[1].time_ns == 300 && parts[1].part_ns == 60);
-    /* The last row is left for the sample that closes the window. */
+    /* The last row is reserved for the sample that closes the window. */
     for (uint32_t i = 0; i < WINDOW_ROWS_MAX - 1; i++)
         add(window, i, 2);
     assert_int_equal(window_move(window, 0, 1000, 1), 0);

@@ -1,17 +1,17 @@
-/* What ELF files may claim. Each that claims too much is one that libelf itself would read: a
- * sparse file, which is as large as it says. */
+/* Limits on what ELF files claim. libelf itself would read each of the excessive files: they are
+ * sparse, and as large as they claim. */
 #include "make_elf.h"
 #include "elf/bounded_elf.h"
 
 #include <zlib.h>
 
-#define HEADERS_AT 0x2000u /* of sections */
+#define HEADERS_AT 0x2000u /* section headers */
 #define NAMES_AT 0x3000u
-#define SECTIONS_END ((off_t)1 << 31) /* the file's */
+#define SECTIONS_END ((off_t)1 << 31) /* the end of the file */
 
 struct made {
     struct made_elf elf;
-    Elf64_Shdr sections[64]; /* the first is none, by the format */
+    Elf64_Shdr sections[64]; /* section 0 is reserved by the format */
     uint16_t count;
 };
 
@@ -38,7 +38,7 @@ static int file_of_elf(struct made_elf *elf)
     return fd;
 }
 
-/* Of what was made. */
+/* Writes the made file. */
 static int file_of_made(struct made *made)
 {
     if (made->count > 1) {
@@ -59,7 +59,7 @@ static bool opens(int fd)
     return is_open;
 }
 
-/* With a first section that says the numbers that have no room in the header. */
+/* A file whose first section has the counts that do not fit in the header. */
 static int file_of_numbers(uint16_t segments, uint16_t sections, Elf64_Shdr first)
 {
     struct made_elf elf;
@@ -102,7 +102,7 @@ static void test_number_of_sections_in_memory(void **state)
     }
 }
 
-/* Where the first section is said to be, there is none. */
+/* The header's offset of the first section is outside the file. */
 static void test_first_section_behind_the_end(void **state)
 {
     (void)state;
@@ -151,7 +151,7 @@ static void test_other_files(void **state)
 
 /* ---- Strings ---- */
 
-/* The only section's name is the second string of its own contents. */
+/* The only section contains the section names, and its own name is the second. */
 static void assert_name(struct made *made, uint16_t names_index, const char *expected)
 {
     GElf_Shdr section;
@@ -182,7 +182,7 @@ static void test_section_names(void **state)
         add_section(&made, SHT_STRTAB, NAMES_AT, sizes[i])->sh_name = 1;
         assert_name(&made, 1, i < 2 ? ".names" : NULL);
     }
-    begin(&made); /* there are none */
+    begin(&made); /* a file without section names */
     add_section(&made, SHT_STRTAB, NAMES_AT, 8)->sh_name = 1;
     assert_name(&made, SHN_UNDEF, NULL);
     begin(&made);
@@ -190,7 +190,7 @@ static void test_section_names(void **state)
     assert_name(&made, 2, NULL);
 }
 
-/* The number of the section with the names is in the first one. */
+/* The index of the section with the names is in section 0. */
 static void test_section_names_by_extended_number(void **state)
 {
     (void)state;
@@ -203,7 +203,7 @@ static void test_section_names_by_extended_number(void **state)
     }
 }
 
-/* It is not known how large they are: no linker compresses them. */
+/* Refused, because their full size is not known; no linker compresses them. */
 static void test_compressed_strings(void **state)
 {
     (void)state;
@@ -239,7 +239,7 @@ static void test_strings(void **state)
     (void)state;
     struct made made;
     begin(&made);
-    add_section(&made, SHT_STRTAB, NAMES_AT, 32 << 20); /* more than names may have */
+    add_section(&made, SHT_STRTAB, NAMES_AT, 32 << 20); /* more than section names may have */
     add_section(&made, SHT_STRTAB, NAMES_AT, TABLE_BYTES_MAX + 1);
     memcpy(made.elf.bytes + NAMES_AT, "\0string", 8);
     int fd = file_of_made(&made);
@@ -247,7 +247,7 @@ static void test_strings(void **state)
     assert_non_null(elf);
     assert_string_equal(bounded_elf_string(elf, 1, 1), "string");
     assert_null(bounded_elf_string(elf, 2, 1));
-    assert_null(bounded_elf_string(elf, 3, 1)); /* there is no such section */
+    assert_null(bounded_elf_string(elf, 3, 1)); /* no such section */
     elf_end(elf);
     close(fd);
 }
@@ -269,7 +269,7 @@ static const uint32_t build_id[] = {4, 4, NT_GNU_BUILD_ID, 0x554e47, 0x01020304}
 #define ID_AT 0x3f00u
 #define OTHER_AT 0x1000000u /* in the hole */
 
-/* The file is closed. */
+/* Closes the file. */
 static size_t build_id_bytes_of(int fd)
 {
     unsigned char id[BUILD_ID_BYTES_MAX];
@@ -283,7 +283,8 @@ static size_t build_id_bytes_of(int fd)
     return bytes;
 }
 
-/* A file whose build id comes behind `count` other notes of this size, each at another place. */
+/* The size of the build id in a file with `count` other notes of this size before it, each at a
+ * different offset. */
 static size_t build_id_behind(bool in_sections, unsigned count, uint64_t bytes)
 {
     struct made made;
@@ -309,15 +310,15 @@ static void test_notes(void **state)
     for (unsigned in_sections = 0; in_sections < 2; in_sections++) {
         assert_int_equal(build_id_behind(in_sections, 0, 0), 4);
         assert_int_equal(build_id_behind(in_sections, 3, 1000), 4);
-        /* What is too large is passed over. */
+        /* Notes that are too large are skipped. */
         assert_int_equal(build_id_behind(in_sections, 9, (1 << 20) + 1), 4);
         assert_int_equal(build_id_behind(in_sections, 1, (1 << 20) - 4096), 4);
         assert_int_equal(build_id_behind(in_sections, 1, (1 << 20) - 4095), 0);
-        /* So is what is more than enough together. */
+        /* The total size is limited, too. */
         assert_int_equal(build_id_behind(in_sections, 15, 65536), 4);
         assert_int_equal(build_id_behind(in_sections, 16, 65536), 0);
     }
-    /* So are many small ones. */
+    /* So is the number of notes. */
     assert_int_equal(build_id_behind(false, 255, 16), 4);
     assert_int_equal(build_id_behind(false, 256, 16), 0);
 }

@@ -32,7 +32,7 @@ static int read_own(struct module *module)
     return elf_file_read(module);
 }
 
-/* What the loader says of this program, which is the first that it shows. */
+/* What the loader reports about this program, which it lists first. */
 struct loaded {
     uint64_t bias, unwind_header;
     struct segment segments[16];
@@ -201,7 +201,7 @@ static void test_build_ids(void **state)
     static const struct {
         uint32_t length;
         size_t expected;
-    } rows[] = {{8, 8}, {20, 20}, {64, 64}, {68, 0}}; /* one that does not fit is none */
+    } rows[] = {{8, 8}, {20, 20}, {64, 64}, {68, 0}}; /* an id that does not fit is ignored */
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct made_elf elf;
         struct module module;
@@ -233,7 +233,7 @@ static void test_no_build_id_and_no_unwind_table(void **state)
     release(&module);
 }
 
-/* A file with an .eh_frame_hdr at 0x700, which its headers say is loaded at `address`. */
+/* A file with an .eh_frame_hdr at 0x700, which the program headers load at `address`. */
 static void make_unwind_header(struct made_elf *elf, const unsigned char *encodings,
                                uint64_t address)
 {
@@ -289,7 +289,8 @@ static void test_unwind_tables_that_are_not_understood(void **state)
     }
 }
 
-/* Cut at every length: what is read is right or is refused, and nothing is read behind the end. */
+/* Truncated at every length: what is read is right or refused, and nothing is read beyond the end.
+ */
 static void test_truncated(void **state)
 {
     (void)state;
@@ -330,8 +331,8 @@ static void test_truncated_files(void **state)
     }
 }
 
-/* Bytes changed at random, by a generator that gives the same ones every time: there is nothing to
- * expect of the result, but a sanitizer build must stay silent. */
+/* Random changes, the same in every run: any result will do, but a sanitizer build must stay
+ * silent. */
 static void test_damaged(void **state)
 {
     (void)state;
@@ -355,7 +356,7 @@ static void test_damaged(void **state)
     }
 }
 
-/* libelf would have a record in memory for each. */
+/* libelf would allocate a record for each section. */
 static int read_with_sections(uint64_t count)
 {
     size_t length = 0x4000 + (size_t)count * sizeof(Elf64_Shdr);
@@ -383,7 +384,7 @@ static void test_too_many_sections(void **state)
     assert_int_equal(read_with_sections(65537), -ENOEXEC);
 }
 
-/* A note that is said to be larger than any is not read for a build id. */
+/* A note larger than any real one is not searched for a build id. */
 static void test_large_notes(void **state)
 {
     (void)state;
@@ -405,7 +406,7 @@ static void test_large_notes(void **state)
     }
 }
 
-/* Counts that no linker makes cost time or memory: they are refused. */
+/* No linker creates so many segments, and each costs time and memory: they are refused. */
 static void test_too_many_segments(void **state)
 {
     (void)state;
@@ -422,9 +423,9 @@ static void test_too_many_segments(void **state)
     release(&module);
 }
 
-/* As many program headers as the file's header can tell, 3.5 MiB, of which the kernel would take 64
- * KiB: only segments that are loaded count, and those behind the bound are refused wherever they
- * are. */
+/* As many program headers as the file's header can count, 3.5 MiB, though the kernel takes only 64
+ * KiB: only loadable segments count, and more of them than the limit are refused wherever their
+ * headers are. */
 static void test_more_program_headers_than_the_kernel_takes(void **state)
 {
     (void)state;
@@ -452,7 +453,7 @@ static void test_more_program_headers_than_the_kernel_takes(void **state)
             assert_int_equal(module.segments[LOADED_MAX - 1].address, 0);
         }
         release(&module);
-        /* The last ones are not in the file. */
+        /* A file without the end of the last header. */
         assert_int_equal(read_bytes(&module, bytes, length - 1), -ENOEXEC);
         release(&module);
     }

@@ -1,4 +1,4 @@
-/* The sections of call frame information in ELF files that are made by hand. */
+/* The sections with call frame information in ELF files built by hand. */
 #include "make_elf.h"
 #include "elf/elf_file.h"
 
@@ -13,7 +13,7 @@
 
 struct made_sections {
     struct made_elf elf;
-    Elf64_Shdr headers[SECTIONS_MAX]; /* the first is none, by the format */
+    Elf64_Shdr headers[SECTIONS_MAX]; /* section 0 is reserved by the format */
     size_t count, names_bytes;
 };
 
@@ -44,7 +44,7 @@ static void add_section(const char *name, uint32_t type, uint64_t flags, uint64_
     made.names_bytes += strlen(name) + 1;
 }
 
-/* Reads the file that was made, from memory or as a file. */
+/* Reads the made file, from memory or from a file. */
 static void read_made(struct module *module, bool from_file)
 {
     add_section(".shstrtab", SHT_STRTAB, 0, 0, SECTION_NAMES, 0x200);
@@ -96,7 +96,7 @@ static void test_both_sections(void **state)
     release(&module);
 }
 
-/* lld's type of .eh_frame. */
+/* The section type that lld uses. */
 static void test_eh_frame_of_another_type(void **state)
 {
     (void)state;
@@ -109,7 +109,7 @@ static void test_eh_frame_of_another_type(void **state)
     release(&module);
 }
 
-/* With the linker's table, .eh_frame is not searched; with one that is not understood, it is. */
+/* .eh_frame is not searched if the linker's table can be read. */
 static void test_eh_frame_beside_a_table(void **state)
 {
     (void)state;
@@ -133,7 +133,7 @@ static void test_sections_that_are_none(void **state)
     (void)state;
     struct module module;
     begin();
-    add_section(".eh_frame", SHT_NOBITS, SHF_ALLOC, 0x200400, 0x400, 0x80); /* was split off */
+    add_section(".eh_frame", SHT_NOBITS, SHF_ALLOC, 0x200400, 0x400, 0x80); /* split off */
     add_section(".debug_frame", SHT_NOBITS, 0, 0, 0x2100, 0x90);
     add_section(".eh_frame2", SHT_PROGBITS, 0, 0, 0x400, 0x80);
     add_section(".debug_frame", SHT_PROGBITS, 0, 0, 0x2100, (uint64_t)1 << 40);
@@ -147,8 +147,8 @@ static void test_sections_that_are_none(void **state)
 
 static unsigned char contents[3000];
 
-/* Adds .debug_frame with `contents` in compressed form, as so many streams, and returns how long
- * that is. */
+/* Adds .debug_frame with `contents` compressed in this number of streams, and returns the
+ * compressed size. */
 static size_t add_compressed(Elf64_Chdr header, size_t streams)
 {
     size_t bytes = sizeof header, part = sizeof contents / streams;
@@ -189,7 +189,7 @@ static void test_compressed(void **state)
     }
 }
 
-/* Long runs of the same byte, which zlib compresses to nearly a thousandth. */
+/* Long runs of one byte, which zlib compresses to nearly a thousandth. */
 static void test_compressed_as_far_as_can_be(void **state)
 {
     (void)state;
@@ -239,7 +239,7 @@ static void test_compressed_and_damaged(void **state)
         add_compressed(header, 1);
         assert_no_debug_frame();
     }
-    begin(); /* cut short, before its end and within its header */
+    begin(); /* truncated, before the end of the data and within the header */
     add_compressed(usual, 1);
     made.headers[made.count - 1].sh_size -= 20;
     assert_no_debug_frame();
@@ -254,7 +254,7 @@ static void test_compressed_and_damaged(void **state)
 }
 
 #ifdef FGPROF_HAVE_ZSTD
-/* Adds .debug_frame with `contents` as zstd compresses it, in two frames, as a parallel linker may.
+/* Adds .debug_frame with `contents` compressed by zstd in two frames, as a parallel linker may do.
  */
 static size_t add_zstd(Elf64_Chdr header)
 {
@@ -290,7 +290,7 @@ static void test_compressed_by_zstd(void **state)
     }
 }
 
-/* Zeros take a byte for each block of 128 KiB, and three for its header. */
+/* Zeros take one byte for each block of 128 KiB, and three for the block's header. */
 static void test_compressed_by_zstd_as_far_as_can_be(void **state)
 {
     (void)state;
@@ -335,7 +335,7 @@ static void test_compressed_by_zstd_and_damaged(void **state)
     }
     begin();
     add_zstd(by_zstd);
-    memset(made.elf.bytes + 0x2100 + sizeof(Elf64_Chdr) + 4, 0xff, 8); /* a frame's header */
+    memset(made.elf.bytes + 0x2100 + sizeof(Elf64_Chdr) + 4, 0xff, 8); /* the header of a frame */
     assert_no_debug_frame();
 }
 #endif

@@ -1,4 +1,4 @@
-/* Functions by the symbol table: this program's own. */
+/* Functions from the symbol table of this program itself. */
 #include "unit.h"
 #include "own_module.h"
 #include "elf/functions.h"
@@ -45,7 +45,7 @@ static void test_no_function(void **state)
     struct function_range range;
     assert_false(functions_find(&module, 0, &range));
     assert_false(functions_find(&module, UINT64_MAX, &range));
-    /* Data is none. */
+    /* Data is not a function. */
     assert_false(functions_find(&module, own_address(&module), &range));
 }
 

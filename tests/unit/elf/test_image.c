@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-/* A byte that says where it is, also across pages. */
+/* A byte that depends on its offset, and differs between pages. */
 static unsigned char byte_at(size_t offset)
 {
     return (unsigned char)(offset * 31 + offset / 251);
@@ -56,7 +56,7 @@ static void check_bounds(struct image *image, size_t length)
     assert_out_of_bounds(image, length - 1, 2);
     assert_out_of_bounds(image, length + 1, 0);
     assert_out_of_bounds(image, 0, length + 1);
-    assert_out_of_bounds(image, 8, SIZE_MAX); /* offset + length wraps round to 7 */
+    assert_out_of_bounds(image, 8, SIZE_MAX); /* offset + length wraps around to 7 */
     assert_out_of_bounds(image, UINT64_MAX, 1);
     assert_out_of_bounds(image, UINT64_MAX, 2);
     assert_out_of_bounds(image, UINT64_MAX - 3, 8);
@@ -141,7 +141,7 @@ static void test_file_cut_short_at_a_page(void **state)
     image_close(&image);
 }
 
-/* Zeros would pass as data of the file. */
+/* Otherwise zeros would pass as the file's data. */
 static void test_file_cut_short_within_a_page(void **state)
 {
     (void)state;
@@ -154,7 +154,7 @@ static void test_file_cut_short_within_a_page(void **state)
     image_close(&image);
 }
 
-/* The number of a place, at each: so that any can be looked for. */
+/* An array of ascending numbers, so that each of them can be searched for. */
 static void open_numbers(struct image *image, uint32_t count, bool in_memory)
 {
     uint32_t *numbers = malloc(count * sizeof *numbers);
@@ -183,11 +183,11 @@ static void test_find(void **state)
             assert_int_equal(offset, 4 * numbers[i]);
         }
         uint32_t wanted = 17;
-        /* Not at a multiple from there; then it is. */
+        /* Not at a multiple of 16 from offset 0, but at one from offset 4. */
         assert_false(image_find(&image, 0, UINT64_MAX, &wanted, 4, 16, &offset));
         assert_true(image_find(&image, 4, UINT64_MAX, &wanted, 4, 16, &offset));
         assert_int_equal(offset, 4 * 17);
-        /* Not there any more; not within; not at all. */
+        /* Behind the start; beyond the end; nowhere. */
         assert_false(image_find(&image, 4 * 18, UINT64_MAX, &wanted, 4, 4, &offset));
         assert_false(image_find(&image, 0, 4 * 17 + 3, &wanted, 4, 4, &offset));
         assert_true(image_find(&image, 0, 4 * 17 + 4, &wanted, 4, 4, &offset));

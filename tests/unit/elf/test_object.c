@@ -1,4 +1,4 @@
-/* ELF files and their sections, of files that claim to be larger than any is. */
+/* ELF files and their sections, including impossibly large ones. */
 #include "make_elf.h"
 #include "elf/object.h"
 
@@ -6,10 +6,10 @@
 #include <sys/resource.h>
 #include <zlib.h>
 
-#define HEADERS_AT 0x2000u /* of sections */
+#define HEADERS_AT 0x2000u /* section headers */
 #define NAMES_AT 0x3000u
 #define CONTENTS_AT 0x1000u
-#define FILE_BYTES ((off_t)3 << 30) /* of which most is a hole */
+#define FILE_BYTES ((off_t)3 << 30) /* mostly a hole */
 
 static const Elf64_Shdr names = {
     .sh_name = 1, .sh_type = SHT_STRTAB, .sh_offset = NAMES_AT, .sh_size = 64};
@@ -58,7 +58,7 @@ static void test_number_of_sections(void **state)
         assert_int_equal(ftruncate(fd, FILE_BYTES), 0);
         assert_int_equal(object_open_fd(&object, fd), more ? -ENOEXEC : 0);
         if (more)
-            assert_int_equal(fcntl(fd, F_GETFD), -1); /* it was taken over */
+            assert_int_equal(fcntl(fd, F_GETFD), -1); /* closed, although opening failed */
         else
             object_close(&object);
     }
@@ -78,7 +78,7 @@ static void test_names_that_are_too_large(void **state)
     }
 }
 
-/* The file is good for what else it has, and its build id is not in a note of that size. */
+/* The rest of the file can be used, but a note of that size is not searched for a build id. */
 static void test_notes_that_are_too_large(void **state)
 {
     (void)state;
@@ -101,7 +101,7 @@ static long peak_kib(void)
     return usage.ru_maxrss;
 }
 
-/* libelf reads it whole before it says how large it becomes. */
+/* libelf reads the whole section before it reports the uncompressed size. */
 static void test_compressed_and_too_large(void **state)
 {
     (void)state;

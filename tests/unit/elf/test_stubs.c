@@ -1,4 +1,4 @@
-/* Linkage stubs: this program's own, and the forms of their code. */
+/* Linkage stubs (PLT entries): those of this program, and the forms of their code. */
 #include "unit.h"
 #include "own_module.h"
 #include "elf/elf_file.h"
@@ -20,7 +20,7 @@ static void test_own_stubs(void **state)
     assert_null(stubs_find(&module, module.entry_address));
 }
 
-/* This program with a section that says to be larger than it is; the file is, too. */
+/* A copy of this program in which a section claims a larger size; the file is extended to match. */
 static void open_with_section_bytes(struct module *grown, size_t section, uint64_t bytes)
 {
     Elf64_Ehdr header;
@@ -93,7 +93,7 @@ static void test_forms(void **state)
     assert_false(stub_slot(forms[0], 5, 0x1000, &slot));
     assert_false(stub_slot(forms[1], 4, 0x1000, &slot));
     assert_false(stub_slot(forms[4], 11, 0x1000, &slot));
-    /* push; jmp: the head of the table */
+    /* push; jmp: the first entry of the table */
     assert_false(stub_slot((const uint8_t[STUB_BYTES]){0xff, 0x35, 2, 0x2f}, STUB_BYTES, 0, &slot));
 }
 
@@ -106,11 +106,11 @@ static void test_forms(void **state)
     static const uint32_t adrp = 0x90000090, adrp_back = 0xf0fffff0, adrp_x0 = 0x90000080;
     static const struct {
         uint32_t code[STUB_BYTES / 4];
-        uint64_t slot; /* 0: no stub */
+        uint64_t slot; /* 0: not a stub */
     } forms[] = {
         {{adrp, ldr, add, br}, 0x11018},   {{bti_c, adrp, ldr, add}, 0x11018},
         {{adrp_back, ldr, add, br}, 0x18}, {{adrp_x0, ldr, add, br}, 0},
-        {{adrp, add, ldr, br}, 0}, /* a function that happens to begin with x16 */
+        {{adrp, add, ldr, br}, 0}, /* a function that happens to start by setting x16 */
         {{bti_c, bti_c, adrp, ldr}, 0},
     };
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {

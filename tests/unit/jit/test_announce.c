@@ -1,4 +1,5 @@
-/* What is passed on of a perf map or jitdump arrives; and what can be in none is refused. */
+/* Symbols and lines from a perf map or jitdump pass through a message unchanged, and impossible
+ * values are refused. */
 #include "unit.h"
 #include "jit/announce.h"
 
@@ -65,7 +66,7 @@ static void test_it_arrives(void **state)
     assert_string_equal(strings_get(&code->strings, line->file), "a.js");
 }
 
-/* Between characters: of the last one there are two bytes, of which only the first has room. */
+/* Cut between characters: the last one has two bytes, and only the first would fit. */
 static void test_long_names_are_cut(void **state)
 {
     struct world *world = *state;
@@ -78,7 +79,7 @@ static void test_long_names_are_cut(void **state)
     assert_int_equal(strlen(kept), JIT_NAME_MAX - 1);
 }
 
-/* Whatever is missing at the end: it is refused, or was not needed. */
+/* A message cut short anywhere is refused, unless the missing end was not needed. */
 static void test_cut_short(void **state)
 {
     struct world *world = *state;

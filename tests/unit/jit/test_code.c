@@ -1,4 +1,4 @@
-/* What generated code is where: the last that was announced. */
+/* Which generated code is at an address: the last that was announced. */
 #include "unit.h"
 #include "jit/code.h"
 
@@ -89,7 +89,7 @@ static void test_the_last_wins(void **state)
     assert_name(code, 0, "everything");
 }
 
-/* Against a table with a cell for each address, in all the ways in which ranges can lie. */
+/* Compared with a table that has a cell for each address, for overlapping ranges of all kinds. */
 static void test_as_a_plain_table_says(void **state)
 {
     enum { ADDRESSES = 64, SYMBOLS = 300 };
@@ -143,7 +143,7 @@ static void test_there_is_an_end_to_them(void **state)
     assert_name(code, JIT_SYMBOLS_MAX, "-");
 }
 
-/* A symbol may say that it has more lines than were announced for it. */
+/* A symbol may claim more lines than were announced for it. */
 static void test_lines_belong_to_one_symbol(void **state)
 {
     struct jit_code *code = *state;

@@ -1,4 +1,4 @@
-/* Which files of a process are believed to name its code. */
+/* Which files of a process are trusted to name its code. */
 #include "unit.h"
 #include "jit/files.h"
 
@@ -8,7 +8,7 @@
 #include <sys/time.h>
 #include <time.h>
 
-/* A root directory with a tmp in it, of a process 7 of this user. */
+/* A root directory with /tmp, for a process 7 of this user. */
 struct world {
     char root[64], path[96];
     struct jit_owner owner;
@@ -90,7 +90,7 @@ static void test_another_user_s(void **state)
     struct world *world = *state;
     put_map(world);
     world->owner.user = geteuid() + 1;
-    /* Root's is believed. */
+    /* Root's files are trusted. */
     if (geteuid() == 0)
         assert_opens(world);
     else
@@ -117,7 +117,7 @@ static void test_one_from_before_the_process(void **state)
 static void test_no_regular_file(void **state)
 {
     struct world *world = *state;
-    /* To open it would wait for a writer. */
+    /* Opening it would wait for a writer. */
     assert_int_equal(mkfifo(world->path, 0600), 0);
     assert_int_equal(jit_owner_open_map(&world->owner), -EACCES);
     unlink(world->path);
@@ -129,7 +129,7 @@ static void test_no_regular_file(void **state)
     rmdir(world->path);
 }
 
-/* A /tmp that is a link leads on below the process's root, not below ours. */
+/* If /tmp is a symbolic link, it is resolved below the process's root, not ours. */
 static void test_a_link_on_the_way(void **state)
 {
     struct world *world = *state;

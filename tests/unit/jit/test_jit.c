@@ -1,4 +1,4 @@
-/* What generated code was called when it was sampled. */
+/* The names that generated code had when it was sampled. */
 #include "unit.h"
 #include "jit/jit.h"
 
@@ -26,7 +26,7 @@ static void announce(struct jit *jit, uint64_t start, uint64_t size, const char 
     assert_int_equal(jit_code_add(&jit->code, start, size, name, strlen(name), 0), 0);
 }
 
-/* Whether what was announced replaces what was sampled. */
+/* Whether the new announcements replace code that was sampled. */
 static bool replaces(struct jit *jit)
 {
     bool is_replaced;
@@ -69,7 +69,7 @@ static void test_replaced_code_keeps_its_name(void **state)
     announce(jit, 0x1004, 0x10, "second");
     assert_true(replaces(jit));
     sample(jit, NEXT_SPACE, 0x1008);
-    /* What had no name gets one still. */
+    /* Code without a name can still get one. */
     announce(jit, 0x5000, 0x10, "late");
     assert_false(replaces(jit));
     jit_settle(jit);
@@ -97,13 +97,13 @@ static void test_only_other_names_of_sampled_addresses_replace(void **state)
     announce(jit, 0x2000, 0x10, "never sampled");
     assert_false(replaces(jit));
     sample(jit, SPACE, 0x1008);
-    announce(jit, 0x1000, 0x10, "first"); /* again */
+    announce(jit, 0x1000, 0x10, "first"); /* the same again */
     announce(jit, 0x2000, 0x10, "second");
     announce(jit, 0x1009, 0x10, "behind it");
     assert_false(replaces(jit));
-    announce(jit, 0x1004, 0x10, "first"); /* elsewhere: its offset is another */
+    announce(jit, 0x1004, 0x10, "first"); /* the same name at another offset */
     assert_true(replaces(jit));
-    announce(jit, 0x1000, 0x10, "third"); /* nothing was sampled since */
+    announce(jit, 0x1000, 0x10, "third"); /* nothing was sampled since the last change */
     assert_false(replaces(jit));
 }
 
@@ -126,7 +126,7 @@ static void test_a_copy_has_the_names_by_now(void **state)
     sample(jit, SPACE, 0x1004);
     sample(jit, SPACE, 0x5000);
     struct jit *copy = copy_of(jit);
-    /* The first is not settled by that: a later entry names what had no name. */
+    /* Copying does not settle the original: a later entry still names code without a name. */
     announce(jit, 0x5000, 0x10, "late");
     assert_false(replaces(jit));
     jit_settle(jit);
@@ -136,7 +136,7 @@ static void test_a_copy_has_the_names_by_now(void **state)
     assert_name(copy, SPACE, 0x1004, "first");
     assert_name(copy, SPACE, 0x5000, "-");
     assert_name(copy, SPACE, 0x9000, "-");
-    assert_int_equal(copy->code.symbol_count, 1); /* what it needs */
+    assert_int_equal(copy->code.symbol_count, 1); /* only what it needs */
     jit_free(copy);
 }
 
@@ -176,10 +176,10 @@ static void test_a_copy_has_lines(void **state)
     jit_free(copy);
 }
 
-/* Code that has moved shares its lines, however often it has. */
+/* Moved code shares its lines, however often it has moved. */
 static void test_a_copy_has_the_lines_of_moved_code_once(void **state)
 {
-    enum { LINES = 1000, MOVES = 10000 }; /* their product is more lines than there may be */
+    enum { LINES = 1000, MOVES = 10000 }; /* more lines than the limit, if each copy had its own */
     struct jit *jit = *state;
     announce(jit, 0x100, 0x10, "without lines");
     for (uint32_t i = 0; i < LINES; i++)
@@ -202,7 +202,7 @@ static void test_a_copy_has_the_lines_of_moved_code_once(void **state)
     }
     assert_name(copy, SPACE, 0x108, "without lines");
     jit_free(copy);
-    /* Nor have those that are kept when others are not. */
+    /* Nor does the original copy them when it drops what is not needed. */
     jit_settle(jit);
     jit_need(jit, SPACE, 0x2005);
     jit_need(jit, SPACE, 0x3005);
@@ -214,7 +214,7 @@ static void test_a_copy_has_the_lines_of_moved_code_once(void **state)
     assert_int_equal(jit_code_line(&jit->code, jit_find(jit, SPACE, 0x3005), 0x3005)->line, 6);
 }
 
-/* The last name may exceed the limit. In the copy's order it is not the last. */
+/* The last name may exceed the limit; in the copy's order another name is last. */
 static void test_a_copy_of_as_much_text_as_there_may_be(void **state)
 {
     struct jit *jit = *state;
@@ -255,7 +255,7 @@ static void test_replaced_code_goes_unless_it_is_needed(void **state)
     jit_need(jit, SPACE + 7, 0x1008);
     assert_int_equal(jit_keep_needed(jit), 0);
     assert_int_equal(jit->use_count, 1);
-    assert_int_equal(jit->code.symbol_count, 3); /* with those that are there now */
+    assert_int_equal(jit->code.symbol_count, 3); /* including the current ones */
     assert_int_equal(jit->code.strings.count, 1 + 3);
     assert_name(jit, SPACE + 7, 0x1008, "f7");
     sample(jit, SPACE, 0x1008);
@@ -263,14 +263,14 @@ static void test_replaced_code_goes_unless_it_is_needed(void **state)
     announce(jit, 0x1000, 0x10, "next");
     assert_true(replaces(jit));
     jit_settle(jit);
-    assert_name(jit, SPACE, 0x1008, "f99"); /* as if the space had not been there before */
+    assert_name(jit, SPACE, 0x1008, "f99"); /* as for a space that did not exist before */
     assert_name(jit, SPACE, 0x9008, "never sampled");
     assert_int_equal(jit_keep_needed(jit), 0);
     assert_int_equal(jit->use_count, 0);
     assert_int_equal(jit->code.symbol_count, 2);
 }
 
-/* Code that moves, with lines; and lines whose function is yet to come. */
+/* Code that moves, with lines, and lines that were announced before their function. */
 static void test_what_stays_keeps_its_id_and_lines(void **state)
 {
     struct jit *jit = *state;

@@ -1,4 +1,4 @@
-/* Records of a jitdump: whole, of the other byte order, broken, and still being written. */
+/* Records of a jitdump: complete, in the other byte order, broken, and still being written. */
 #include "unit.h"
 #include "make_jitdump.h"
 #include "jit/jitdump.h"
@@ -6,7 +6,7 @@
 static enum jitdump_result next(struct jitdump *dump, const struct made_dump *made, size_t at,
                                 size_t length, struct jitdump_record *record, uint64_t *used)
 {
-    /* A block of its own size, so that a sanitizer sees what is read beyond. */
+    /* A block of exactly this size, so that a sanitizer detects reads beyond it. */
     uint8_t *copy = malloc(length ? length : 1);
     assert_non_null(copy);
     memcpy(copy, made->bytes + at, length);
@@ -15,7 +15,7 @@ static enum jitdump_result next(struct jitdump *dump, const struct made_dump *ma
     return result;
 }
 
-/* With the header taken off. */
+/* The state after the header has been read. */
 static struct jitdump begun(const struct made_dump *made)
 {
     struct jitdump dump = {0};
@@ -112,7 +112,7 @@ static void test_what_is_not_whole_is_waited_for(void **state)
         JITDUMP_RECORD);
 }
 
-/* The code behind a name need not be at hand, but in the file. */
+/* The code behind a name need not be in memory, only in the file. */
 static void test_code_is_not_looked_at(void **state)
 {
     (void)state;
@@ -178,15 +178,16 @@ static void test_broken_lines(void **state)
     struct jitdump dump = begun(&made);
     size_t at = MADE_HEADER_BYTES;
     struct jitdump_record record = taken(&dump, &made, &at);
-    assert_false(jitdump_next_line(&record, &line)); /* the same as none */
+    assert_false(jitdump_next_line(&record, &line)); /* the file of the line before, of which there
+                                                        is none */
     assert_int_equal(record.line_count, 1);
     record = taken(&dump, &made, &at);
     record.line_count++;
     assert_true(jitdump_next_line(&record, &line));
     assert_true(jitdump_next_line(&record, &line));
-    assert_false(jitdump_next_line(&record, &line)); /* fewer than it says */
+    assert_false(jitdump_next_line(&record, &line)); /* fewer than the record claims */
     assert_int_equal(record.line_count, 1);
-    /* The last name does not end in the record. */
+    /* The last name does not end within the record. */
     at = made.length - 1;
     made.bytes[at] = 'b';
     at = MADE_HEADER_BYTES;

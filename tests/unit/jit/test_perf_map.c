@@ -1,4 +1,4 @@
-/* Reading perf maps: lines whole, broken, long and still being written. */
+/* Reading perf maps: lines that are complete, broken, long, or still being written. */
 #include "unit.h"
 #include "jit/perf_map.h"
 
@@ -28,7 +28,7 @@ static int visit(void *context, const struct perf_map_entry *entry)
     return readings->result;
 }
 
-/* Reads from a block of its own size, so that a sanitizer sees what is read beyond. */
+/* Reads from a block of exactly this size, so that a sanitizer detects reads beyond it. */
 static size_t feed(struct perf_map *map, const char *text, size_t bytes, struct readings *readings)
 {
     size_t used;
@@ -106,7 +106,7 @@ static void test_reading_goes_on_where_it_left_off(void **state)
     (void)state;
     static const char text[] = "1000 10 first\nbroken\n2000 20 second\r\n3000 30 third\n4000 4";
     const size_t whole = strrchr(text, '\n') + 1 - text;
-    /* However it is cut into writes, and read after each. */
+    /* The text is written in two parts, cut anywhere, and read after each. */
     for (size_t cut = 0; cut <= sizeof text - 1; cut++) {
         struct perf_map map = {0};
         struct readings readings = {0};
@@ -122,7 +122,7 @@ static void test_reading_goes_on_where_it_left_off(void **state)
     }
 }
 
-/* A line of `bytes` bytes that may end in a line feed, and one more behind it. */
+/* A line of `bytes` bytes, followed by `rest`, which may begin with its line feed. */
 static char *long_line(size_t bytes, const char *rest)
 {
     char *text = malloc(bytes + strlen(rest) + 1);

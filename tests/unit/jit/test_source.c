@@ -12,7 +12,7 @@
 struct world {
     struct jit_code code;
     struct jit_source source;
-    int fd; /* of the writer */
+    int fd; /* the writer's descriptor */
 };
 
 static int set_up(void **state)
@@ -33,7 +33,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* A file of these bytes, opened a second time for the source. */
+/* A file with these bytes, which the source opens separately. */
 static void begin(struct world *world, const void *bytes, size_t length, bool is_dump)
 {
     char path[32];
@@ -135,7 +135,7 @@ static void test_a_deleted_one_is_closed(void **state)
     assert_false(world->source.is_open);
 }
 
-/* Fills a map of `bytes` bytes or some more with entries 16 bytes apart. */
+/* Appends at least `bytes` bytes of entries to a map, 16 bytes of code apart. */
 static uint64_t fill(const struct world *world, off_t bytes, int name_bytes)
 {
     static char text[1 << 20];
@@ -165,7 +165,7 @@ static void test_of_a_huge_map_the_end_is_read(void **state)
     assert_non_null(symbol_at(world, 16 * count - 1));
     assert_true(world->source.bytes_unread > 1 << 20);
     assert_int_equal(world->source.map.lines_ignored, 0);
-    /* And of what follows, not without end. */
+    /* What is appended is read too, up to a limit. */
     fill(world, 30 << 20, 250);
     uint64_t unread = world->source.bytes_unread;
     read_all(world);
@@ -175,7 +175,7 @@ static void test_of_a_huge_map_the_end_is_read(void **state)
     assert_in_range(world->source.bytes_unread - unread, 3 << 20, 20 << 20);
 }
 
-/* A program that generates code for ever: its map is read for as long as what is kept has room. */
+/* A program that generates code for ever: its map is read as long as the needed names fit. */
 static void test_a_map_that_grows_without_end(void **state)
 {
     struct world *world = *state;
@@ -186,7 +186,7 @@ static void test_a_map_that_grows_without_end(void **state)
         read_all(world);
         assert_non_null(symbol_at(world, 16));
         assert_false(jit_source_has_more(&world->source));
-        /* The next names are of the same code. */
+        /* The next names are for the same code. */
         assert_int_equal(renumber_init(&needed, world->code.symbol_count), 0);
         assert_int_equal(jit_code_keep(&world->code, &needed), 0);
         renumber_free(&needed);
@@ -209,7 +209,7 @@ static void test_too_many_names_end_it(void **state)
     assert_true(world->source.bytes_unread > 0);
 }
 
-/* How fast: of 200,000 lines; printed, not judged. */
+/* Prints the speed with 200,000 lines, without judging it. */
 static void test_many_lines(void **state)
 {
     struct world *world = *state;
@@ -267,7 +267,7 @@ static void test_a_dump(void **state)
     assert_false(jit_source_has_more(&world->source));
 }
 
-/* V8 adds 64 to all addresses of lines. */
+/* V8 adds 64, the size of an ELF header, to the addresses of all lines. */
 static void test_lines_behind_an_elf_header(void **state)
 {
     struct world *world = *state;
@@ -280,7 +280,7 @@ static void test_lines_behind_an_elf_header(void **state)
     read_all(world);
     assert_line(world, 0x1007, "a.js", 7);
     assert_line(world, 0x1008, "a.js", 8);
-    /* A line in the first 64 bytes of another shows that they are not. */
+    /* Another function's line in the first 64 bytes proves that they are not shifted. */
     made.length = 0;
     make_lines(&made, 0x2000, (struct made_jit_line[]){{0x2000, 9, "a.js"}, {0}});
     make_load(&made, 0x2000, 0x20, 43, "g");

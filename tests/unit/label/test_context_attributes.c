@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* A record with these attribute bytes. */
+/* A record with these bytes as its attributes. */
 static struct thread_context record_of(const void *bytes, size_t count)
 {
     struct thread_context context = {.state = CONTEXT_READ, .bytes = CONTEXT_HEAD_BYTES + count};
@@ -70,11 +70,11 @@ static void test_a_value_is_text_if_it_is_utf_8(void **state)
     assert_no_text("", 0);
     assert_no_text("\xff", 1);
     assert_no_text("a\x80", 2);
-    assert_no_text("\xc3", 1);             /* cut */
-    assert_no_text("\xc0\xaf", 2);         /* too long for what it says */
-    assert_no_text("\xe0\x80\xaf", 3);     /* the same */
+    assert_no_text("\xc3", 1);             /* cut off */
+    assert_no_text("\xc0\xaf", 2);         /* overlong */
+    assert_no_text("\xe0\x80\xaf", 3);     /* overlong */
     assert_no_text("\xed\xa0\x80", 3);     /* a surrogate */
-    assert_no_text("\xf4\x90\x80\x80", 4); /* beyond the last character */
+    assert_no_text("\xf4\x90\x80\x80", 4); /* beyond U+10FFFF */
     assert_no_text("\xf8\x88\x80\x80\x80", 5);
 }
 

@@ -1,7 +1,7 @@
-/* The header that programs use: what its keys do in the case of an error, and in a child. */
+/* The header that programs include: its keys after errors, and in a child. */
 #include <sys/mman.h>
 
-/* What the header calls. */
+/* Replaces madvise in the header. */
 static int try_madvise(void *address, size_t bytes, int advice);
 #define madvise try_madvise
 #include "fgprof_label.h"
@@ -13,7 +13,7 @@ static int try_madvise(void *address, size_t bytes, int advice);
 
 #define WIPE_ON_FORK 18
 
-/* What the kernel refuses; 0: nothing. */
+/* The advice that the kernel refuses; 0: none. */
 static int refused_advice;
 static void *refused;
 
@@ -26,7 +26,7 @@ static int try_madvise(void *address, size_t bytes, int advice)
     return -1;
 }
 
-/* The label can't be set, and the memory that the advice was for is not mapped any more. */
+/* Setting a label fails, and the memory that the advice was for is unmapped again. */
 static void assert_fails_if_refused(int advice)
 {
     struct fgprof_label_scope scope;
@@ -41,7 +41,8 @@ static void assert_fails_if_refused(int advice)
     refused_advice = 0;
 }
 
-/* A child could wait for its parent's lock for ever. The first use comes before the other tests. */
+/* Otherwise a child could wait for its parent's lock for ever. Tested before the first successful
+ * use. */
 static void test_a_kernel_that_can_not_zero_a_page_in_a_child(void **state)
 {
     (void)state;
@@ -50,7 +51,8 @@ static void test_a_kernel_that_can_not_zero_a_page_in_a_child(void **state)
     assert_int_equal(fgprof_label_keys.count, 0);
 }
 
-/* A child would seem to publish its parent's keys. This process does not try again. */
+/* Otherwise a child would appear to publish its parent's keys. The process does not retry by
+ * itself. */
 static void test_a_kernel_that_copies_the_context_to_a_child(void **state)
 {
     (void)state;
@@ -61,7 +63,7 @@ static void test_a_kernel_that_copies_the_context_to_a_child(void **state)
     fgprof_label_keys.process->error = 0;
 }
 
-/* As long as a thread of the parent takes a key into use, the lock is held. */
+/* A parent's thread holds the lock while it registers a key. */
 static void test_a_child_does_not_inherit_the_lock(void **state)
 {
     struct fgprof_label_scope scope;
@@ -80,7 +82,7 @@ static void test_a_child_does_not_inherit_the_lock(void **state)
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-/* Each call with the lock taken would wait, and then return -EBUSY. */
+/* Every call with the lock held would wait, and then return -EBUSY. */
 static void test_errors_that_last_take_no_lock(void **state)
 {
     struct fgprof_labels labels = {0};

@@ -1,4 +1,4 @@
-/* Reads what this process publishes about itself, by fgprof_label.h, and damaged messages. */
+/* Reads the context that this process publishes with fgprof_label.h, and damaged messages. */
 #include "unit.h"
 #include "base/protobuf.h"
 #include "fgprof_label.h"
@@ -42,7 +42,7 @@ static void test_keys_are_read_and_read_again_when_there_are_more(void **state)
     assert_string_equal(context.keys[0], "route");
     assert_int_equal(read_own(&context, &was_read), 0);
     assert_false(was_read);
-    /* Of all keys that there may be, of their longest. */
+    /* The maximum number of keys, of the maximum length. */
     for (unsigned i = 1; i < FGPROF_LABEL_KEYS_MAX; i++) {
         char key[FGPROF_LABEL_KEY_BYTES_MAX + 1];
         snprintf(key, sizeof key, "%063u", i);
@@ -54,10 +54,10 @@ static void test_keys_are_read_and_read_again_when_there_are_more(void **state)
     assert_int_equal(context.key_count, FGPROF_LABEL_KEYS_MAX);
     assert_string_equal(context.keys[0], "route");
     assert_int_equal(strtoul(context.keys[255], NULL, 10), 255);
-    /* While it changes. */
+    /* While it is being changed. */
     fgprof_label_keys.context->published_at = 0;
     assert_int_equal(read_own(&context, &was_read), -EAGAIN);
-    /* Hostile ones. */
+    /* Hostile values. */
     struct fgprof_label_context *own = fgprof_label_keys.context;
     own->published_at = 7;
     own->payload_bytes = UINT32_MAX;
@@ -71,7 +71,7 @@ static void test_keys_are_read_and_read_again_when_there_are_more(void **state)
     process_context_free(&context);
 }
 
-/* A message with one attribute of that name, whose value is a string. */
+/* Appends an attribute with this name and a string as its value. */
 static void put_attribute(struct buffer *message, const char *key, const char *value)
 {
     size_t attribute = protobuf_begin(message, 2);

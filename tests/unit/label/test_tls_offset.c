@@ -1,4 +1,5 @@
-/* The place of this program's own TLS block, against the address of a variable in it. */
+/* The computed place of this program's own TLS block, compared with the address of a variable in
+ * it. */
 #include "own_module.h"
 #include "unit.h"
 #include "elf/dynamic_symbol.h"
@@ -25,7 +26,7 @@ static void test_a_block_keeps_its_alignment(void **state)
     assert_int_equal(tls_offset_of_main(&(struct tls_segment){0x1000, 8, 8}), -8);
     assert_int_equal(tls_offset_of_main(&(struct tls_segment){0x1000, 12, 8}), -16);
     assert_int_equal(tls_offset_of_main(&(struct tls_segment){0x1000, 12, 0}), -12);
-    /* It begins 8 bytes after a multiple of 32, in memory as in the file. */
+    /* The segment starts 8 bytes after a multiple of 32, in memory as in the file. */
     assert_int_equal(tls_offset_of_main(&(struct tls_segment){0x1008, 12, 32}), -24);
 }
 

@@ -1,4 +1,4 @@
-/* The file behind a mapping, where another one is mapped by then: in this process. */
+/* Opening the file behind a mapping of this process, even after another file was mapped there. */
 #include "unit.h"
 #include "mapping/modules.h"
 #include "proc/maps.h"
@@ -15,7 +15,7 @@
 
 struct mapped {
     char paths[2][32];
-    struct maps_entry entries[2]; /* as they are while they are mapped, at the same place */
+    struct maps_entry entries[2]; /* what maps shows while they are mapped, at the same place */
     void *memory;
     int proc_fd;
 };
@@ -94,13 +94,13 @@ static void test_another_is_mapped_by_now(void **state)
     map_file(mapped, 1);
     assert_is_file(mapped_file_open(mapped->proc_fd, getpid(), &mapped->entries[0]),
                    &mapped->entries[0]);
-    /* Nor is it taken for one that has gone. */
+    /* Nor is it mistaken for one that was deleted. */
     unlink(mapped->paths[0]);
     mapped->entries[0].deleted = true;
     assert_int_equal(mapped_file_open(mapped->proc_fd, getpid(), &mapped->entries[0]), -ENOENT);
 }
 
-/* As with overlays of some kernels: maps has another inode than stat(2). */
+/* As with overlay file systems of some kernels: maps shows another inode than stat(2). */
 static void test_another_inode_by_the_same_path(void **state)
 {
     struct mapped *mapped = *state;
@@ -113,7 +113,7 @@ static void test_another_inode_by_the_same_path(void **state)
     assert_is_file(fd, &mapped->entries[0]);
 }
 
-/* As on btrfs and overlayfs: maps has another device than stat(2), and the bytes are compared. */
+/* As on btrfs and overlayfs: maps shows another device than stat(2), so the bytes are compared. */
 static void test_another_device(void **state)
 {
     struct mapped *mapped = *state;
@@ -125,7 +125,7 @@ static void test_another_device(void **state)
     entry.dev_minor++;
     entry.start = (uintptr_t)memory;
     entry.end = entry.start + 4096;
-    memory[4096] ^= 1; /* behind the mapping, but not behind the file */
+    memory[4096] ^= 1; /* outside the mapping, but within the file */
     assert_is_file(mapped_file_open(mapped->proc_fd, getpid(), &entry), &mapped->entries[0]);
     memory[4095] ^= 1;
     assert_int_equal(mapped_file_open(mapped->proc_fd, getpid(), &entry), -ESTALE);

@@ -11,7 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* As lld lays a program out: the code of the second page in memory is in the first of the file. */
+/* As lld lays out programs: the code on the second page in memory is on the first page of the file.
+ */
 static const struct segment lld[] = {
     {.offset = 0, .file_bytes = 0x5e4, .address = 0x200000, .memory_bytes = 0x5e4},
     {.offset = 0x5f0,
@@ -23,7 +24,7 @@ static const struct segment lld[] = {
     {.offset = 0xb00, .file_bytes = 0x30, .address = 0x203b00, .memory_bytes = 0x1030},
 };
 
-/* As GNU ld does by default: code in pages of its own in the file too. */
+/* As GNU ld does by default: code has pages of its own in the file, too. */
 static const struct segment gnu[] = {
     {.offset = 0, .file_bytes = 0x640, .address = 0, .memory_bytes = 0x640},
     {.offset = 0x1000,
@@ -87,8 +88,8 @@ static void test_offsets_of_gnu_ld(void **state)
     release(&module);
 }
 
-/* The kernel maps whole pages: code that begins at 0x5f0 is mapped from offset 0, and the address
- * there is that of the page that the code is in, not that of the first segment. */
+/* The kernel maps whole pages: code at offset 0x5f0 is mapped from offset 0, and the address for
+ * that offset is on the code's page, not on that of the first segment. */
 static void test_offsets_of_lld(void **state)
 {
     (void)state;
@@ -164,14 +165,14 @@ static void test_read_stays_within_the_segment(void **state)
     assert_no_read(&module, 0x2005e0, 8);
     assert_no_read(&module, 0x2015ef, 1);
     assert_no_read(&module, 0x2018ed, 4);
-    assert_no_read(&module, 0x202b00, 1); /* of memory that the file does not have */
+    assert_no_read(&module, 0x202b00, 1); /* memory that is not in the file */
     assert_no_read(&module, 0, 1);
     assert_no_read(&module, UINT64_MAX, 1);
     assert_no_read(&module, 0x200000, SIZE_MAX);
     release(&module);
 }
 
-/* Headers are data: what they claim may not be in the file. */
+/* Headers are data from the file: the segments that they claim may not be in the file. */
 static void test_segments_beyond_the_file(void **state)
 {
     (void)state;
@@ -191,7 +192,7 @@ static void test_segments_beyond_the_file(void **state)
     release(&module);
 }
 
-/* A process that has ended opens no file for us. */
+/* A process that has ended can no longer open files for us. */
 static int proc_of_a_dead_child(pid_t *ret_pid)
 {
     char path[32];
@@ -220,7 +221,7 @@ static int find_own_code(void *context, const struct maps_entry *entry)
     return 1;
 }
 
-/* The file of a process that was gone before it could be opened is opened for the next one. */
+/* If a process ended before its file could be opened, the file is opened for the next process. */
 static void test_a_file_that_came_too_late(void **state)
 {
     (void)state;
@@ -232,7 +233,7 @@ static void test_a_file_that_came_too_late(void **state)
     int dead_fd = proc_of_a_dead_child(&dead);
     int own_fd = open("/proc/self", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     assert_int_equal(maps_read(maps_fd, find_own_code, &entry), 1);
-    /* Not by its place in memory, nor by a path of ours. */
+    /* Neither by its place in memory nor by a path in our file system. */
     struct maps_entry elsewhere = entry;
     elsewhere.path = "/nonexistent/program";
     assert_int_equal(modules_get(&modules, dead_fd, dead, &elsewhere, &late), 0);
@@ -259,7 +260,7 @@ static int read_nothing(struct queries *queries, struct module *module)
     return read_error;
 }
 
-/* What can't be read now is read for the next process; what never can be is not. */
+/* A temporary error is retried for the next process, a permanent one is not. */
 static void test_a_file_that_is_read_elsewhere(void **state)
 {
     (void)state;
@@ -346,7 +347,8 @@ static pid_t child_in_another_root(void)
     return 0;
 }
 
-/* Root directories leave descriptors for the rest too: each container has one of its own. */
+/* Keeping root directories open leaves a reserve of descriptors, because each container has a root
+ * of its own. */
 static void test_roots_keep_the_reserve(void **state)
 {
     (void)state;

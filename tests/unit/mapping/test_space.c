@@ -9,14 +9,14 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-/* Spaces of this process, which is shown maps that are made up. */
+/* Spaces of this process with made-up maps. */
 struct world {
     struct spaces spaces;
     struct modules modules;
     struct space *space;
     int proc_fd;
     char directory[64];
-    char path[2][96]; /* two files that can be mapped */
+    char path[2][96]; /* two files to map */
     unsigned long inode[2];
     dev_t device;
 };
@@ -76,7 +76,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* Begins a space from these maps. */
+/* Creates a space from these maps. */
 static int add(struct world *world, const char *maps)
 {
     int fd = file_of_text(maps);
@@ -86,7 +86,7 @@ static int add(struct world *world, const char *maps)
     return err;
 }
 
-/* Shows it these maps. Returns whether it says that they have changed. */
+/* Updates the space from these maps. Returns whether they have changed. */
 static bool refresh(struct world *world, const char *maps)
 {
     bool changed;
@@ -127,7 +127,7 @@ static void assert_found(struct world *world, uint64_t address, uint64_t start, 
     assert_int_equal(mapping->end, end);
 }
 
-/* As of a file of the same number on another device: it is not what is mapped. */
+/* As if the inode were on another device: the file is not the mapped one. */
 static void test_other_device(void **state)
 {
     struct world *world = *state;
@@ -142,7 +142,7 @@ static void test_other_device(void **state)
     assert_int_equal(world->space->mappings[0].module->error, -ESTALE);
 }
 
-/* The devices that maps and stat show differ on btrfs and overlayfs. */
+/* On btrfs and overlayfs, maps and stat(2) show different devices. */
 static void test_other_device_with_the_same_code(void **state)
 {
     struct world *world = *state;
@@ -151,7 +151,7 @@ static void test_other_device_with_the_same_code(void **state)
     assert_ptr_not_equal(code, MAP_FAILED);
     close(fd);
     world->device = makedev(major(world->device) + 1, minor(world->device));
-    /* Not to its end, so that it can't be opened by map_files. */
+    /* Not to the mapping's end, so that map_files can't open it. */
     uint64_t start = (uintptr_t)code;
     assert_int_equal(add(world, line_of(world, 1, start, start + 0x2000, "r-xp", 0x1000)), 0);
     assert_true(world->space->mappings[0].module->is_readable);
@@ -173,7 +173,7 @@ static void test_find(void **state)
                      0);
     assert_int_equal(world->space->pid, 7);
     assert_int_equal(world->space->id, 0);
-    /* In an order that makes the one that was found last right, wrong, and a neighbour. */
+    /* In an order in which the cached last result is right, wrong, and a neighbour. */
     assert_found(world, 0x1000, 0x1000, 0x2000);
     assert_found(world, 0x1fff, 0x1000, 0x2000);
     assert_found(world, 0x2000, 0x2000, 0x4000);
@@ -214,8 +214,8 @@ static void test_no_maps(void **state)
     assert_null(world->space);
 }
 
-/* The code of an lld-linked program is at 0x5f0 of the file and 0x15f0 behind its base: mapped from
- * offset 0, a page behind the first segment. */
+/* The code of a program linked by lld is at offset 0x5f0 of the file and 0x15f0 after its base: it
+ * is mapped from offset 0, one page after the first segment. */
 static void test_bias_of_lld(void **state)
 {
     struct world *world = *state;
@@ -228,7 +228,7 @@ static void test_bias_of_lld(void **state)
     assert_non_null(mapping->module);
     assert_true(mapping->module->is_readable);
     assert_true(mapping->has_bias);
-    /* The segments say 0x200000 for the first. */
+    /* The first segment's address in the file is 0x200000. */
     assert_int_equal(mapping->bias, 0x555000000000 - 0x200000);
     assert_int_equal(0x5550000015f0 - mapping->bias, 0x2015f0);
 }
@@ -252,7 +252,7 @@ static void test_read_file(void **state)
                      0);
     assert_true(space_read_file(world->space, 0x201800, bytes, 4));
     assert_string_equal(bytes, "code");
-    /* Of a part of the file that is mapped, but is no code. */
+    /* From a part of the file that is mapped, but not as code. */
     assert_true(space_read_file(world->space, 0x200800, bytes, 5));
     assert_string_equal(bytes, "table");
     assert_non_null(space_find(world->space, 0x201800));
@@ -273,7 +273,7 @@ static void assert_memory_of(struct world *world, uint64_t address, uint64_t sta
     assert_int_equal(mapping->start, start);
 }
 
-/* Data before the code and behind it, also where code that is no file's is between. */
+/* Data before and after the code, even with code from no file in between. */
 static void test_memory_of_files(void **state)
 {
     struct world *world = *state;
@@ -441,7 +441,8 @@ static void test_conflicts(void **state)
 {
     struct world *world = *state;
     static const char jit[] = ANONYMOUS(201000, 202000);
-    /* Code of a file in place of a JIT's, in part of it, at another offset, and a JIT's again. */
+    /* A file's code instead of a JIT's, then in part of the range, then at another offset, then a
+     * JIT's again. */
     assert_int_equal(add(world, jit), 0);
     assert_true(refresh(world, line_of(world, 1, 0x201000, 0x202000, "r-xp", 0x1000)));
     assert_int_equal(world->spaces.count, 2);
@@ -468,12 +469,12 @@ static void test_anonymous_code_grows(void **state)
     assert_found(world, 0x2000, 0x2000, 0x5000);
     assert_int_equal(world->space->mapping_count, 2);
     assert_int_equal(world->spaces.count, 1);
-    /* Split by a page that became writable, which says nothing new. */
+    /* Split by a page that became writable, which changes nothing. */
     assert_false(refresh(world, ANONYMOUS(2000, 3000) ANONYMOUS(4000, 5000)));
     assert_found(world, 0x3800, 0x2000, 0x5000);
 }
 
-/* The kernel makes one of neighbouring mappings that are alike. */
+/* The kernel merges adjacent mappings that are alike. */
 static void test_anonymous_code_grows_together(void **state)
 {
     struct world *world = *state;
@@ -488,7 +489,7 @@ static void test_anonymous_code_grows_together(void **state)
     assert_false(refresh(world, ANONYMOUS(2000, 6000)));
 }
 
-/* The mapping that is left was sampled if any of them was. */
+/* A merged mapping counts as sampled if any of its parts was. */
 static void test_what_was_sampled_grows_together(void **state)
 {
     struct world *world = *state;
@@ -541,7 +542,7 @@ static void test_a_branch_is_alike(void **state)
     assert_found(world, 0x100008, 0x100000, 0x101000);
     assert_found(world, 0x201008, 0x201000, 0x204000);
     assert_int_equal(space_find(world->space, 0x201008)->bias, space_find(before, 0x201008)->bias);
-    /* What is mapped later is the branch's alone; what code is called is known to both. */
+    /* Later mappings belong to the branch alone; names of generated code are shared. */
     assert_true(refresh(world, ANONYMOUS(300000, 301000)));
     assert_null(space_find(before, 0x300000));
     assert_int_equal(space_note_jit(world->space, 0x10000a), 0);
@@ -568,7 +569,7 @@ static void test_maps_of_this_process(void **state)
     assert_non_null(mapping);
     assert_true(mapping->is_main);
     assert_true(mapping->has_bias);
-    /* What is in memory is what is in the file. */
+    /* The file's bytes equal those in memory. */
     unsigned char bytes[16];
     assert_true(space_read_file(world->space, address, bytes, sizeof bytes));
     assert_memory_equal(bytes, (const void *)(uintptr_t)address, sizeof bytes);
@@ -601,10 +602,10 @@ static void test_vdso_of_this_process(void **state)
         assert_memory_equal(bytes, ELFMAG, SELFMAG);
         return;
     }
-    skip(); /* some kernels have none */
+    skip(); /* some kernels have no vdso */
 }
 
-/* What was mapped before is so again: the stacks that were counted then are the same. */
+/* An earlier mapping comes back: stacks that were counted then are the same. */
 static void test_back_to_an_earlier_space(void **state)
 {
     struct world *world = *state;
@@ -618,14 +619,14 @@ static void test_back_to_an_earlier_space(void **state)
     assert_true(refresh(world, second));
     assert_int_equal(world->space->id, 1);
     assert_int_equal(world->spaces.count, 2);
-    /* With anything that the earlier one does not have, it is another. */
+    /* With anything else mapped, it is a new space. */
     assert_true(
         refresh(world, joined(first, line_of(world, 1, 0x301000, 0x304000, "r-xp", 0x1000))));
     assert_int_equal(world->space->id, 2);
     assert_int_equal(world->spaces.count, 3);
 }
 
-/* Which code is behind an address of its own that the program has written is not known. */
+/* Nobody knows which code the program has written at such an address. */
 static void test_anonymous_code_is_not_the_same_again(void **state)
 {
     struct world *world = *state;
@@ -640,7 +641,7 @@ static void test_anonymous_code_is_not_the_same_again(void **state)
     assert_int_equal(world->space->id, 2);
 }
 
-/* Where the first page of a file is not what is in memory, it has made way for another. */
+/* Retiring a space keeps only the mappings in which something was sampled. */
 static void test_a_retired_space_keeps_what_was_sampled(void **state)
 {
     struct world *world = *state;
@@ -653,14 +654,14 @@ static void test_a_retired_space_keeps_what_was_sampled(void **state)
     assert_null(space_find(world->space, 0x201000));
     assert_int_equal(space_find(world->space, 0x203008)->start, 0x203000);
     assert_int_equal(world->space->mapping_count, 1);
-    /* One of which nothing was sampled has nothing left. */
+    /* A space without samples keeps none. */
     assert_int_equal(add(world, line_of(world, 1, 0x201000, 0x202000, "r-xp", 0x1000)), 0);
     space_retire(world->space);
     assert_null(space_find(world->space, 0x201000));
     assert_int_equal(world->space->mapping_count, 0);
 }
 
-/* Of the ends of many programs little is left. */
+/* Programs that have ended keep little memory. */
 static void test_a_retired_space_that_is_of_no_use(void **state)
 {
     struct world *world = *state;
@@ -714,7 +715,7 @@ static void test_generated_code_goes_with_its_last_space(void **state)
     renumber_free(&rows);
 }
 
-/* A program that replaces its code all the time needs no more spaces for that. */
+/* A program that keeps replacing its code does not need ever more spaces. */
 static void test_numbers_of_branches_are_used_again(void **state)
 {
     struct world *world = *state;
@@ -746,7 +747,7 @@ static void test_a_retired_space_is_not_used_again(void **state)
     assert_int_equal(world->space->id, 2);
 }
 
-/* Each round is a nanosecond, and looks take no time. */
+/* Each round is one nanosecond later, and checks take no time. */
 static bool is_replaced(struct world *world, const uint64_t *addresses, size_t count,
                         uint64_t round_ns)
 {
@@ -764,14 +765,14 @@ static void test_replaced(void **state)
                      0);
     assert_false(is_replaced(world, addresses, 3, 1));
     assert_ptr_equal(mmap(code, 0x2000, PROT_READ, MAP_PRIVATE | MAP_FIXED, other, 0), code);
-    /* Once a round. */
+    /* Checked once a round. */
     assert_false(is_replaced(world, addresses, 3, 1));
     assert_false(is_replaced(world, addresses, 1, 2));
     assert_true(is_replaced(world, addresses, 3, 3));
-    /* Nothing there any more: neither. */
+    /* Unmapped code counts as replaced, too. */
     munmap(code, 0x4000);
     assert_true(is_replaced(world, addresses, 3, 4));
-    /* What never is as in its file is left alone in the end, for a while. */
+    /* Code that never matches its file is at last not checked for a while. */
     for (uint64_t round = 5; round < 12; round++)
         is_replaced(world, addresses, 3, round);
     assert_false(is_replaced(world, addresses, 3, 12));

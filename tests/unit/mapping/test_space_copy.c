@@ -8,7 +8,7 @@
 struct world {
     struct spaces spaces;
     struct modules modules;
-    uint64_t anonymous; /* an address of code that is in no file */
+    uint64_t anonymous; /* an address of code that is not in a file */
     void *code;
 };
 
@@ -64,7 +64,7 @@ static void test_a_copy_outlives_the_spaces(void **state)
     assert_int_equal(mapping->start, start);
     assert_int_equal(mapping->bias, bias);
     assert_true(mapping->is_main);
-    assert_ptr_equal(mapping->module, module); /* which is not copied */
+    assert_ptr_equal(mapping->module, module); /* shared, not copied */
     assert_string_equal(mapping->path, module->path);
     mapping = space_find(copy.items[0], world->anonymous);
     assert_non_null(mapping);
@@ -84,7 +84,7 @@ static void test_copies_share_what_is_known_of_generated_code(void **state)
     assert_int_equal(jit_code_add(&jit->code, (uint64_t)(uintptr_t)world->code, 4096, "made", 4, 0),
                      0);
     assert_int_equal(jit_take_in(jit, &is_replaced), 0);
-    /* A branch that is made now shares it. */
+    /* A branch created after the copy shares it. */
     struct space *space = world->spaces.items[0];
     assert_int_equal(spaces_branch(&world->spaces, &space), 0);
     assert_ptr_equal(space->jit, jit);

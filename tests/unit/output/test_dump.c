@@ -2,8 +2,8 @@
 #include "base/random.h"
 #include "output/dump/dump.h"
 
-/* Two threads that wait for each other's mutexes, and two of equal stack with names that would end
- * a line. */
+/* Two threads that wait for each other's mutexes, and two with equal stacks, one of whose names has
+ * a line feed. */
 static fgprof_dump *make_dump(void)
 {
     fgprof_dump *dump = calloc(1, sizeof *dump);
@@ -59,7 +59,7 @@ static fgprof_dump *make_dump(void)
         assert_int_equal(wait_list_add(&dump->waits, &facts, NULL), 0);
     }
     make_birth(profile, 11, "app/10", "make_a");
-    make_birth(profile, 12, "", "b"); /* as its stack shows */
+    make_birth(profile, 12, "", "b"); /* as its stack shows, too */
     make_birth(profile, 13, "x\n/10", "");
     make_birth(profile, 14, "", "start");
     assert_int_equal(dump_complete(dump), 0);
@@ -194,7 +194,8 @@ static void test_json(void **state)
         "\"deadlocks\":[[11,12]]}\n");
 }
 
-/* Whatever is in the memory where a lock was: an owner is a thread of the dump, or none. */
+/* The memory at a lock's address may have any contents: they never produce a false owner or
+ * deadlock. */
 static void test_hostile_words(void **state)
 {
     (void)state;
@@ -202,7 +203,7 @@ static void test_hostile_words(void **state)
     for (unsigned round = 0; round < 5000; round++) {
         for (size_t i = 0; i < 2; i++) {
             struct wait_facts *facts = &dump->waits.items[i];
-            facts->target.is_pi = round % 2; /* then the word alone has the owner */
+            facts->target.is_pi = round % 2; /* then only the word names the owner */
             for (size_t j = 0; j < FUTEX_WORDS; j++)
                 facts->memory.words[j] = round < 2   ? 0
                                          : round < 4 ? UINT32_MAX

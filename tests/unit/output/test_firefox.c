@@ -54,7 +54,7 @@ static void make_timelines(struct fgprof_profile *profile)
     assert_int_equal(profile_set_timelines(profile, &timeline, same_numbers, &profile->strings), 0);
 }
 
-/* What is written, unpacked. */
+/* The output, decompressed. */
 static char *written_json(const struct fgprof_profile *profile)
 {
     size_t length;
@@ -72,7 +72,7 @@ static char *written_json(const struct fgprof_profile *profile)
     return json;
 }
 
-/* What follows the first `key` after `json`. */
+/* The text after the first `key` in `json`. */
 static const char *value(const char *json, const char *key)
 {
     char quoted[64];
@@ -111,7 +111,7 @@ static void assert_column(const char *table, const char *column, const char *exp
     assert_memory_equal(at, expected, strlen(expected));
 }
 
-/* Checks the name of the frame that is `depth` frames above the leaf of the thread's sample. */
+/* Checks the name of a frame of the thread's sample; `depth` is 0 for the leaf. */
 static void assert_frame(const char *json, unsigned tid, size_t sample, unsigned depth,
                          const char *name)
 {
@@ -141,7 +141,7 @@ static void test_frames(void **state)
     free(json);
 }
 
-/* Each run has a sample where it begins and one where it ends. */
+/* Each run has a sample at its beginning and one at its end. */
 static void test_times(void **state)
 {
     make_timelines(*state);

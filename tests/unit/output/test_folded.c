@@ -60,7 +60,7 @@ static void test_lines_are_sorted_bytewise(void **state)
 static void test_equal_lines_are_one(void **state)
 {
     struct fgprof_profile *profile = *state;
-    /* Other addresses and other threads, but the same names. */
+    /* Different addresses and threads, but the same names. */
     uint32_t first = function(profile, 1, "work");
     uint32_t second = function(profile, 2, "work");
     MAKE_SAMPLE(profile, "a", 0, 1, first);
@@ -78,7 +78,7 @@ static struct fgprof_profile *with_samples(const char *name, uint32_t count)
     return profile;
 }
 
-/* What only one of them has was not there in the other. */
+/* A stack that only one profile has counts as 0 in the other. */
 static void test_a_difference(void **state)
 {
     struct fgprof_profile *before = with_samples("a", 3), *after = with_samples("c", 30);
@@ -158,7 +158,7 @@ static void test_frames_without_a_name(void **state)
     assert_folded(profile, "[libc.so.6];[a:b];[vdso] 1\n"
                            "[libc.so.6];[vsyscall] 3\n"
                            "[unknown];[unknown] 2\n");
-    /* Where the file has no address for it, it has none there either. */
+    /* A frame that the file has no address for gets no offset either. */
     profile->mappings[library].has_bias = profile->mappings[vdso].has_bias = true;
     profile->mappings[library].bias = 0xff0000;
     profile->mappings[vdso].bias = 0x3000000;
@@ -177,8 +177,8 @@ static void test_a_sample_without_frames_still_counts(void **state)
     assert_folded(profile, "app;[unknown] 3\n");
 }
 
-/* flamegraph.pl takes a number before the count for that of another profile, and for no part of
- * the frame: a second "\s+?(\d+(?:\.\d*)?)$". */
+/* flamegraph.pl takes a number before the count as that of another profile, not as part of the
+ * frame: a second "\s+?(\d+(?:\.\d*)?)$". */
 static bool ends_like_a_count(const char *stack)
 {
     size_t end = strlen(stack), at = end;
@@ -231,7 +231,7 @@ static void test_thread_root_by_name(void **state)
     assert_folded(profile, "[unnamed];main 2\n"
                            "bad\\x1b[2J;main 4\n"
                            "io:1;main 1\n");
-    /* Without the flag the thread does not matter. */
+    /* Without the flag, threads are not told apart. */
     assert_int_equal(fgprof_profile_set_folded_flags(profile, 0), 0);
     assert_folded(profile, "main 7\n");
 }
@@ -268,8 +268,8 @@ static void test_lines(void **state)
                            "app;main;outer (a b.c:40);inner (in:line.h:3)_[i] 5\n");
 }
 
-/* The lock that a thread waits for says more than its call; an address would be another in each
- * run. */
+/* The name of the lock that a thread waits for says more than its call. Addresses are left out,
+ * because they change with each run. */
 static void test_state_leaf_of_waits(void **state)
 {
     struct fgprof_profile *profile = *state;
@@ -284,7 +284,7 @@ static void test_state_leaf_of_waits(void **state)
     assert_folded(profile, "f;[futex] 1\nf;[mutex] 2\n");
     profile->waits[0].resource = make_string(profile, "mutex in net::Connection 0x55d0c0");
     assert_folded(profile, "f;[futex] 1\nf;[mutex in net::Connection] 2\n");
-    /* Not a lock's. */
+    /* Resources other than locks are not named. */
     profile->waits[0].resource = make_string(profile, "tcp 127.0.0.1:55521 listening");
     profile->samples[1].syscall_name = make_string(profile, "accept");
     assert_folded(profile, "f;[accept] 2\nf;[futex] 1\n");
@@ -405,8 +405,8 @@ static void test_processes(void **state)
     assert_folded(profile, "a:b c/71;app;main 3\nmake/70;app;main 2\n");
 }
 
-/* In ticks of elapsed time, whose sum is rounded and not each line. What no thread used is neither
- * a thread's nor in a state. */
+/* Written in ticks of elapsed time; the sum is rounded, not each line. Idle time belongs to no
+ * thread and no state. */
 static void test_elapsed_time(void **state)
 {
     struct fgprof_profile *profile = *state;
@@ -477,7 +477,7 @@ static void test_labels_are_roots_if_asked_for(void **state)
                            "two 2;b;main 20\n");
 }
 
-/* Of allocations and pages it is their bytes, and of all else how many there are. */
+/* Allocations and pages count their bytes, all other objects their number. */
 static void test_objects(void **state)
 {
     (void)state;
@@ -492,7 +492,7 @@ static void test_objects(void **state)
     };
     assert_int_equal(fgprof_profile_set_kind(profiles[1], FGPROF_KIND_ALLOCS), 0);
     for (size_t i = 0; i < 5; i++) {
-        /* They have no state, and need not tell of a thread. */
+        /* They have no state, and not all have a thread. */
         unsigned flags = FGPROF_FOLDED_THREADS | FGPROF_FOLDED_STATE;
         assert_int_equal(fgprof_profile_set_folded_flags(profiles[i], flags), 0);
         assert_written(profiles[i], FGPROF_FOLDED, expected[i]);
@@ -500,7 +500,7 @@ static void test_objects(void **state)
     }
 }
 
-/* Sizes of one stack are summed up first. */
+/* The sizes of one stack are added up first. */
 static void test_less_than_nothing_is_left_out(void **state)
 {
     (void)state;

@@ -18,7 +18,7 @@ static int tear_down(void **state)
 #define BEGIN "<script type=\"application/json\" id=\"profile\">"
 #define END "</script>"
 
-/* The data of `page`, which is freed. The caller frees it. */
+/* The profile data in `page`, which is freed. The caller frees the result. */
 static char *data_within(char *page)
 {
     char *begin = strstr(page, BEGIN);
@@ -38,7 +38,7 @@ static char *data_of(const struct fgprof_profile *profile)
     return data_within(written(profile, FGPROF_HTML, NULL));
 }
 
-/* The page's data has this part. */
+/* Checks that the page's data contains this text. */
 static void assert_data(const struct fgprof_profile *profile, const char *expected)
 {
     char *data = data_of(profile);
@@ -139,8 +139,8 @@ static void test_elapsed_time(void **state)
                          "\"idle\":[]}");
 }
 
-/* Times are rounded to grains of 2 ns: a run that is too short is left out, and its neighbours are
- * one. */
+/* Times are rounded to grains of 2 ns: a run that is too short is left out, and the runs around it
+ * are joined. */
 static void test_when_threads_were_where(void **state)
 {
     struct fgprof_profile *profile = *state;
@@ -169,7 +169,7 @@ static void test_when_threads_were_where(void **state)
     assert_data(profile, "\"timelines\":{\"grain_ns\":2,\"ended_early\":false,"
                          "\"threads\":[[5,2],[500,2]],\"runs\":\"AAEUAQCWAQACGQEB8/sf\"}");
     profile->summary.timeline_lost_ns = 1;
-    fgprof_profile_set_kept(profile, FGPROF_KEPT_ON_CPU); /* now sample 0 */
+    fgprof_profile_set_kept(profile, FGPROF_KEPT_ON_CPU); /* renumbered to sample 0 */
     assert_data(profile, "\"timelines\":{\"grain_ns\":2,\"ended_early\":true,"
                          "\"threads\":[[5,1],[500,2]],\"runs\":\"AACqAQABGQEA8/sf\"}");
 }
@@ -185,7 +185,7 @@ static void test_only_kept_samples_are_written(void **state)
     assert_data(profile, "\"samples\":[[0,2,0,1,0,0,3,30303030,0]],\"places\":[0],\"findings\":");
 }
 
-/* A name is the target's: it neither ends the script that it stands in, nor the JSON string. */
+/* Names come from the target: they must not end the script around them, or the JSON string. */
 static void test_names_are_escaped(void **state)
 {
     static const struct {
@@ -217,7 +217,7 @@ static void test_names_are_escaped(void **state)
     make_sample(profile, locations, count, "t</script>", 0, 1);
     strcat(expected, ",\"t\\u003c/script>\"]");
     assert_data(profile, expected);
-    /* The page's own: two scripts begin, and two end. */
+    /* The page's own scripts: two end tags. */
     char *page = written(profile, FGPROF_HTML, NULL), *at = page;
     int ends = 0;
     while ((at = strstr(at, "</script"))) {
@@ -237,7 +237,7 @@ static void test_a_command_is_escaped_and_may_be_missing(void **state)
     assert_data(*state, "\"command\":\"\",");
 }
 
-/* All parts are there, in their places, and nothing refers to another file. */
+/* All parts are there, in order, and nothing refers to another file. */
 static void test_page_is_whole_and_alone(void **state)
 {
     char *page = written(*state, FGPROF_HTML, NULL);
@@ -266,8 +266,7 @@ static char *written_difference(const struct fgprof_profile *before,
     return text;
 }
 
-/* Both profiles' data, that before within that after, and whether they are to be normalized. */
-/* What a difference leaves out. */
+/* Cuts off the part of the data that a difference leaves out. */
 static void cut_report(char *data)
 {
     char *report = strstr(data, ",\"places\":");
@@ -275,6 +274,7 @@ static void cut_report(char *data)
     strcpy(report, "}");
 }
 
+/* The page has both profiles' data, `before` inside `after`, and whether they are normalized. */
 static void test_a_difference_has_both(void **state)
 {
     struct fgprof_profile *before = make_profile(), *after = *state;
@@ -302,7 +302,7 @@ static void test_a_difference_has_both(void **state)
     fgprof_profile_free(before);
 }
 
-/* A profile has processes, and each sample one of them. */
+/* A profile has processes, and each sample belongs to one of them. */
 static void test_processes(void **state)
 {
     struct fgprof_profile *profile = *state;
@@ -311,14 +311,14 @@ static void test_processes(void **state)
                          "\"strings\":[\"\",\"f\",\"app\",\"make\",\"a;b c\"]");
     assert_data(profile,
                 ",2,0,0],[0,2,0,0,0,0,3,0,1]],\"places\":[0],\"findings\":[],\"idle\":[]}");
-    /* A process may have named itself. */
+    /* A process may have given itself a title. */
     assert_int_equal(
         strings_intern(&profile->strings, "shop: worker 3", &profile->processes[1].title), 0);
     assert_data(profile, "\"processes\":[[70,3],[71,4,5]],");
     assert_data(profile, ",\"shop: worker 3\"]");
 }
 
-/* The flags 64 and 256 of a location: page/data.js. */
+/* The flags 64 and 256 of a location: see page/data.js. */
 static void test_what_is_not_the_programs_own_code(void **state)
 {
     struct fgprof_profile *profile = *state;
@@ -341,8 +341,8 @@ static void test_what_is_not_the_programs_own_code(void **state)
     free(data);
 }
 
-/* What threads wait for is a table of its own. Samples whose owners were at different places are
- * two, and a row without an owner is short. */
+/* What threads wait for is in a table of its own. Samples whose owners were at different places
+ * stay separate, and a row without an owner is short. */
 static void test_waits(void **state)
 {
     struct fgprof_profile *profile = *state;

@@ -36,7 +36,7 @@ static void test_no_name_ends_a_script(void **state)
     assert_string("std::vector<int>", "[\"std::vector\\u003cint>\"]");
 }
 
-/* As name_append: what a reader of JSON shows for it is backslash, x, and the byte. */
+/* As with name_append: a reader of the JSON shows a backslash, an x, and the byte. */
 static void test_what_is_not_printable_is_shown(void **state)
 {
     (void)state;

@@ -1,11 +1,11 @@
 #include "make_objects.h"
 
-/* The rows of the two stacks. */
+/* The rows of two of the stacks. */
 #define PARSE "#\t0x400523\tparse+0x23\ta.c:20\n#\t0x400456\tmain+0x56\ta.c:9\n\n"
 #define CACHE "#\t0x400610\tfill_cache+0x10\tcache.c:70\n#\t0x400456\tmain+0x56\ta.c:9\n\n"
 #define MAP "--- Memory map: ---\n400000-500000 r-xp 00001000 00:00 0 /srv/app\n"
 
-/* Numbers are of the objects that were seen; the order is that of all. */
+/* The numbers are those of sampled objects; the order is that of the estimates for all objects. */
 static void test_heap(void **state)
 {
     (void)state;
@@ -37,7 +37,8 @@ static void test_what_is_known_of_memory(void **state)
     profile->objects.heap_free = 2000;
     profile->objects.made_lost = 3;
     assert_int_equal(fgprof_profile_set_reason(profile, "SIGUSR1"), 0);
-    /* All were seen; and as many are in use as were made, so that the last number is one more. */
+    /* All objects were sampled, and all are in use; the last number is one more, so that they
+     * differ. */
     assert_written(profile, FGPROF_TEXT,
                    "heap profile: 2: 20 [2: 21] @ heapprofile\n"
                    "2: 20 [2: 20] @ 0x400457\n"
@@ -59,7 +60,7 @@ static void test_an_empty_heap(void **state)
     fgprof_profile_free(profile);
 }
 
-/* pprof reads negative numbers of what is in use, but not in the head. */
+/* pprof accepts negative numbers for objects in use, but not in the header. */
 static void test_a_difference(void **state)
 {
     (void)state;

@@ -128,7 +128,7 @@ static void test_other_kinds(void **state)
                                   "           5  100.0 %  main > parse\n"));
 }
 
-/* More stacks than are shown: those with the most are. */
+/* Of more stacks than are shown, the largest are shown. */
 static void test_the_most_of_many(void **state)
 {
     (void)state;
@@ -201,7 +201,7 @@ static void test_a_difference(void **state)
                                  "\"bytes_in_use\":-1579016,"));
     assert_null(strstr(text, "\"seen"));
     free(text);
-    /* The other way round. */
+    /* In the opposite direction. */
     text = difference(after, before, FGPROF_REPORT);
     assert_non_null(strstr(text, "\n  in use: -18.5 MiB in -40277 objects;"));
     assert_null(strstr(text, "1844674407"));

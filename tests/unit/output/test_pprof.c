@@ -4,8 +4,9 @@
 #include <stdio.h>
 #include <zlib.h>
 
-/* A reader of profile.proto (github.com/google/pprof/proto/profile.proto), written from the format
- * and not from the writer: it takes the bytes apart field by field, in any order. */
+/* A reader of profile.proto (github.com/google/pprof/proto/profile.proto), written from the
+ * format's description and not from the writer: it decodes the bytes field by field, in any order.
+ */
 
 struct bytes {
     const unsigned char *at, *end;
@@ -15,7 +16,7 @@ struct field {
     unsigned number;
     bool is_bytes;
     uint64_t value;     /* of a varint */
-    struct bytes bytes; /* of all else */
+    struct bytes bytes; /* of all other types */
 };
 
 static uint64_t read_varint(struct bytes *from)
@@ -50,7 +51,7 @@ static bool read_field(struct bytes *from, struct field *field)
     return true;
 }
 
-/* The field's varints, of a message with each field once at the most. Those not there are 0. */
+/* Reads a message in which each field is a varint and occurs at most once. Missing fields are 0. */
 static void read_numbers(struct bytes from, uint64_t *numbers, size_t count)
 {
     struct field field;
@@ -418,7 +419,7 @@ static void test_lines_are_innermost_first(void **state)
     location = location_of(read, read->samples[0].locations[2]);
     assert_int_equal(location->line_count, 1);
     assert_line(read, &location->lines[0], "main", "/src/main.c", 7);
-    /* One without a name has no line, so that pprof can look it up. */
+    /* A location without a name has no line, so that pprof can look it up. */
     location = location_of(read, read->samples[0].locations[0]);
     assert_int_equal(location->line_count, 0);
 }
@@ -442,7 +443,7 @@ static void test_mappings(void **state)
         row_of(&read->mappings[0][0], 11, read->mapping_count, in_app->mapping_id);
     const uint64_t *libc =
         row_of(&read->mappings[0][0], 11, read->mapping_count, in_libc->mapping_id);
-    /* pprof takes the first for the main binary. */
+    /* pprof takes the first one as the main binary. */
     assert_ptr_equal(app, read->mappings[0]);
     assert_int_equal(app[2], 0x400000);
     assert_int_equal(app[3], 0x500000);
@@ -476,8 +477,8 @@ static void test_each_flag_of_a_mapping_is_its_own(void **state)
     }
 }
 
-/* All is known of one location of the mapping, and all but one thing of another: that thing is not
- * claimed, whichever of them is first. */
+/* One location of the mapping has everything, and another lacks one thing: the mapping does not
+ * claim that one, whichever location comes first. */
 static void test_a_mapping_claims_only_what_is_wholly_true(void **state)
 {
     (void)state;
@@ -530,7 +531,7 @@ static void test_nothing_sampled(void **state)
     fgprof_profile_free(profile);
 }
 
-/* Strings of a proto3 message are UTF-8; readers refuse what is not. */
+/* Strings in a proto3 message must be UTF-8; readers reject others. */
 static void test_strings_are_made_utf8(void **state)
 {
     (void)state;
@@ -681,7 +682,7 @@ static void test_only_what_is_kept_is_written(void **state)
     fgprof_profile_free(profile);
 }
 
-/* One more value in each sample, if it is known. */
+/* Each sample has one more value if elapsed time is known. */
 static void test_elapsed_time(void **state)
 {
     struct fgprof_profile *profile = make_profile();
@@ -700,12 +701,12 @@ static void test_elapsed_time(void **state)
         assert_int_equal(read->samples[1].values[i], 0);
     assert_int_equal(read->samples[1].values[4], 20000000);
     assert_int_equal(read->samples[0].label_count, 2);
-    assert_int_equal(read->samples[1].label_count, 0); /* no thread's, and in no state */
+    assert_int_equal(read->samples[1].label_count, 0); /* no thread and no state */
     read_free(read);
     fgprof_profile_free(profile);
 }
 
-/* The comments follow each other, whether or not the command line is known. */
+/* The comment is there, whether or not the command line is known. */
 static void test_contentions(void **state)
 {
     (void)state;
@@ -731,7 +732,7 @@ static void test_contentions(void **state)
     }
 }
 
-/* It follows the comments that are there otherwise. */
+/* The reason follows all other comments. */
 static void test_reason(void **state)
 {
     (void)state;
@@ -750,7 +751,7 @@ static void test_reason(void **state)
     }
 }
 
-/* As servers for continuous profiling name them, and without labels. */
+/* Named as servers for continuous profiling name them, and without labels. */
 static void test_chosen_times(void **state)
 {
     (void)state;
@@ -784,7 +785,7 @@ static void test_chosen_times(void **state)
     fgprof_profile_free(profile);
 }
 
-/* "type/unit ..." of all types, then the period, then what is shown first. */
+/* "type/unit ..." of all types, then the period, then the default type. */
 static void assert_head(const struct read_profile *read, const char *expected)
 {
     char head[300] = "";
@@ -839,7 +840,7 @@ static void test_heap(void **state)
     assert_head(read, HEAP_TYPES "alloc_space");
     assert_non_null(strstr(string_at(read, read->numbers[13]), "and 2 that are gone"));
     read_free(read);
-    /* Servers make a series of each distinct set of labels. */
+    /* Servers store a series for each distinct set of labels. */
     assert_int_equal(fgprof_profile_set_times(profile, FGPROF_TIME_WALL), 0);
     read = read_back(profile);
     assert_head(read, HEAP_TYPES "alloc_space");
@@ -895,7 +896,7 @@ static void test_other_objects(void **state)
     fgprof_profile_free(profile);
 }
 
-/* As Go's profiles with "seconds" have them. */
+/* Negative, as in Go's profiles with "seconds". */
 static void test_what_went_is_negative(void **state)
 {
     (void)state;

@@ -20,7 +20,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* What a thread did. */
+/* What a thread spent time on. */
 struct spent {
     const char *thread;
     uint32_t tid;
@@ -31,7 +31,7 @@ struct spent {
     uint32_t process;
 };
 
-/* `locations` leaf first. */
+/* `locations`: leaf first. */
 static void spend(struct fgprof_profile *profile, const struct spent *spent,
                   const uint32_t *locations, size_t depth)
 {
@@ -54,7 +54,7 @@ static void spend(struct fgprof_profile *profile, const struct spent *spent,
     spend(profile, &spent, (const uint32_t[]){__VA_ARGS__},                                        \
           sizeof(uint32_t[]){__VA_ARGS__} / sizeof(uint32_t))
 
-/* A function's location, at an address of its own. */
+/* A function's location, with an address of its own. */
 static uint32_t place(struct fgprof_profile *profile, uint32_t mapping, const char *name)
 {
     return make_function(profile, 0x1000 + 16 * profile->location_count, mapping, name, "", 0);
@@ -184,7 +184,7 @@ static void test_who_holds_it_up(void **state)
                "\"waiter_path\":\"lock\"}]");
 }
 
-/* A thread that is joined holds nothing up. */
+/* Waiting for a thread's end is not shown as blocked by it. */
 static void test_the_end_of_a_thread_is_no_lock(void **state)
 {
     struct fgprof_profile *profile = *state;
@@ -195,7 +195,7 @@ static void test_the_end_of_a_thread_is_no_lock(void **state)
     assert_lacks(profile, "Who holds it up");
 }
 
-/* Waits are named, and what starts threads or is inside of libraries is not shown. */
+/* Waits are named, and frames that start threads or are inside libraries are left out. */
 static void test_paths_are_of_the_program(void **state)
 {
     struct fgprof_profile *profile = *state;
@@ -224,8 +224,8 @@ static void test_paths_are_of_the_program(void **state)
     ASSERT_REPORT(profile, "  mutex g_lock              run > pthread_mutex_lock\n");
 }
 
-/* Paths that differ only in their middle, in the middle of a long name, or in how often a function
- * calls itself. */
+/* Paths that differ only in the middle, in the middle of a long name, or in the depth of a
+ * recursion. */
 static void test_no_two_rows_look_alike(void **state)
 {
     enum { ROWS = 6, DEPTH = 14 };
@@ -264,7 +264,7 @@ static void test_no_two_rows_look_alike(void **state)
     free(text);
 }
 
-/* Idle time is no thread's, and nothing that older recordings have. */
+/* Idle time belongs to no thread, and older recordings have none. */
 static void test_where_time_went(void **state)
 {
     struct fgprof_profile *profile = *state;
@@ -332,8 +332,8 @@ static void test_nothing_sampled(void **state)
                "\"running_at_once_ns\":[],\"on_cpu\":");
 }
 
-/* A thread that waits for work nearly all the time is idle, and one that does so for a part of it
- * waits. Time in which it waits for a CPU is not its own. */
+/* A thread that waits for work nearly all the time is idle; one that does so for part of the time
+ * waits. Waits for a CPU do not count for this. */
 static void test_what_is_idle(void **state)
 {
     static const struct {
@@ -371,7 +371,7 @@ static void test_what_is_idle(void **state)
     }
 }
 
-/* A thread that hangs in a lock has never moved either, and is the last to be called idle. */
+/* A thread that hangs in a lock has never moved either, but must not be called idle. */
 static void test_a_wait_for_a_lock_is_never_idle(void **state)
 {
     struct fgprof_profile *profile = *state;
@@ -406,7 +406,8 @@ static void test_threads_that_wait_for_two_locks(void **state)
     ASSERT_REPORT(profile, "3 threads wait 7.50 s for a lock that save takes\n");
 }
 
-/* Threads with the same name are one finding, and those that are not told apart may be many. */
+/* Threads with the same name are one finding; if threads are grouped by name, nothing says how many
+ * they are. */
 static void test_saturated_threads(void **state)
 {
     struct fgprof_profile *profile = *state;
@@ -423,8 +424,8 @@ static void test_saturated_threads(void **state)
     ASSERT_REPORT(profile, "  1. thread \"pool\" runs 36.41 s here:\n     spin\n");
 }
 
-/* Waits for a CPU that are long, but few beside the time on it, are no shortage; nor are short
- * ones, such as those of threads that are woken. */
+/* CPU contention needs waits that are long compared with the time on a CPU: short ones, such as
+ * those of woken threads, do not count. */
 static void test_too_few_cpus(void **state)
 {
     struct fgprof_profile *profile = *state;
@@ -443,7 +444,7 @@ static void test_too_few_cpus(void **state)
     assert_lacks(profile, "CPU contention");
 }
 
-/* What makes the recording poor, and what would help. */
+/* Why the recording is poor, and what would help. */
 static void test_a_poor_recording(void **state)
 {
     struct fgprof_profile *profile = *state;
@@ -470,7 +471,7 @@ static void test_a_poor_recording(void **state)
                            "  /usr/lib/libx.so.1: 1000 cut, 1000 unnamed, build id 0123\n");
 }
 
-/* Symbols of a file would not help. */
+/* Symbol files would not help here. */
 static void test_code_that_was_made_at_run_time(void **state)
 {
     struct fgprof_profile *profile = *state;
@@ -506,7 +507,7 @@ static void test_modules_that_lack_most_come_first(void **state)
                            "  /usr/lib/libfew.so.1: 0 cut, 100 unnamed, build id 01\n");
 }
 
-/* Whatever is in a profile, a report is a page of 100 lines. */
+/* Whatever a profile contains, its report is one page of 100 lines. */
 static void make_very_much(struct fgprof_profile *profile)
 {
     enum { MUCH = 300, LONG = 5000 };
@@ -573,7 +574,7 @@ static void test_a_report_is_one_page(void **state)
     assert_one_page(*state, "\n  and 290 more\n\nWaiting: ");
 }
 
-/* Elapsed time takes room from the time of threads. */
+/* Elapsed time takes space from the thread time. */
 static void test_a_report_with_elapsed_time_is_one_page(void **state)
 {
     struct fgprof_profile *profile = *state;
@@ -583,7 +584,7 @@ static void test_a_report_with_elapsed_time_is_one_page(void **state)
     assert_one_page(profile, "\n  and 291 more\n\nWaiting: ");
 }
 
-/* Each of many samples waits for an owner, a waker or a CPU of its own. */
+/* Each of many samples waits for its own owner, waker or CPU. */
 static void make_holders(struct fgprof_profile *profile)
 {
     static const char *const kinds[] = {"mutex", "pipe", "CPU"};
@@ -618,7 +619,7 @@ static void test_a_report_with_all_kinds_of_holders_is_one_page(void **state)
     assert_one_page(profile, "\n  and 297 more\n\nWaiting: ");
 }
 
-/* As a recording may have it that was made up. */
+/* As in a forged recording. */
 static void test_a_cpu_user_of_no_process(void **state)
 {
     struct fgprof_profile *profile = *state;
@@ -633,7 +634,7 @@ static void test_a_cpu_user_of_no_process(void **state)
     ASSERT_REPORT(profile, "behind nobody in ");
 }
 
-/* The whole path in JSON, but for what is in the middle of a very deep one. */
+/* JSON has the whole path, except the middle of a very deep one. */
 static void test_a_deep_stack(void **state)
 {
     enum { DEEP = 1000 };
@@ -666,7 +667,7 @@ static void test_only_kept_samples_count(void **state)
     assert_has(profile, FGPROF_REPORT_JSON, "\"kept\":\"off-cpu\"}");
 }
 
-/* The next command is as a shell takes it. */
+/* The next command is quoted for a shell. */
 static void test_the_next_command(void **state)
 {
     static const struct {
@@ -689,7 +690,7 @@ static void test_the_next_command(void **state)
         snprintf(expected, sizeof expected, "\n  fgprof-c %s\n", cases[i].next);
         ASSERT_REPORT(profile, expected);
     }
-    /* The row of processes that have ended has no id. */
+    /* The row of processes that have ended has no process id. */
     free(profile->recorded_by);
     profile->recorded_by = NULL;
     process_of(profile, 0, "app");

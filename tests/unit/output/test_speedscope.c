@@ -18,7 +18,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* Main calls read, in which it sleeps, and spin, inlined in "work". */
+/* main calls read, in which it sleeps, and spin, which is inlined in "work". */
 static void make_samples(struct fgprof_profile *profile)
 {
     uint32_t mapping = make_mapping(profile, 0x400000, "/bin/app", "");
@@ -146,7 +146,7 @@ static void test_what_is_not_kept_is_a_gap(void **state)
     free(text);
 }
 
-/* Samples that naming made one, a run whose sample was never known, and one of no time. */
+/* Samples that became equal by naming, a run whose sample is unknown, and one without time. */
 static void test_runs_are_joined(void **state)
 {
     struct fgprof_profile *profile = *state;

@@ -27,7 +27,8 @@ static void test_one_stack(void **state)
     uint32_t leaf = make_function(profile, 0x401010, app, "read", "/src/io.c", 12);
     uint32_t root = make_function(profile, 0x401120, app, "main", "/src/main.c", 7);
     MAKE_SAMPLE(profile, "app", 0, 42, leaf, root);
-    /* pprof takes one off each address of the first line; the rows have them as they are. */
+    /* pprof subtracts one from each address of the first line; the rows have the exact addresses.
+     */
     assert_text(profile, "wallclock profile: total 42\n"
                          "42 @ 0x401011 0x401121\n"
                          "# labels: {\"state\":\"unknown\", \"thread\":\"app\"}\n"
@@ -62,7 +63,7 @@ static void test_columns_are_aligned_by_tabs(void **state)
                          "\n");
 }
 
-/* A column ends at a row that has no cell behind it. */
+/* A row that has no cell after a column ends it: the rows below are aligned on their own. */
 static void test_rows_without_a_file_part_the_columns(void **state)
 {
     struct fgprof_profile *profile = *state;
@@ -84,7 +85,7 @@ static void test_rows_without_a_file_part_the_columns(void **state)
                          "\n");
 }
 
-/* C's %#x writes 0 as "0", Go's as "0x0"; pprof takes no line with an address without 0x. */
+/* C's %#x writes 0 as "0", Go's as "0x0"; pprof rejects a line whose address lacks 0x. */
 static void test_zero_is_written_as_any_number(void **state)
 {
     struct fgprof_profile *profile = *state;
@@ -118,7 +119,7 @@ static void test_most_counted_come_first(void **state)
     MAKE_SAMPLE(profile, "app", 0, 9, few);
     MAKE_SAMPLE(profile, "app", 0, 5000000000, many);
     MAKE_SAMPLE(profile, "app", 0, 10, some);
-    /* Less than a tick: nothing to read. */
+    /* Less than a tick: not written. */
     MAKE_SAMPLE(profile, "other", 0, 0, some);
     assert_text(profile, "wallclock profile: total 5000000019\n"
                          "5000000000 @ 0x2011\n"
@@ -189,7 +190,7 @@ static void test_labels(void **state)
                 "\n");
 }
 
-/* Sorted by key, as Go writes them. */
+/* Sorted by key, as in Go. */
 static void test_labels_that_threads_gave_themselves(void **state)
 {
     struct fgprof_profile *profile = *state;
@@ -263,7 +264,7 @@ static void test_only_what_is_kept_is_written(void **state)
                          "\n");
 }
 
-/* A backslash of the name itself is quoted, whatever follows it. */
+/* A backslash in the name itself is escaped, whatever follows it. */
 static void test_labels_with_a_backslash_before_x(void **state)
 {
     struct fgprof_profile *profile = *state;
@@ -303,7 +304,7 @@ static void test_frames_without_a_name_and_notes(void **state)
     profile->mappings[libc].has_bias = true;
     profile->mappings[libc].bias = 0x7effffff0000;
     MAKE_SAMPLE(profile, "app", 0, 5, leaf, in_other, nowhere, note);
-    /* The address of a note is 0 once pprof has taken one off. */
+    /* A note's address is 0 after pprof has subtracted one. */
     assert_text(profile, "wallclock profile: total 5\n"
                          "5 @ 0x7f0000001001 0x7f0000200011 0x9a 0x1\n"
                          "# labels: {\"state\":\"unknown\", \"thread\":\"app\"}\n"
@@ -314,7 +315,8 @@ static void test_frames_without_a_name_and_notes(void **state)
                          "\n");
 }
 
-/* A line that starts with "---" would end the profile for pprof, and a feed would begin a line. */
+/* A line that starts with "---" would end the profile for pprof, and a line feed would begin a
+ * line. */
 static void test_names_can_not_break_lines(void **state)
 {
     struct fgprof_profile *profile = *state;
@@ -328,7 +330,7 @@ static void test_names_can_not_break_lines(void **state)
                          "\n");
 }
 
-/* pprof's scanner takes no line of 64 KiB. */
+/* pprof's scanner rejects a line of 64 KiB. */
 static void test_deep_stacks_stay_below_the_longest_line(void **state)
 {
     struct fgprof_profile *profile = *state;
@@ -349,7 +351,7 @@ static void test_deep_stacks_stay_below_the_longest_line(void **state)
     free(text);
 }
 
-/* What pprof's scanner of 64 KiB reads must not be made longer by a name either. */
+/* A long name must not exceed that limit either. */
 static void test_long_names_stay_below_the_longest_line(void **state)
 {
     struct fgprof_profile *profile = *state;
@@ -377,7 +379,7 @@ static char *repeated(const char *text, size_t times)
     return all;
 }
 
-/* Nor by a label: a recording says of them what it likes. Of each kind of text the worst one. */
+/* Nor must a label, whatever the recording contains: the worst text of each kind. */
 static void test_long_labels_stay_below_the_longest_line(void **state)
 {
     struct fgprof_profile *profile = *state;
@@ -408,7 +410,7 @@ static void test_long_labels_stay_below_the_longest_line(void **state)
     free(text);
 }
 
-/* At the bound as it is, behind it cut between characters. */
+/* A label of the maximum length is kept whole; a longer one is cut between characters. */
 static void test_labels_are_cut_at_their_bound(void **state)
 {
     struct fgprof_profile *profile = *state;

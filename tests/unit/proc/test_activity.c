@@ -28,7 +28,7 @@ static void test_refuses_what_says_nothing(void **state)
 {
     (void)state;
     struct activity activity = {1, 2, 3, true};
-    /* What kernels without CONFIG_SCHED_INFO show: equal for ever, which is no proof of sleep. */
+    /* What kernels without CONFIG_SCHED_INFO show: it never changes, which is no proof of sleep. */
     assert_false(activity_parse("0 0 0\n", &activity));
     assert_false(activity_parse("", &activity));
     assert_false(activity_parse("\n", &activity));
@@ -84,7 +84,7 @@ static void test_status_without_both_counts(void **state)
 }
 
 static const char sched_text[] =
-    "se.exec_start : 1.000000 (4852, #threads: 1)\n" /* a thread's name */
+    "se.exec_start : 1.000000 (4852, #threads: 1)\n" /* part of a thread's name */
     "-------------------------------------------------------------------\n"
     "se.exec_start                                :      28598546.724947\n"
     "se.vruntime                                  :        664975.524365\n"
@@ -101,7 +101,7 @@ static void test_last_run(void **state)
     assert_int_equal(last_run.migrations, 2);
 }
 
-/* Cut at any place, as a kernel without one of the lines would have it. */
+/* Cut off anywhere, as from a kernel that lacks one of the lines. */
 static void test_last_run_needs_all_lines(void **state)
 {
     (void)state;
@@ -123,8 +123,8 @@ static void test_what_was_slept(void **state)
     struct last_run after = {9000, 1500, 3};
     assert_int_equal(last_run_slept_ns(&before, &after, 2000), 5000);
     assert_int_equal(last_run_slept_ns(&before, &after, 7000), 0);
-    assert_int_equal(last_run_slept_ns(&before, &after, 7001), 0); /* an interrupt */
-    after.migrations = 4; /* the clocks of two CPUs have nothing to do with each other */
+    assert_int_equal(last_run_slept_ns(&before, &after, 7001), 0); /* an interrupt ran in between */
+    after.migrations = 4; /* the clocks of two CPUs can't be compared */
     assert_int_equal(last_run_slept_ns(&before, &after, 2000), 0);
 }
 

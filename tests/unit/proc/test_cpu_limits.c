@@ -82,7 +82,7 @@ static void test_steal(void **state)
         assert_int_equal(cpu_steal_parse(none[i]), 0);
 }
 
-/* Whatever groups there are, none is added twice. */
+/* Whatever groups this process has, none is listed twice. */
 static void test_own_groups(void **state)
 {
     (void)state;

@@ -41,7 +41,7 @@ static void test_those_online(void **state)
     cpus_free(&cpus);
 }
 
-/* What a container that has no /sys goes by. */
+/* The fallback for a container without /sys. */
 static void test_those_of_stat(void **state)
 {
     (void)state;

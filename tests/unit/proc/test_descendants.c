@@ -1,4 +1,4 @@
-/* Finding descendants: this process's own children, by the kernel's word. */
+/* Finding descendants: children of this process, as the kernel lists them. */
 #include "unit.h"
 #include "base/array.h"
 #include "base/clock.h"
@@ -24,7 +24,7 @@ static void test_last_pid(void **state)
         assert_int_equal(descendants_parse_last_pid(wrong[i]), 0);
 }
 
-/* A process that lived only before the look: nobody has its id. */
+/* The id of a process that has ended before the look: nobody has it. */
 static pid_t brief(void)
 {
     pid_t child = fork();
@@ -34,9 +34,9 @@ static pid_t brief(void)
     return child;
 }
 
-/* The kernel gives out the lowest ids again once it has come to the last (pid_max in
- * proc_sys_kernel(5)), and then all processes are listed: not in the middle of a test, which takes
- * some hundred ids, and others take some. */
+/* After the last id (pid_max in proc_sys_kernel(5)), the kernel starts again at the lowest ones,
+ * and then all processes are listed. That must not happen in the middle of a test, which uses some
+ * hundred ids while other programs use some too. */
 static int keep_away_from_the_last_id(void **state)
 {
     long last_pid = 0;
@@ -50,8 +50,8 @@ static int keep_away_from_the_last_id(void **state)
     return 0;
 }
 
-/* A process that waits for its end; with a child that does so too, where `ret_grandchild` asks for
- * one. */
+/* A process that waits to be killed; if `ret_grandchild` is not NULL, it has a child that waits as
+ * well. */
 static pid_t born(pid_t *ret_grandchild)
 {
     int ends[2];
@@ -59,7 +59,8 @@ static pid_t born(pid_t *ret_grandchild)
     pid_t test_pid = getpid(), child = fork();
     if (child == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        /* A process that is to be told of says so itself, once it will not outlive its parent. */
+        /* The process that is returned last reports its own id, once it is sure to end with its
+         * parent. */
         if (ret_grandchild && fork() == 0)
             prctl(PR_SET_PDEATHSIG, SIGKILL);
         pid_t own_pid = getpid();
@@ -102,7 +103,7 @@ static void test_descendants_there_before(void **state)
     assert_int_equal(descendants_look(&descendants, monotonic_ns()), 0);
     assert_int_equal(descendants.found.count, 1);
     assert_int_equal(descendants.found.items[0].pid, grandchild);
-    /* Each once. */
+    /* Each is found once. */
     assert_int_equal(descendants_look(&descendants, monotonic_ns()), 0);
     assert_int_equal(descendants.found.count, 0);
     descendants_free(&descendants);
@@ -117,7 +118,7 @@ static void test_descendants_born_since(void **state)
     assert_int_equal(descendants_look(&descendants, monotonic_ns()), 0);
     uint64_t listed_ns = descendants.listing.done_ns;
     pid_t stranger_of_whom = getppid(), grandchild, child = born(&grandchild);
-    /* Not time yet to list all: by their ids. */
+    /* Too early to list all processes: these are found by their ids. */
     assert_int_equal(descendants_look(&descendants, listed_ns + 1), 0);
     assert_int_equal(descendants.listing.done_ns, listed_ns);
     assert_true(has_found(&descendants, child) && has_found(&descendants, grandchild));
@@ -133,13 +134,13 @@ static void test_listing_finds_what_ids_do_not(void **state)
     assert_int_equal(descendants_add(&descendants, getpid()), 0);
     assert_int_equal(descendants_look(&descendants, monotonic_ns()), 0);
     pid_t child = born(NULL);
-    /* As told by one who knew of it, and we did not ask. */
+    /* As if an earlier look had seen this id as the last one, without asking for its process. */
     descendants.last_pid = child;
     uint64_t later_ns =
         descendants.listing.done_ns + 1000000000u + 100 * descendants.listing.cost_ns;
     assert_int_equal(descendants_look(&descendants, later_ns), 0);
     assert_true(has_found(&descendants, child));
-    /* From now on, nobody is missed by a listing alone. */
+    /* From now on, only a look with a listing counts as having missed no process. */
     assert_true(descendants.last_pid_lags);
     assert_int_equal(descendants.complete_ns, later_ns);
     descendants_free(&descendants);
@@ -155,8 +156,8 @@ static const struct unseen_id *unseen(const struct descendants *descendants, pid
     return NULL;
 }
 
-/* Given out long before it is there to be seen, as on a busy machine: it is asked for at many
- * looks, and its time is not known since it was given out. */
+/* An id is given out before its process is visible, as on a busy machine: it is asked for at many
+ * looks, and the time since it was given out is unknown. */
 static void test_an_id_that_nobody_has_is_asked_for_again(void **state)
 {
     (void)state;
@@ -171,7 +172,7 @@ static void test_an_id_that_nobody_has_is_asked_for_again(void **state)
         assert_int_equal(unseen(&descendants, nobody)->asked_ns, listed_ns + 1);
         assert_int_equal(unseen(&descendants, nobody)->unseen_ns, listed_ns);
     }
-    /* Born at last. */
+    /* Its process appears at last. */
     pid_t child = born(NULL);
     descendants.last_pid = child;
     for (size_t i = 0; i < descendants.unseen_count; i++) {
@@ -187,9 +188,9 @@ static void test_an_id_that_nobody_has_is_asked_for_again(void **state)
     end(child);
 }
 
-/* Looks for descendants of this process from now on, through some hundred ids that have had their
- * process, few at a time. False if others on the machine took so many meanwhile that all processes
- * would be listed. */
+/* Looks for descendants of this process while some hundred ids are used by brief processes, a few
+ * at a time. Returns false if other programs used so many ids meanwhile that all processes would be
+ * listed. */
 static bool look_at_many_ids(struct descendants *descendants, pid_t *ret_first, pid_t *ret_last)
 {
     *descendants = (struct descendants){0};
@@ -227,8 +228,8 @@ static void test_ids_that_stay_unseen_are_given_up(void **state)
     assert_int_equal(descendants_look(&descendants, listed_ns + 2000000000u), 0);
     assert_null(unseen(&descendants, last));
     assert_non_null(unseen(&descendants, nobody));
-    /* A process that a listing finds with such an id shows nothing of the order of ids; also where
-     * one that was given out before is given up by then. */
+    /* A listing that finds a process with a given-up id does not prove the reported last id wrong.
+     */
     pid_t child = born(NULL);
     descendants.last_pid = descendants.given_up_pid = child;
     uint64_t later_ns =
@@ -261,11 +262,11 @@ static void see(struct descendants *descendants, pid_t pid, pid_t parent)
     assert_int_equal(array_append(&seen->items, &seen->count, &seen->capacity, relative), 0);
 }
 
-/* Each is the parent of the one before. To look through all of them for each would take minutes. */
+/* Each process is the parent of the next. Searching all of them for each would take minutes. */
 static void test_a_hundred_thousand_processes(void **state)
 {
     (void)state;
-    enum { FIRST = 5000000, COUNT = 100000 }; /* ids beyond the kernel's last one */
+    enum { FIRST = 5000000, COUNT = 100000 }; /* ids beyond the kernel's maximum */
     struct descendants descendants = {0};
     for (pid_t pid = FIRST; pid < FIRST + COUNT; pid++)
         see(&descendants, pid, pid + 1);
@@ -276,7 +277,7 @@ static void test_a_hundred_thousand_processes(void **state)
     assert_int_equal(descendants.found.count, COUNT);
     for (pid_t i = 0; i < COUNT; i++)
         assert_int_equal(descendants.found.items[i].pid, FIRST + COUNT - 1 - i);
-    /* Others have their ids now, and are found anew. */
+    /* Their ids have been reused, and the new processes are found. */
     for (size_t i = 0; i <= COUNT; i++)
         descendants.seen.items[i].start_tick += descendants.seen.items[i].pid < FIRST + COUNT;
     descendants.found.count = 0;

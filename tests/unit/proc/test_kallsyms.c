@@ -1,4 +1,4 @@
-/* The kernel's functions, from files as /proc/kallsyms is. */
+/* The kernel's functions, read from files like /proc/kallsyms. */
 #include "unit.h"
 #include "proc/kallsyms.h"
 
@@ -46,7 +46,7 @@ static void test_functions(void **state)
     assert_name(&kallsyms, 0xffffffff81000300, NULL);
     assert_name(&kallsyms, 0xffffffff810004ff, NULL);
     assert_name(&kallsyms, 0xffffffff81000500, "behind");
-    /* Nothing says where the last one ends. */
+    /* The end of the last function is not known. */
     assert_name(&kallsyms, 0xffffffff81001fff, "behind");
     assert_name(&kallsyms, 0xffffffff81002000, NULL);
     assert_name(&kallsyms, UINT64_MAX, NULL);
@@ -73,7 +73,7 @@ static void test_functions_by_which_threads_sleep(void **state)
     kallsyms_free(&kallsyms);
 }
 
-/* Modules are not sorted, and what lies between two of them belongs to neither. */
+/* Modules are not sorted, and addresses between two of them belong to neither. */
 static void test_modules(void **state)
 {
     (void)state;
@@ -113,7 +113,7 @@ static void test_other_lines(void **state)
     kallsyms_free(&kallsyms);
 }
 
-/* Lines that go from one block to the next, and one that is longer than a block. */
+/* Lines that cross blocks, and one that is longer than a block. */
 static void test_many_lines(void **state)
 {
     (void)state;
@@ -167,7 +167,7 @@ static void test_hidden_addresses(void **state)
     kallsyms_free(&kallsyms);
 }
 
-/* The same for the machine's own, if it shows it. */
+/* The same for this machine's own kernel, if it shows its symbols. */
 static void test_this_kernel(void **state)
 {
     (void)state;

@@ -40,12 +40,12 @@ static void test_what_is_no_such_line(void **state)
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         assert_parsed(texts[i], "");
-    /* The end may be cut off: then it may be the end of a name. */
+    /* The end may be cut off, and may be in the middle of a name. */
     assert_parsed("[<0>] schedule+0x1/0x2\n[<0>] do_na", "schedule\n");
     assert_parsed("[<0>] a+0x1/0x2\ngarbage\n[<0>] b+0x1/0x2\n", "a\nb\n");
 }
 
-/* Whatever it is, it is taken without a byte outside of it. */
+/* Any text is accepted, and no byte outside of it is read. */
 static void test_any_text(void **state)
 {
     (void)state;

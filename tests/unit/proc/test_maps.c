@@ -153,7 +153,7 @@ static void test_malformed_lines(void **state)
     }
 }
 
-/* What the reader was shown. */
+/* The entries that were passed to the callback. */
 struct seen {
     size_t count;
     size_t stop_after; /* 0: never */
@@ -180,7 +180,7 @@ static void test_read_shows_every_line_in_order(void **state)
     for (unsigned i = 0; i < 3000; i++)
         dprintf(fd, "%x-%x r-xp 00000000 08:02 7 /lib/number %u\n", i * 0x1000 + 0x1000,
                 i * 0x1000 + 0x2000, i);
-    /* It reads from the start, wherever the file stands. */
+    /* Reads from the start, whatever the file's position is. */
     assert_int_equal(maps_read(fd, see, &seen), 0);
     assert_int_equal(seen.count, 3000);
     for (unsigned i = 0; i < 3000; i++)

@@ -10,7 +10,7 @@
 
 #define PAGE 4096u
 
-/* Three pages, of which the middle one can't be read. */
+/* Three pages, the middle one of which can't be read. */
 static unsigned char *pages_with_a_hole(void)
 {
     unsigned char *pages =
@@ -59,7 +59,7 @@ static void test_a_hole_in_the_middle(void **state)
     drop(pages);
 }
 
-/* More than one call takes, with the faulty ones at its borders. */
+/* More than fit in one call, with the failing ones at the boundaries between calls. */
 static void test_many(void **state)
 {
     (void)state;
@@ -98,7 +98,7 @@ static void test_no_such_thread(void **state)
     assert_int_equal(memory_read_many(getpid(), NULL, ranges, 0), 0);
 }
 
-/* A file of two pages, the second of which nobody has asked for yet. */
+/* A file of two pages, the second of which has not been accessed yet. */
 static unsigned char *map_file(void)
 {
     int fd = memfd_create("pages", MFD_CLOEXEC);
@@ -121,7 +121,7 @@ static struct stack_areas read_areas(void)
     return areas;
 }
 
-/* Whether the mappings are known or not. */
+/* With and without known mappings. */
 static void test_pages_of_a_file_are_read_if_they_are_there(void **state)
 {
     (void)state;
@@ -141,7 +141,7 @@ static void test_pages_of_a_file_are_read_if_they_are_there(void **state)
     munmap(pages, 2 * PAGE);
 }
 
-/* Such memory is read without asking which of its pages are there. */
+/* Anonymous memory is read without checking which pages are present. */
 static void test_memory_of_no_file_may_be_untouched(void **state)
 {
     (void)state;
@@ -174,7 +174,7 @@ static void test_an_open_memory_file_is_used(void **state)
     stack_areas_free(&areas);
 }
 
-/* Nobody answers: a read that waited would never return. */
+/* Nobody serves the userfaultfd: a read that waits for it would never return. */
 static void test_pages_that_userfaultfd_would_have_to_provide(void **state)
 {
     (void)state;

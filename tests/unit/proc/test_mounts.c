@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-/* A directory with a mountinfo. */
+/* A directory with a mountinfo file. */
 static int make_process(const char *mounts)
 {
     char directory[] = "/tmp/unit-mounts-XXXXXX";
@@ -28,7 +28,7 @@ static void end_process(int proc_fd)
     close(proc_fd);
 }
 
-/* Numbers that no file system here has. */
+/* Device numbers that no file system of this machine has. */
 static const char mounts[] =
     "20 1 0:4000001 / / rw - btrfs /dev/sda rw\n"
     "this is no line\n"
@@ -45,12 +45,12 @@ static void test_devices(void **state)
     static const bool hangs[] = {false, true, true, false, false, false};
     for (unsigned i = 0; i < 6; i++)
         assert_int_equal(mounts_may_hang(proc_fd, 0, 4000001 + i), hangs[i]);
-    assert_true(mounts_may_hang(proc_fd, 0, 4000099)); /* it is mounted nowhere */
+    assert_true(mounts_may_hang(proc_fd, 0, 4000099)); /* mounted nowhere */
     assert_false(mounts_may_hang(proc_fd, 8, 4000002));
     end_process(proc_fd);
 }
 
-/* A device that only we have mounted. */
+/* A device that is mounted for this process but not for the other. */
 static void test_a_device_of_ours(void **state)
 {
     (void)state;
@@ -71,7 +71,7 @@ static void test_directories(void **state)
     assert_true(mounts_may_hang_at(proc_fd, "/mnt/tmp"));
     assert_false(mounts_may_hang_at(proc_fd, "/mnttmp"));
     assert_false(mounts_may_hang_at(proc_fd, "/mnt/deep/tmp"));
-    assert_false(mounts_may_hang_at(proc_fd, "/home")); /* covered by another */
+    assert_false(mounts_may_hang_at(proc_fd, "/home")); /* covered by another mount */
     end_process(proc_fd);
     proc_fd = make_process("20 1 0:33 / / rw - fuse.x x rw\n");
     assert_true(mounts_may_hang_at(proc_fd, "/tmp"));

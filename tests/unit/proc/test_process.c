@@ -1,4 +1,4 @@
-/* Lists of threads that exit meanwhile. */
+/* Listing threads while some of them exit. */
 #include "proc/process.h"
 #include "unit.h"
 
@@ -40,7 +40,8 @@ static bool has(const struct thread_list *list, pid_t tid)
     return false;
 }
 
-/* The kernel stops where a thread exits just when it is listed: the younger ones come after it. */
+/* The kernel ends a listing at a thread that exits during it, and omits the younger threads after
+ * it. */
 static void test_threads_that_stay_are_always_listed(void **state)
 {
     int proc_fd = open("/proc/self", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -68,7 +69,8 @@ static void test_threads_that_stay_are_always_listed(void **state)
     }
     close(proc_fd);
     thread_list_free(&list);
-    /* Where so many exit at once, all the lists of an attempt may be cut, but hardly ever are. */
+    /* With so many exits at once, every list of an attempt may be cut short, but that is very rare.
+     */
     assert_in_range(missing, 0, 2);
 }
 

@@ -6,7 +6,7 @@
 #include <sched.h>
 #include <stdio.h>
 
-/* The fields behind the name, of a real line: flags are 4194560 and the start is 9056. */
+/* The fields after the name in a real line: flags are 4194560 and the start time is 9056. */
 #define FIELDS                                                                                     \
     " S 1 1234 1234 0 -1 4194560 177 0 0 0 2 3 0 0 20 0 3 0 9056 5627904 386 "                     \
     "18446744073709551615 "                                                                        \
@@ -70,7 +70,7 @@ static void test_stat_refuses_short_lines(void **state)
         line[length] = '\0';
         assert_false(procfs_parse_stat(line, &stat));
     }
-    /* Nothing was written. */
+    /* The result is unchanged. */
     assert_int_equal(stat.state, 'q');
     assert_int_equal(stat.flags, 1);
     assert_int_equal(stat.start_tick, 2);
@@ -99,7 +99,7 @@ static void test_status_number(void **state)
 static void test_status_key_counts_at_the_start_of_a_line_only(void **state)
 {
     (void)state;
-    /* A name is the target's to choose. */
+    /* The target chooses its name, so the name must not be mistaken for a field. */
     assert_int_equal(procfs_status_number(status, "TracerPid:"), 99);
     assert_int_equal(procfs_status_number(status, "Pid:"), -1);
     assert_int_equal(procfs_status_number(status, "tgid:"), -1);

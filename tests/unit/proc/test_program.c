@@ -1,4 +1,4 @@
-/* Programs of a child that executes another. */
+/* The programs of a child that executes another one. */
 #include "unit.h"
 #include "proc/maps.h"
 #include "proc/program.h"
@@ -10,7 +10,7 @@
 
 struct child {
     pid_t pid;
-    int order_fd; /* a byte makes it execute another program */
+    int order_fd; /* writing a byte makes it execute another program */
     struct process process;
 };
 
@@ -74,12 +74,12 @@ static void test_it_ends_with_an_exec(void **state)
     program_keep_maps(program);
     assert_int_not_equal(program_kept_maps_fd(program), later_fd);
     later_fd = program_kept_maps_fd(program);
-    program_keep_maps(program); /* that is enough */
+    program_keep_maps(program); /* only so many are kept */
     assert_int_equal(program_kept_maps_fd(program), later_fd);
     assert_int_equal(write(child.order_fd, "x", 1), 1);
     while (program_is_current(program))
         usleep(1000);
-    /* Its maps are gone; what they said first is kept. */
+    /* Its maps are empty now, but the first copy is kept. */
     assert_int_equal(lines(program->maps_fd), 0);
     assert_int_equal(lines(program->first_maps_fd), before);
     assert_int_equal(lines(program_kept_maps_fd(program)), before);

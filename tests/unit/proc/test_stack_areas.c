@@ -1,4 +1,4 @@
-/* Where the mapping of a stack ends. */
+/* The end of the mapping that a stack is in. */
 #include "unit.h"
 
 #include "proc/stack_areas.h"
@@ -20,11 +20,11 @@ static void test_ends(void **state)
                       "9000-c000 rw-p 00000000 00:00 0 [stack]\n");
     assert_int_equal(stack_areas_end(&areas, 0x2000), 0x5000);
     assert_int_equal(stack_areas_end(&areas, 0x4fff), 0x5000);
-    /* What lies behind it is not of the stack. */
+    /* The next mapping is not part of the stack. */
     assert_int_equal(stack_areas_end(&areas, 0x5000), 0x6000);
     assert_int_equal(stack_areas_end(&areas, 0x1800), 0); /* a guard page */
     assert_int_equal(stack_areas_end(&areas, 0xc000), 0);
-    /* The main thread's has grown since. */
+    /* The main thread's stack has grown since. */
     assert_int_equal(stack_areas_end(&areas, 0x8800), 0xc000);
     stack_areas_free(&areas);
 }

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#define KEEP INT_MAX /* however high its number */
+#define KEEP INT_MAX /* keep any descriptor, however high its number */
 
 /* A directory like /proc/PID, with one file of one thread. */
 struct directory {
@@ -53,7 +53,7 @@ static void test_reads_again_what_it_keeps_open(void **state)
     int fd = open(directory.file, O_WRONLY | O_TRUNC);
     assert_int_equal(write(fd, "2nd", 3), 3);
     close(fd);
-    unlink(directory.file); /* it is not opened again */
+    unlink(directory.file); /* must not be opened again */
     assert_int_equal(thread_file_read(&file, directory.fd, 12, "comm", KEEP, text, sizeof text), 3);
     assert_string_equal(text, "2nd");
     int kept = file.fd_plus_1 - 1;

@@ -61,9 +61,9 @@ static void test_a_wait_that_we_may_have_caused_is_not(void **state)
     assert_int_equal(thread_state_by_wait(0, 0), THREAD_RUNNING);
     assert_int_equal(thread_state_by_wait(0, 200000), THREAD_RUNNING);
     assert_int_equal(thread_state_by_wait(200000, 200000), THREAD_RUNNING);
-    /* A little earlier than our clock began. */
+    /* A little longer than we have been awake, by our clock. */
     assert_int_equal(thread_state_by_wait(230000, 200000), THREAD_RUNNING);
-    /* Long, but we have been awake for as long. */
+    /* A long wait, but we have been awake for as long. */
     assert_int_equal(thread_state_by_wait(30000000, 30000000), THREAD_RUNNING);
 }
 

@@ -1,4 +1,4 @@
-/* Frames that only allocate for their callers are told from others by their names. */
+/* Frames that only allocate for their callers are recognized by name. */
 #include "unit.h"
 #include "make_profile.h"
 #include "profile/allocators.h"
@@ -118,7 +118,7 @@ static void test_a_caller_that_has_it_inlined(void **state)
         uint32_t name = profile->functions[profile->lines[first->first_line].function].name;
         assert_string_equal(strings_get(&profile->strings, name), "load");
     }
-    allocators_trim_first(profile, stack_of(locations, 1)); /* nothing would be left of it */
+    allocators_trim_first(profile, stack_of(locations, 1)); /* it would be left empty */
     assert_int_equal(profile->locations[locations[0]].line_count, 2);
 }
 

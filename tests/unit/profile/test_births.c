@@ -1,4 +1,4 @@
-/* Where threads come from, of stacks that need no module. */
+/* Where threads come from, with stacks that need no module. */
 #include "make_profile.h"
 #include "count/deadlocks.h"
 #include "count/waits.h"
@@ -15,7 +15,7 @@ struct tables {
     struct waits waits;
     struct deadlocks deadlocks;
     struct objects objects;
-    uint32_t stack; /* of a maker */
+    uint32_t stack; /* of a thread that creates others */
 };
 
 static uint32_t string(struct tables *counted, const char *text)
@@ -123,7 +123,7 @@ static void test_makers_are_named(void **state)
     fgprof_profile_free(profile);
 }
 
-/* The agent tells ids as they are in its own PID namespace. */
+/* The agent reports ids of its own PID namespace. */
 static void test_an_id_may_be_of_another_namespace(void **state)
 {
     struct tables *counted = *state;

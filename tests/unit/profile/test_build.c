@@ -1,4 +1,4 @@
-/* Naming of what needs no module: stacks without frames, their labels, and generated code. */
+/* Building a profile without modules: stacks without frames, their labels, and generated code. */
 #include "unit.h"
 #include "mapping/modules.h"
 #include "profile/build.h"
@@ -83,7 +83,7 @@ static void assert_sample(const struct fgprof_profile *profile, size_t number,
     assert_string_equal(strings_get(&profile->strings, sample->syscall_name), syscall_name);
     assert_string_equal(strings_get(&profile->strings, sample->wait_channel), wait_channel);
     assert_string_equal(strings_get(&profile->strings, sample->thread_name), "app");
-    /* Of the processes, the one that has samples. */
+    /* Only the process that has samples is there. */
     assert_int_equal(profile->process_count, 1);
     assert_int_equal(sample->process, 0);
     assert_int_equal(profile->processes[0].pid, 7);
@@ -138,7 +138,7 @@ static void test_deadlocks_are_put_into_words(void **state)
     fgprof_profile_free(profile);
 }
 
-/* A process that was idle for half of its second, and one without any sample. */
+/* One process was idle for half of its second, and another has no samples. */
 static void test_elapsed_time(void **state)
 {
     struct tables *counted = *state;
@@ -215,7 +215,7 @@ static void test_cut_stacks_end_in_a_note(void **state)
     fgprof_profile_free(profile);
 }
 
-/* The functions that a stack of the profile shows, leaf first: "a b c". */
+/* Checks the functions in a sample's stack, leaf first: "a b c". */
 static void assert_stack(const struct fgprof_profile *profile, size_t sample, const char *expected)
 {
     const struct profile_stack *stack = &profile->stacks[profile->samples[sample].stack];
@@ -249,7 +249,7 @@ static void test_the_kernels_functions_are_above(void **state)
     assert_stack(profile, 0, "futex_wait_k entry_k [truncated: thread not observed in time]");
     assert_stack(profile, 1, "[truncated: thread not observed in time]");
     assert_stack(profile, 2, "schedule_k entry_k [truncated: thread not observed in time]");
-    /* One mapping for all, and one location for a function. */
+    /* One mapping for all, and one location per function. */
     assert_int_equal(profile->mapping_count, 1);
     assert_string_equal(strings_get(&profile->strings, profile->mappings[0].path),
                         "[kernel.kallsyms]");
@@ -258,7 +258,7 @@ static void test_the_kernels_functions_are_above(void **state)
     fgprof_profile_free(profile);
 }
 
-/* A space with a page of generated code at 0x1000. */
+/* Adds a space with a page of generated code at 0x1000. */
 static struct space *add_space(struct tables *counted)
 {
     static const char maps[] = "1000-2000 rwxp 00000000 00:00 0 \n";
@@ -328,7 +328,7 @@ static void test_generated_code(void **state)
     assert_int_equal(location_of(profile, 1)->line_count, 0);
     assert_int_equal(location_of(profile, 1)->jit_function_plus_1, 0);
     assert_generated(profile, 2, "second", "", 0);
-    /* Each mapping claims what is true of it. */
+    /* Each mapping claims only what is true of it. */
     const struct profile_mapping *jit_mapping =
         &profile->mappings[location_of(profile, 0)->mapping];
     const struct profile_mapping *anonymous = &profile->mappings[location_of(profile, 1)->mapping];
@@ -340,7 +340,7 @@ static void test_generated_code(void **state)
     fgprof_profile_free(profile);
 }
 
-/* The stack says where it is cut, and the summary why. */
+/* The stack shows where it is cut, and the summary shows why. */
 static void test_a_module_that_unwinding_could_not_read(void **state)
 {
     struct tables *counted = *state;
@@ -353,7 +353,7 @@ static void test_a_module_that_unwinding_could_not_read(void **state)
     struct sample_labels labels = {.state = THREAD_RUNNING, .syscall_number = -1};
     uint32_t sample;
     free(space->mappings[0].path);
-    space->mappings[0].path = path; /* the module's */
+    space->mappings[0].path = path; /* belongs to the module */
     space->mappings[0].module = &module;
     for (int i = 0; i < 2; i++) {
         assert_int_equal(
@@ -384,7 +384,7 @@ static void test_nothing_counted(void **state)
     fgprof_profile_free(profile);
 }
 
-/* The owner's stack stays as long as a sample's thread waits for it. */
+/* The owner's stack is kept while a sample's thread waits for it. */
 static void test_stacks_without_samples_are_left_out(void **state)
 {
     struct tables *counted = *state;
@@ -408,7 +408,7 @@ static void test_stacks_without_samples_are_left_out(void **state)
     fgprof_profile_free(profile);
 }
 
-/* A timeline has runs of a sample whose figures were all moved to another one since. */
+/* A timeline with a run of a sample whose counts have since been moved to another sample. */
 static void test_runs_of_a_sample_that_was_moved(void **state)
 {
     struct tables *counted = *state;
@@ -439,7 +439,7 @@ static void test_runs_of_a_sample_that_was_moved(void **state)
     assert_int_equal(profile->timelines[0].run_count, 1);
     const struct profile_run *run = &profile->runs[profile->timelines[0].first_run];
     assert_int_equal(run->time_ns, 500);
-    assert_int_equal(run->sample, 1); /* the second of those that are left */
+    assert_int_equal(run->sample, 1); /* the second of the remaining samples */
     fgprof_profile_free(profile);
     timeline_free(&timeline);
 }

@@ -1,4 +1,4 @@
-/* The frames of stacks, and call trees of their names. */
+/* The frames of stacks, and call trees built from their names. */
 #include "make_profile.h"
 #include "profile/call_tree.h"
 

@@ -21,7 +21,8 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* A sample of the thread in one function; returns its number. `waker_tid` 0: of no thread. */
+/* Adds a sample of the thread in one function; returns its number. `waker_tid` 0: not woken by a
+ * sampled thread. */
 static uint32_t in(const char *thread, uint32_t tid, const char *function, enum thread_state state,
                    const char *waker, uint32_t waker_tid)
 {
@@ -55,7 +56,7 @@ static uint32_t waits(const char *thread, uint32_t tid, const char *function, co
     return in(thread, tid, function, THREAD_SLEEPING, waker, waker_tid);
 }
 
-/* It waits for a CPU. `owner_tid` 0: what had that is no thread that is sampled. */
+/* The same for a thread that waits for a CPU. `owner_tid` 0: no sampled thread had that CPU. */
 static uint32_t queues(const char *thread, uint32_t tid, const char *function, const char *resource,
                        const char *owner, uint32_t owner_tid)
 {
@@ -71,7 +72,7 @@ static uint32_t queues(const char *thread, uint32_t tid, const char *function, c
     return number;
 }
 
-/* The thread's samples from a tick on, as pairs of their number and their ticks. */
+/* The thread's samples from `first_tick` on, as pairs of a sample number and its ticks. */
 static void spends(const char *thread, uint32_t tid, uint32_t first_tick, size_t count,
                    const uint32_t pairs[][2])
 {
@@ -150,7 +151,7 @@ static void test_a_thread_by_its_id(void **state)
     assert_paths("end/3", "search;[ended by timer] 30\n");
 }
 
-/* It is the wait's own end that counts, and no thread waits for itself. */
+/* Each wait is followed to its own end only, so no thread waits for itself. */
 static void test_threads_that_wake_each_other(void **state)
 {
     (void)state;
@@ -177,7 +178,7 @@ static void test_what_is_not_known(void **state)
     assert_int_equal(profile->critical.unknown, 5);
 }
 
-/* The thread's id is that of another one later, and its process's time is not its own. */
+/* The thread's id is later used by a thread of another process, whose time is not its own. */
 static void test_a_waker_that_ended(void **state)
 {
     (void)state;
@@ -208,7 +209,7 @@ static void test_another_process(void **state)
     assert_written(profile, FGPROF_FOLDED, "wait;[waits for b of server];work 9\n");
 }
 
-/* If nothing ended the wait yet, the owner is what it waits for. */
+/* If nothing has ended the wait yet, the thread waits for the owner. */
 static void test_an_owner(void **state)
 {
     (void)state;
@@ -223,7 +224,7 @@ static void test_an_owner(void **state)
     assert_paths("a", "lock;[waits for b];work 9\n");
 }
 
-/* The user of the CPU goes on, if it has it at that very tick. */
+/* The path continues with the user of the CPU at the ticks at which it had the CPU. */
 static void test_a_cpu(void **state)
 {
     (void)state;
@@ -278,7 +279,7 @@ static void test_a_cpu_of_no_sampled_thread(void **state)
                         "a, in by_other: waits for a CPU used by gzip in backup/9");
 }
 
-/* A thread that waits does not have the CPU. */
+/* A waiting thread does not have the CPU. */
 static void test_a_cpu_of_the_thread_that_waits(void **state)
 {
     (void)state;

@@ -14,7 +14,8 @@ static void test_none(void **state)
         assert_int_equal(cycles[i], 0);
 }
 
-/* 0 waits for one in the cycle 3 4 1; 5 waits for itself, 6 for 5; 7 and 8 for each other. */
+/* 0 waits for one in the cycle 3 4 1; 5 waits for itself, 6 waits for 5; 7 and 8 wait for each
+ * other. */
 static void test_several(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Sums over a profile, by function and by thread. */
+/* Totals for functions and for threads. */
 #include "make_profile.h"
 #include "profile/function_times.h"
 
@@ -31,7 +31,7 @@ static void test_self_and_total(void **state)
     uint32_t work_again_at = make_function(profile, 0x402010, app, "work", "a.c", 3);
     uint32_t unnamed = make_location(profile, 0x403000, app, 0, NULL);
     MAKE_SAMPLE(profile, "app", 7, 3, work_at, main_at);
-    MAKE_SAMPLE(profile, "app", 7, 4, work_again_at, work_at, main_at); /* it calls itself */
+    MAKE_SAMPLE(profile, "app", 7, 4, work_again_at, work_at, main_at); /* a recursive call */
     MAKE_SAMPLE(profile, "app", 8, 5, unnamed, work_at, main_at);
     struct fgprof_function *rows;
     size_t count;
@@ -165,7 +165,7 @@ static void test_activities(void **state)
     fgprof_profile_free(profile);
 }
 
-/* The function is where the program waits, and not the library that it waits in. */
+/* Shows the function in which the program waits, not the library function that it calls. */
 static void test_activity_of_a_wait(void **state)
 {
     (void)state;
@@ -191,7 +191,7 @@ static void test_activity_of_a_wait(void **state)
     fgprof_profile_free(profile);
 }
 
-/* A row for each thread and owner, whatever their places. */
+/* One row for each thread and owner, wherever they were. */
 static void test_waits(void **state)
 {
     (void)state;
@@ -209,7 +209,7 @@ static void test_waits(void **state)
     make_wait(profile, g, NULL, 4);
     assert_int_equal(profile_add_wait(profile, &unowned, &row), 0);
     profile->samples[3].wait_plus_1 = row + 1;
-    /* What ended it is known, but not what it was for. */
+    /* The waker is known, but not the resource. */
     const struct profile_wait woken = {.waker = make_string(profile, "timer"),
                                        .owner_process = PROFILE_NO_OWNER,
                                        .owner_stack = PROFILE_NO_STACK};

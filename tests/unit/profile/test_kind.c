@@ -72,7 +72,7 @@ static void test_blame(void **state)
                    "boss;work;[holds mutex g_lock];app;lock 7\n");
 }
 
-/* "boss" waits itself, for the end of thread "last". */
+/* "boss" itself waits for the end of thread "last". */
 static void test_a_chain_of_blame(void **state)
 {
     (void)state;
@@ -97,7 +97,7 @@ static void test_a_chain_of_blame(void **state)
                    "last;compute;[end of thread last];boss;work;[holds mutex g_lock];app;lock 7\n");
 }
 
-/* Nobody is known to have had what it waited for. */
+/* No owner is known for these waits. */
 static void test_blame_of_what_ended_a_wait(void **state)
 {
     (void)state;
@@ -129,7 +129,7 @@ static void test_blame_of_what_ended_a_wait(void **state)
     "contentions: estimated from the kernel's count of context switches; delay: exact in each "    \
     "thread's total, with places that are sampled"
 
-/* In a wait that saw two owners it is counted with one of them. */
+/* A wait that saw two owners is counted for one of them. */
 static void test_contentions_as_text(void **state)
 {
     (void)state;
@@ -144,7 +144,7 @@ static void test_contentions_as_text(void **state)
                    "# " COUNTED "\n");
 }
 
-/* google-pprof, which reads this kind, divides by contentions. */
+/* google-pprof, which reads this kind, divides by the number of contentions. */
 static void test_block_as_text_has_no_zeros(void **state)
 {
     (void)state;
@@ -161,7 +161,7 @@ static void test_block_as_text_has_no_zeros(void **state)
                    "# " COUNTED "\n");
 }
 
-/* Rows are shown by their delay, however short that is. */
+/* Rows are shown if they have any delay, however short. */
 static void test_delays_of_less_than_a_tick(void **state)
 {
     (void)state;
@@ -179,7 +179,7 @@ static void test_delays_of_less_than_a_tick(void **state)
     free(text);
 }
 
-/* It does not have what they are estimated from. */
+/* An old recording lacks the counts that contentions are estimated from. */
 static void test_contentions_of_an_old_recording(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Samples that are left out by a function in their stacks. */
+/* Samples that are left out because of a function in their stacks. */
 #include "make_profile.h"
 #include "profile/view.h"
 

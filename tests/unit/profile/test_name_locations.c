@@ -1,4 +1,4 @@
-/* Names of code in files, here of the test's own program. */
+/* Naming code in files, here in the test's own program. */
 #include "own_module.h"
 #include "unit.h"
 #include "profile/name_locations.h"
@@ -35,7 +35,7 @@ static void assert_named(const struct fgprof_profile *profile, uint32_t number, 
     assert_int_equal(location->function_offset, offset);
 }
 
-/* By the reader, and in the next profile by the cache. */
+/* Names come from the reader, and for the next profile from the cache. */
 static void test_functions_are_named(void **state)
 {
     (void)state;
@@ -67,7 +67,7 @@ static void test_functions_are_named(void **state)
     name_cache_free(&cache);
 }
 
-/* Only the names of the file that can't be read are missing, and the profile says so. */
+/* Only the names from the unreadable file are missing, and the profile says so. */
 static void test_a_file_that_can_not_be_read(void **state)
 {
     (void)state;

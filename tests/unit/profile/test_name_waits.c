@@ -1,4 +1,4 @@
-/* Names of locks, by the data of this program. */
+/* Naming locks by this program's own data. */
 #include "unit.h"
 #include "mapping/spaces.h"
 #include "profile/name_waits.h"
@@ -8,7 +8,7 @@
 
 #define HEAP_ADDRESS 0x1230u /* no file is mapped so low */
 
-/* As a C++ compiler makes it for class net::Connection. */
+/* A vtable as a C++ compiler creates it for class net::Connection. */
 extern const uintptr_t connection[4] __asm__("_ZTVN3net10ConnectionE");
 const uintptr_t connection[4] = {0, 1, 2, 3};
 extern const uintptr_t g_table[4];
@@ -86,13 +86,13 @@ static void test_locks(void **state)
     add(world, RESOURCE_MUTEX, HEAP_ADDRESS, &connection[2]);
     add(world, RESOURCE_CONDITION, HEAP_ADDRESS + 0x30, &connection[2]);
     add(world, RESOURCE_FUTEX, HEAP_ADDRESS + 0x60, &connection[2]);
-    /* No class: no pointer to one, one to another part of it, one to other data. */
+    /* No class: no pointer, a pointer to another part of the vtable, and one to other data. */
     add(world, RESOURCE_MUTEX, HEAP_ADDRESS, NULL);
     add(world, RESOURCE_MUTEX, HEAP_ADDRESS, &connection[1]);
     add(world, RESOURCE_MUTEX, HEAP_ADDRESS, &g_table[2]);
-    /* A variable's name says more. */
+    /* The name of a variable takes precedence. */
     add(world, RESOURCE_MUTEX, (uintptr_t)&g_table[1], &connection[2]);
-    /* Those beyond a limit. */
+    /* Locks beyond the limit. */
     add(world, RESOURCE_MUTEX, 0, NULL);
     add(world, RESOURCE_SOCKET, 0, NULL);
     const struct named_rows named = {

@@ -36,7 +36,7 @@ static void test_types(void **state)
     assert_types(make_custom(""), "custom/count*");
 }
 
-/* An object of n bytes is seen with probability 1-e^(-n/rate). */
+/* An object of n bytes is sampled with probability 1-e^(-n/rate). */
 static void test_scaled_to_all_objects(void **state)
 {
     (void)state;
@@ -52,7 +52,7 @@ static void test_scaled_to_all_objects(void **state)
     assert_int_equal(objects_value(profile, large, OBJECTS_IN_USE), 0);
     assert_int_equal(objects_value(profile, large, BYTES_MADE), 9701573);
     assert_int_equal(objects_main_value(profile, small), 31472763);
-    /* All were seen. */
+    /* All objects were sampled. */
     profile->objects.rate = 0;
     assert_int_equal(objects_value(profile, small, BYTES_MADE), 51600);
     profile->objects.rate = 1;
@@ -60,7 +60,7 @@ static void test_scaled_to_all_objects(void **state)
     fgprof_profile_free(profile);
 }
 
-/* Whatever a file says, there is a number. */
+/* Any numbers in a file give a result. */
 static void test_numbers_of_any_size(void **state)
 {
     (void)state;
@@ -89,7 +89,7 @@ static void test_samples_of_nothing_are_not_shown(void **state)
     assert_int_equal(view.samples[0].gone, 40);
     profile_view_free(&view);
     fgprof_profile_free(profile);
-    /* What has gone is no value of a custom profile. */
+    /* Removed objects do not count in a custom profile. */
     profile = make_custom("sockets");
     assert_int_equal(profile_view_make(profile, false, &view), 0);
     assert_int_equal(view.sample_count, 1);

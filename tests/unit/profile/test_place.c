@@ -12,7 +12,7 @@ static void make_frames(struct fgprof_profile *profile, struct made_frames *made
     uint32_t app = make_mapping(profile, 0x400000, "/opt/app", "");
     uint32_t libc = make_mapping(profile, 0x10000000, "/lib/x86_64-linux-gnu/libc.so.6", "");
     uint32_t cxx = make_mapping(profile, 0x20000000, "/usr/lib/libstdc++.so.6.0.30", "");
-    /* The lock is taken in code that was inlined. */
+    /* The lock is taken in inlined code. */
     struct made_line inlined[] = {
         {"std::lock_guard<std::mutex>::lock_guard", "", 0, true}, {"audit", "", 0, false}, {0}};
     struct made_line wrapper[] = {{"std::unique_lock<std::mutex>::lock", "", 0, false}, {0}};
@@ -26,7 +26,7 @@ static void make_frames(struct fgprof_profile *profile, struct made_frames *made
     assert_int_equal(profile_add_kernel_function(profile, "futex_wait", &made->poll), 0);
 }
 
-/* The place of the stack that ends with the locations, and how many frames are nearer to the leaf.
+/* Checks the place of the stack with these locations, and how many frames are closer to the leaf.
  */
 static void assert_place(struct fgprof_profile *profile, const uint32_t *locations, size_t depth,
                          const char *expected, size_t nearer)
@@ -36,7 +36,7 @@ static void assert_place(struct fgprof_profile *profile, const uint32_t *locatio
     uint32_t stack;
     assert_int_equal(profile_add_stack(profile, locations, depth, &stack), 0);
     assert_int_equal(places_init(&places, profile), 0);
-    for (int i = 0; i < 2; i++) { /* known the second time */
+    for (int i = 0; i < 2; i++) { /* cached the second time */
         assert_int_equal(place_of_stack(&places, &profile->stacks[stack], &frame), nearer);
         if (nearer != PLACE_NONE)
             assert_string_equal(
@@ -59,7 +59,7 @@ static void test_places(void **state)
     ASSERT_PLACE(profile, "audit", 2, f.wait, f.main, f.start);
     ASSERT_PLACE(profile, "audit", 4, f.poll, f.wait, f.guard, f.main, f.start);
     ASSERT_PLACE(profile, "audit", 2, f.cxx_wait, f.main);
-    ASSERT_PLACE(profile, "pthread_mutex_lock", 0, f.wait, f.start); /* there is none */
+    ASSERT_PLACE(profile, "pthread_mutex_lock", 0, f.wait, f.start); /* no better place */
     assert_place(profile, NULL, 0, NULL, PLACE_NONE);
     fgprof_profile_free(profile);
 }
@@ -74,14 +74,14 @@ static void test_places_in_go(void **state)
     uint32_t wait = make_function(profile, 0x403000, app, "internal/poll.(*FD).Read", "", 0);
     uint32_t main = make_function(profile, 0x404000, app, "runtime.main", "", 0);
     uint32_t collect = make_function(profile, 0x405000, app, "runtime.gcBgMarkWorker", "", 0);
-    /* A method of the library that was inlined is at the address of its caller. */
+    /* An inlined library method has the address of its caller. */
     struct made_line inlined[] = {
         {"sync.(*Mutex).Lock", "", 0, true}, {"main.serve", "", 0, false}, {0}};
     uint32_t serve = make_location(profile, 0x406000, app, 0, inlined);
     ASSERT_PLACE(profile, "main.serve", 3, park, lock, serve, main);
     uint32_t sync = make_function(profile, 0x407000, app, "sync.Pools", "", 0);
     ASSERT_PLACE(profile, "sync.Pools", 2, park, wait, sync, main);
-    ASSERT_PLACE(profile, "runtime.gopark", 0, park, collect); /* there is none */
+    ASSERT_PLACE(profile, "runtime.gopark", 0, park, collect); /* no better place */
     assert_false(place_is_in_library(profile, &profile->locations[main], PLACE_GO_RUNTIME));
     fgprof_profile_free(profile);
 }

@@ -47,7 +47,7 @@ static void test_mappings_are_told_apart_by_place_and_file(void **state)
     uint32_t first, next;
     assert_int_equal(strings_intern(&profile->strings, "/bin/a", &mapping.path), 0);
     assert_int_equal(profile_add_mapping(profile, &mapping, &first), 0);
-    mapping.has_functions = true; /* is found out later, and says nothing of which it is */
+    mapping.has_functions = true; /* found later, and not part of the mapping's identity */
     assert_int_equal(profile_add_mapping(profile, &mapping, &next), 0);
     assert_int_equal(next, first);
     struct profile_mapping other[5] = {mapping, mapping, mapping, mapping, mapping};
@@ -86,7 +86,7 @@ static void test_locations_are_interned(void **state)
     assert_false(profile->locations[next].is_note);
 }
 
-/* What is at an address may be replaced: it is another place then. */
+/* Generated code at an address may be replaced, and is then a new location. */
 static void test_generated_code_is_known_by_its_function_too(void **state)
 {
     struct fgprof_profile *profile = *state;
@@ -128,7 +128,7 @@ static void test_notes_are_interned_and_no_places(void **state)
     uint32_t place, first, again, other;
     bool is_new;
     assert_int_equal(profile_add_note(profile, "[truncated: max depth]", &first), 0);
-    /* The address of a note is 0 too. */
+    /* A note also has address 0, but is not this location. */
     assert_int_equal(profile_add_location(profile, 0, PROFILE_NO_MAPPING, &place, &is_new), 0);
     assert_true(is_new);
     assert_int_equal(profile_add_note(profile, "[truncated: max depth]", &again), 0);
@@ -212,7 +212,7 @@ static void test_waits_and_their_labels(void **state)
     assert_int_equal(label->owner_stack, PROFILE_NO_STACK);
     assert_int_equal(label->owner_wait_plus_1, 0);
     assert_int_equal(profile->waits[label->label].label, label->label);
-    /* A view tells resources and owners apart, and not where those were. */
+    /* A view distinguishes resources and owners, but not the owners' places. */
     struct profile_sample sample = {.stack = 1, .count = 1, .wait_plus_1 = first + 1};
     assert_int_equal(profile_add_sample(profile, &sample, NULL), 0);
     sample.wait_plus_1 = elsewhere + 1;

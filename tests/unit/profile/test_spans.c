@@ -1,4 +1,4 @@
-/* Times that threads spent on what is looked for. */
+/* Spans that threads spent on what a query asks for. */
 #include "make_profile.h"
 
 #include <errno.h>
@@ -38,7 +38,7 @@ static uint32_t add_wait(struct fgprof_profile *profile, const char *kind, uint3
     return row + 1;
 }
 
-/* The samples of the enum, of process "app" (70). */
+/* Makes the samples of the enum, for process "app" (70). */
 static struct fgprof_profile *make_samples(void)
 {
     struct fgprof_profile *profile = make_profile();
@@ -143,7 +143,7 @@ static void test_in_a_function(void **state)
     struct fgprof_span_query query = {.function = "stall"};
     ASSERT_SPANS(profile, &query, {7, 10, 320, "nap"}, {8, 10, 200, "inlined"},
                  {7, 335, 100, "inlined"});
-    query.function = "inlined"; /* there is no difference */
+    query.function = "inlined"; /* gives the same spans */
     query.least_ns = 320 * MS;
     ASSERT_SPANS(profile, &query, {7, 10, 320, "nap"});
     query.least_ns++;
@@ -161,11 +161,11 @@ static void test_threads_and_times(void **state)
     struct fgprof_profile *profile = make_stalls();
     struct fgprof_span_query query = {.function = "stall", .thread_name = "^i.-[0-9]"};
     ASSERT_SPANS(profile, &query, {7, 10, 320, "nap"}, {7, 335, 100, "inlined"});
-    query.last_ns = 110 * MS; /* from the end of the first one on */
+    query.last_ns = 110 * MS; /* reaches back to the end of the first span */
     ASSERT_SPANS(profile, &query, {7, 10, 320, "nap"}, {7, 335, 100, "inlined"});
     query.last_ns--;
     ASSERT_SPANS(profile, &query, {7, 335, 100, "inlined"});
-    query.last_ns = 2000 * MS; /* more than there is */
+    query.last_ns = 2000 * MS; /* longer than the recording */
     ASSERT_SPANS(profile, &query, {7, 10, 320, "nap"}, {7, 335, 100, "inlined"});
     query.thread_name = "^o";
     assert_none(profile, &query);
@@ -195,7 +195,7 @@ static void test_blocked(void **state)
     fgprof_profile_free(profile);
 }
 
-/* Time of which nothing is known lies between two halves of a span, or outside. */
+/* Unknown time lies between the two parts of a span, or outside. */
 static void test_what_is_not_known(void **state)
 {
     (void)state;
@@ -227,7 +227,7 @@ static void test_without_timelines(void **state)
     fgprof_profile_free(profile);
 }
 
-/* Callers that know fewer fields, or more. */
+/* Callers with fewer or more fields. */
 static void test_other_sizes(void **state)
 {
     (void)state;

@@ -37,7 +37,7 @@ static struct fgprof_profile *subtract(struct fgprof_profile *after, struct fgpr
     return difference;
 }
 
-/* The same process 10 s later: its tables may be in another order. */
+/* The same process 10 s later, with its tables in another order. */
 static struct fgprof_profile *make_later(void)
 {
     struct fgprof_profile *profile = make_profile();
@@ -74,7 +74,7 @@ static void test_what_came_and_went(void **state)
     assert_int_equal(difference->start_time_ns, 1790000060000000000);
     assert_int_equal(difference->objects.resident_peak, 99);
     assert_int_equal(difference->process_count, 1);
-    /* Stacks with less than nothing are left out, where there is no place for them. */
+    /* Folded output has no negative counts, so those stacks are left out. */
     assert_written(difference, FGPROF_FOLDED, "main;x_open 2097280\n");
     fgprof_profile_free(difference);
 }
@@ -88,7 +88,7 @@ static void test_nothing_has_changed(void **state)
     fgprof_profile_free(difference);
 }
 
-/* Those that only one has, and places of every kind. */
+/* Samples that only one profile has, and locations of every kind. */
 static struct fgprof_profile *make_places(uint64_t made)
 {
     struct fgprof_profile *profile = make_kind(FGPROF_KIND_HEAP);

@@ -1,4 +1,4 @@
-/* The ticks of threads: what is known of each, and what is inferred. */
+/* The ticks of threads: known and inferred samples. */
 #include "make_profile.h"
 
 #include <stdio.h>
@@ -52,7 +52,7 @@ static void runs(uint32_t sample, uint64_t tick)
     tick_runs_add_running(&timeline.ticks, 0, sample, tick);
 }
 
-/* "sample ticks; ...", with a question mark for what is inferred. */
+/* Checks "sample ticks; ...", where a question mark means inferred. */
 static void assert_ticks(uint32_t first_tick, const char *expected)
 {
     char text[256] = "";
@@ -76,7 +76,7 @@ static void test_what_lies_between_waits(void **state)
     assert_ticks(3, "0 3; 2 2; 1 1");
 }
 
-/* They come as they are found. */
+/* The order in which they are added does not matter. */
 static void test_any_order(void **state)
 {
     (void)state;

@@ -3,8 +3,8 @@
 
 #include <errno.h>
 
-/* Two threads named "pool" and one named "app" in the same function, the first two in it twice: on
- * the CPU and asleep. */
+/* Two threads named "pool" and one named "app", in the same function. Each "pool" thread has two
+ * samples: on the CPU and asleep. */
 static int set_up(void **state)
 {
     struct fgprof_profile *profile = make_profile();
@@ -76,13 +76,13 @@ static void test_threads_of_equal_name_are_joined(void **state)
     assert_int_equal(fgprof_profile_set_threads(profile, (enum fgprof_threads)2), -EINVAL);
     assert_int_equal(fgprof_profile_set_kept(profile, FGPROF_KEPT_ON_CPU), 0);
     ASSERT_COUNTS(profile, 301);
-    /* The profile itself is as it was. */
+    /* The profile itself is unchanged. */
     assert_int_equal(fgprof_profile_set_kept(profile, FGPROF_KEPT_ALL), 0);
     assert_int_equal(fgprof_profile_set_threads(profile, FGPROF_THREADS_BY_ID), 0);
     ASSERT_COUNTS(profile, 1, 20, 300, 4000, 50000);
 }
 
-/* Joined threads have never moved if none of them has. */
+/* Joined threads have never moved if none of them has moved. */
 static void test_who_never_moved(void **state)
 {
     static const bool apart[] = {false, true, false, true, false}, joined[] = {false, true, false};

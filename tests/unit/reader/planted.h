@@ -1,10 +1,10 @@
-/* What faults that are planted in the reader do. */
+/* The faults that tests plant in the reader process. */
 #ifndef FGPROF_TESTS_UNIT_READER_PLANTED_H
 #define FGPROF_TESTS_UNIT_READER_PLANTED_H
 
 #include <stdlib.h>
 
-static volatile int crash_at; /* not a constant: the compiler sees nothing wrong */
+static volatile int crash_at; /* not a constant, so that the compiler does not warn */
 
 static inline void eat_memory(void)
 {

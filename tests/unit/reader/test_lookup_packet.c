@@ -1,4 +1,4 @@
-/* An answer that says what no rule can say is refused, whichever field it is in. */
+/* An answer with an impossible value in any field of a rule is refused. */
 #include "unit.h"
 #include "reader/lookup_packet.h"
 
@@ -81,7 +81,7 @@ static void test_answers_arrive(void **state)
     assert_memory_equal(&taken.prologue, &prologue.prologue, sizeof taken.prologue);
 }
 
-/* The numbers of a rule, in their order, and one that each can't be. */
+/* The numbers of a rule in order, and an impossible value for each. */
 static void test_no_rule(void **state)
 {
     (void)state;
@@ -171,7 +171,7 @@ static void test_questions(void **state)
 
 /* ---- By name ---- */
 
-/* Whether an answer is taken that has these numbers, and then these texts. */
+/* Whether an answer with these numbers, followed by these texts, is accepted. */
 static bool is_found(enum query_kind kind, const uint64_t *numbers, size_t number_count,
                      const char *const *texts, size_t text_count)
 {
@@ -226,7 +226,7 @@ static void test_runtimes(void **state)
     assert_true(is_found(QUERY_GO, numbers, count, NULL, 0));
     assert_false(is_found(QUERY_GO, numbers, count - 1, NULL, 0));
     assert_false(is_found(QUERY_GO, numbers, count + 1, NULL, 0));
-    numbers[count - 2] = 1; /* begins behind its end */
+    numbers[count - 2] = 1; /* starts after its end */
     assert_false(is_found(QUERY_GO, numbers, count, NULL, 0));
     numbers[count - 2] = 0;
     numbers[2] = 7;

@@ -1,7 +1,7 @@
-/* The reader process that unwinding asks: that it says what is looked up in this process, too, and
- * what comes of its faults. They are planted in module_tables_find, module_query, elf_file_read and
- * jit_source_read, which only that process calls: an address that no module has stands for each, or
- * a number of bytes, or a path. */
+/* The reader process that answers the unwinder's questions: its answers equal those of this
+ * process, and its faults are survived. Faults are planted in module_tables_find, module_query,
+ * elf_file_read and jit_source_read, which only the reader calls. An address outside any module, a
+ * number of bytes, or a path selects the fault. */
 #include "unit.h"
 #include "planted.h"
 #include "base/clock.h"
@@ -31,8 +31,8 @@ enum fault {
     FAULT_END,
     FAULT_OPEN,
     FAULT_SLOW,      /* takes half of its time */
-    FAULT_NO_MEMORY, /* says so */
-    FAULT_KIND,      /* answers with what no rule can be */
+    FAULT_NO_MEMORY, /* reports -ENOMEM */
+    FAULT_KIND,      /* answers with an impossible rule */
     FAULT_REGISTER,
     FAULTS,
 };
@@ -142,9 +142,9 @@ struct world {
     struct lookup_reader *reader;
     struct lookups *lookups;
     struct own_lookups own;
-    struct module *modules; /* this program, again and again */
+    struct module *modules; /* this program, many times */
     size_t count;
-    uint64_t code, code_bytes; /* its first segment of code */
+    uint64_t code, code_bytes; /* its first code segment */
     union lookup_answer answer;
 };
 
@@ -237,7 +237,7 @@ static void check_it_answers(struct world *world, size_t module)
     assert_null(world->modules[module].unread);
 }
 
-/* For each kind, all over the program. */
+/* Compares the answers for all kinds of questions, all over the program. */
 static void test_it_says_what_is_said_here(void **state)
 {
     struct world *world = *state;
@@ -277,7 +277,7 @@ int __wrap_module_packet_send(int socket, enum packet_kind kind, uint64_t number
     return __real_module_packet_send(socket, kind, number, module);
 }
 
-/* Each is sent once for many questions, and again when others have taken its place. */
+/* Each is sent once for many questions, and again after others have replaced it. */
 static void test_more_modules_than_stay_open(void **state)
 {
     struct world *world = *state;
@@ -301,7 +301,7 @@ static void test_a_module_in_memory(void **state)
 
 /* ---- Headers ---- */
 
-/* The module anew, with nothing read of it. */
+/* A new module for the path, of which nothing has been read. */
 static struct module *unread_module(struct world *world, size_t number, const char *path)
 {
     static uint32_t serial = 1000;
@@ -337,7 +337,7 @@ static void test_it_reads_headers(void **state)
     buffer_free(&right);
 }
 
-/* Its reader has not failed, and what it is asked of it next is not found. */
+/* The reader did not fail; later questions about the module find nothing. */
 static void test_no_headers(void **state)
 {
     struct world *world = *state;
@@ -365,7 +365,7 @@ static void test_headers_that_are_cut(void **state)
     buffer_free(&body);
 }
 
-/* Where each number is that can't be any, and one that it can't be. */
+/* The offset of each number that is checked, and an impossible value for it. */
 static void test_headers_that_can_not_be(void **state)
 {
     static const struct {
@@ -417,7 +417,7 @@ static int query_of(struct world *world, size_t module, const struct query *quer
     return query_ask(&world->lookups->queries, &world->modules[module], query, ret_answer);
 }
 
-/* What this process finds, the reader does. */
+/* Checks that the reader finds what this process finds. */
 static int check_same(struct world *world, size_t module, const struct query *query)
 {
     union query_answer here, there;
@@ -471,7 +471,7 @@ static void test_a_program_without_go(void **state)
     assert_int_equal(check_same(*state, 0, &function), -ENOENT);
 }
 
-/* What a target has no file of, nothing is found in. */
+/* Nothing is found in a module without a file. */
 static void test_no_file_has_no_names(void **state)
 {
     struct world *world = *state;
@@ -491,7 +491,7 @@ static void check_failed(struct world *world, uint64_t address, const char *why)
     assert_string_equal(world->modules[0].unread, why);
 }
 
-/* The module is not read again, and others are. */
+/* After a fault, the module is not read again, but others are. */
 static void check_fault(struct world *world, enum fault fault, const char *why)
 {
     check_it_answers(world, 0);
@@ -507,7 +507,7 @@ static struct jit_source map_of(const char *text)
     return source;
 }
 
-/* How many functions it finds in the rest of the map. */
+/* Reads the rest of the map, and returns the number of functions found. */
 static size_t read_map(struct world *world, struct jit_source *source, off_t most)
 {
     struct jit_reading reading = {0};
@@ -544,7 +544,7 @@ static void test_announcements_that_can_not_be(void **state)
     assert_int_equal(source.bytes_unread, 14);
 }
 
-/* Where this file can't be read, others are. */
+/* After a fault, this file is not read again, but others are. */
 static void check_code_fault(struct world *world, enum fault fault)
 {
     struct jit_source source = map_of("1000 10 first\n");
@@ -556,8 +556,8 @@ static void check_code_fault(struct world *world, enum fault fault)
     jit_source_close(&source);
 }
 
-/* The search goes on as if the module had no such thing; the module is not read again, and others
- * are. */
+/* The search goes on as if the module lacked what was asked for; the module is not read again, but
+ * others are. */
 static void check_query_fault(struct world *world, enum fault fault, const char *why)
 {
     const struct query query = {.kind = QUERY_GO, .address = FAULT_AT(fault)};
@@ -602,7 +602,7 @@ static void test_no_memory(void **state)
     check_fault(*state, FAULT_NO_MEMORY, "reading it takes too much memory");
 }
 
-/* What is lacking is lacking for a time only. */
+/* A temporary lack of descriptors. */
 static void test_no_more_files(void **state)
 {
     struct world *world = *state;
@@ -615,7 +615,7 @@ static void test_no_more_files(void **state)
     check_it_answers(world, 0);
 }
 
-#ifndef __SANITIZE_ADDRESS__ /* there, the reader is a thread */
+#ifndef __SANITIZE_ADDRESS__ /* under AddressSanitizer, the reader is a thread */
 static int set_up_impatient(void **state)
 {
     return set_up_with(state, IMPATIENT_MS, 2);
@@ -681,7 +681,7 @@ static void test_a_hang(void **state)
     check_fault(*state, FAULT_HANG, "reading it takes too long");
 }
 
-/* Each question is in time, but all together hold up unwinding for long. */
+/* Each answer is in time, but together they delay unwinding for too long. */
 static void test_slow_answers(void **state)
 {
     struct world *world = *state;
@@ -704,7 +704,7 @@ static void test_it_can_open_nothing(void **state)
     check_fault(*state, FAULT_OPEN, "its reader crashed");
 }
 
-/* The only child of a process with one thread. */
+/* The only child of a process with a single thread. */
 static pid_t child_of(pid_t pid)
 {
     char path[64], children[32] = "";
@@ -724,7 +724,7 @@ static void end(pid_t pid)
     close(ended.fd);
 }
 
-/* It is not the module's fault if something else ends the reader. */
+/* A module is not blamed if something else kills the reader. */
 static void test_a_reader_that_was_killed(void **state)
 {
     struct world *world = *state;
@@ -736,8 +736,8 @@ static void test_a_reader_that_was_killed(void **state)
     check_it_answers(world, 1);
 }
 
-/* Nothing is looked up with privileges instead. Symbols are known by then: each process that has
- * mapped the module asks for the same. */
+/* Nothing is looked up in this privileged process instead. Symbols are read once: every process
+ * that has mapped the module asks for the same ones. */
 static void test_no_process_can_be_started(void **state)
 {
     struct world *world = *state;

@@ -1,7 +1,7 @@
-/* Faults in each parser that runs in the reader process. Parsers are wrapped at their calls from
- * other files. A parser fails over what is marked: a module with a certain path, or a file of
- * generated code of which a certain number of bytes is read. The same question about a file without
- * the mark must then be answered. */
+/* Faults in each parser that runs in the reader process. Calls of parsers from other files are
+ * wrapped. A parser fails if its input is marked: a module with a certain path, or a file of
+ * generated code that is read with a certain number of bytes. The same question about an input
+ * without the mark must then be answered. */
 #include "make_elf.h"
 #include "make_jitdump.h"
 #include "make_pclntab.h"
@@ -41,7 +41,7 @@
 enum fault { FAULT_NONE, FAULT_CRASH, FAULT_HANG, FAULT_EAT_MEMORY, FAULT_WRITE_WILD };
 static const char *const fault_names[] = {"works", "crashes", "hangs", "eats memory",
                                           "writes wild"};
-#ifdef __SANITIZE_ADDRESS__ /* there, the reader is a thread, and none can be planted */
+#ifdef __SANITIZE_ADDRESS__ /* there, the reader is a thread, and faults can't be planted */
 #define FAULTS 1
 #else
 #define FAULTS 5
@@ -49,15 +49,15 @@ static const char *const fault_names[] = {"works", "crashes", "hangs", "eats mem
 
 /* ---- In the reader ---- */
 
-/* In memory that it shares with the test. */
+/* In memory that the reader shares with the test. */
 struct plan {
     const char *parser; /* the one that fails */
     enum fault fault;
-    unsigned reached; /* how often the parser was called for what is marked */
+    unsigned reached; /* how often the parser was called for marked input */
 };
 static struct plan *plan;
 
-static bool is_marked; /* what is being read is */
+static bool is_marked; /* the input being read is marked */
 
 /* Overwrites its callers' frames, and returns into them. */
 __attribute__((noinline)) static void write_wild(void)
@@ -87,7 +87,7 @@ static void reach(const char *parser)
     plant(plan->fault);
 }
 
-/* Not hidden: to ld, other libraries refer to the wrapped name of liblzma's function. */
+/* Not hidden: other libraries refer to the wrapped name of liblzma's function. */
 #define WRAP(function)                                                                             \
     extern __attribute__((visibility("default"))) __typeof__(function) __real_##function,          \
         __wrap_##function
@@ -226,7 +226,7 @@ PARSER(bool, jitdump_next_line, (struct jitdump_record * record, struct jitdump_
 /* ---- What is read: this program, Go's tables, and files of generated code ---- */
 
 /* Damaged sections; code that has a symbol without a size and no call frame information; and code
- * that has call frame information and no symbol. */
+ * that has call frame information but no symbol. */
 __asm__(".pushsection .gnu_debugdata, \"\", %progbits\n"
         "    .byte 0\n"
         ".popsection\n"
@@ -324,7 +324,7 @@ enum question {
     DUMP
 };
 
-/* What comes of a fault: an error, or that there is no name. */
+/* The result of a fault: an error, or no name. */
 static const int errors[] = {
     [NAME] = -ENOEXEC,    [VARIABLE] = -ENOENT,  [CLASS] = -ENOENT,  [RULE] = -ENOEXEC,
     [RETURNS] = -ENOEXEC, [PROLOGUE] = -ENOEXEC, [SYMBOL] = -ENOENT, [SPLIT] = -ENOENT,
@@ -334,8 +334,8 @@ static const int errors[] = {
 static const struct row {
     const char *parser;
     enum question question;
-    const void *place; /* in this program, that is asked about; NULL: a place in Go's code */
-    const char *name;  /* in the answer; NULL: it has none */
+    const void *place; /* the place in this program to ask about; NULL: a place in Go's code */
+    const char *name;  /* the expected name; NULL: none */
 } rows[] = {
     {"bounded_elf_build_id", HEADERS, vtable, NULL},
     {"dynamic_symbol_find", SYMBOL, vtable, NULL},
@@ -388,9 +388,9 @@ static struct trial {
 
 static struct reader *reader;
 static struct lookup_reader *lookup_reader;
-static struct module modules[2];    /* the marked one, and one that is the same but for the mark */
-static char name[QUERY_TEXT_BYTES]; /* the last answer's */
-static const char *why;             /* there was no answer; NULL: nothing says so */
+static struct module modules[2];    /* the marked one, and the same without the mark */
+static char name[QUERY_TEXT_BYTES]; /* of the last answer */
+static const char *why;             /* why there was no answer; NULL: no reason given */
 
 static int set_up(void **state)
 {
@@ -508,8 +508,8 @@ static int ask(const struct row *row, bool marked)
     return err;
 }
 
-/* On a busy machine, a question may be given up before it reaches the parser that hangs, or is
- * answered: it is then asked of another module. */
+/* On a busy machine, a question may time out before it reaches the parser that hangs, or before it
+ * is answered: then it is asked again about another module. */
 static int ask_again(const struct trial *trial, bool marked)
 {
     for (unsigned tries = 1;; tries++) {
@@ -520,8 +520,8 @@ static int ask_again(const struct trial *trial, bool marked)
     }
 }
 
-/* The question fails, the file is not read again, and another reader answers the same question
- * about another file. */
+/* The question fails, the file is not read again, and a new reader answers the same question about
+ * another file. */
 static void test_parser(void **state)
 {
     const struct trial *trial = *state;
@@ -537,7 +537,7 @@ static void test_parser(void **state)
                                                             : "its reader crashed");
     else
         assert_true(row->question == VARIABLE || row->question == CLASS || row->question > HEADERS);
-    if (row->question <= HEADERS) { /* a file of code is left by whoever asks */
+    if (row->question <= HEADERS) { /* the asking process itself gives up files of generated code */
         assert_int_equal(ask(row, true), err);
         assert_int_equal(plan->reached, reached);
     }

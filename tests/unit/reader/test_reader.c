@@ -1,6 +1,5 @@
-/* The reader process: what it tells, what it can't do, and what comes of its faults. They are
- * planted in symbols_find, which only that process calls: an address that no module has stands for
- * each. */
+/* The reader process: its answers, its restrictions, and its faults. They are planted in
+ * symbols_find, which only that process calls: an address outside any module selects each fault. */
 #include "unit.h"
 #include "planted.h"
 #include "elf/elf_file.h"
@@ -40,22 +39,22 @@ enum fault {
 };
 #define FAULT_AT(fault) (UINT64_MAX - FAULTS + (fault))
 
-/* No fault: here the file has names that are longer than any is shown. */
+/* Not a fault: at this address, the file has names that are longer than any that is shown. */
 #define LONG_NAMES_AT FAULT_AT(FAULTS)
 static char long_name[READER_TEXT_MAX + 100];
 
-/* Its only socket is that of its questions. */
+/* Its only socket is the one for questions. */
 static void send_to_parent(enum packet_kind kind, const struct buffer *body, int fd)
 {
     for (int socket = 3; socket < 1000 && packet_send(socket, kind, body, fd);)
         socket++;
 }
 
-/* An answer with one symbol, whose texts were not cut. */
+/* Sends an answer with one symbol whose texts were not cut. */
 static void send_long_text(void)
 {
     struct buffer body = {0};
-    static const uint64_t before[] = {1, 1, 0, 0, 0}; /* one symbol, of one line */
+    static const uint64_t before[] = {1, 1, 0, 0, 0}; /* one symbol, with one line */
     buffer_write(&body, before, sizeof before);
     for (unsigned i = 0; i < 3; i++)
         packet_put_text(&body, long_name);
@@ -65,7 +64,7 @@ static void send_long_text(void)
     buffer_free(&body);
 }
 
-/* Returns only if what it tries can be done. */
+/* Returns only if the sandbox permits the attempt. */
 static void plant(enum fault fault)
 {
     char *const none[] = {NULL};
@@ -138,8 +137,8 @@ char *__wrap_demangle(const char *symbol, enum fgprof_names names)
 
 struct world {
     struct reader *reader;
-    struct module modules[COUNT]; /* this program, again and again */
-    uint64_t address;             /* of set_up, in them */
+    struct module modules[COUNT]; /* this program, many times */
+    uint64_t address;             /* of set_up, in the modules */
     size_t named;
     char name[64];
     const char *why;
@@ -147,7 +146,7 @@ struct world {
 
 extern const char __executable_start[]; /* ld's */
 
-/* Its address in the module: this program's first mapping is its first segment. */
+/* The code's address in the module: this program's first mapping is its first segment. */
 static uint64_t own_address(const struct module *module, const void *code)
 {
     return (uintptr_t)code - (uintptr_t)__executable_start + module->segments[0].address;
@@ -274,8 +273,8 @@ static void test_what_cannot_be_read_says_why(void **state)
     check_it_names(world, 1);
 }
 
-#ifndef __SANITIZE_ADDRESS__ /* there, the reader is a thread */
-/* The only child of a process with one thread. */
+#ifndef __SANITIZE_ADDRESS__ /* under AddressSanitizer, the reader is a thread */
+/* The only child of a process with a single thread. */
 static pid_t child_of(pid_t pid)
 {
     char path[64], children[32] = "";
@@ -289,13 +288,13 @@ static pid_t child_of(pid_t pid)
     return child;
 }
 
-/* Standard streams, the socket of its questions, and "." and ".." of the listing. */
+/* The standard streams, the socket for questions, and "." and ".." in the listing. */
 static void test_it_has_no_other_files(void **state)
 {
     struct world *world = *state;
     char path[64];
     size_t count = 0;
-    world->modules[0].is_readable = false; /* so no file comes with the question */
+    world->modules[0].is_readable = false; /* so no file is sent with the question */
     world->modules[0].error = -ENOENT;
     assert_int_equal(ask(world, 0, &world->address, 1), -ENOEXEC);
     snprintf(path, sizeof path, "/proc/%d/fd", child_of(child_of(getpid())));
@@ -307,7 +306,7 @@ static void test_it_has_no_other_files(void **state)
     assert_int_equal(count, 4 + 2);
 }
 
-/* It is not the module's fault if something else ends the reader. */
+/* A module is not blamed if something else kills the reader. */
 static void test_a_reader_that_was_killed(void **state)
 {
     struct world *world = *state;
@@ -359,16 +358,16 @@ static size_t own_files(void)
     return count;
 }
 
-/* Nothing may come with an answer that is a name. */
+/* An answer with a name must not carry a file. */
 static void test_a_name_that_comes_with_a_file(void **state)
 {
     struct world *world = *state;
-    check_it_names(world, 0); /* the reader is there */
+    check_it_names(world, 0); /* starts the reader */
     size_t files = own_files();
     assert_null(reader_show(world->reader, SENDS_FILE, FGPROF_NAMES_SHORT));
     assert_true(own_files() <= files);
     assert_null(reader_show(world->reader, "_ZN3app4readEi", FGPROF_NAMES_SHORT));
-    check_it_names(world, 0); /* by another one */
+    check_it_names(world, 0); /* a new reader answers */
 }
 #endif
 
@@ -417,7 +416,7 @@ static void test_a_visit_can_end_it(void **state)
 }
 
 #ifndef __SANITIZE_ADDRESS__
-/* What came before the fault is named, the module is not read again, and others are. */
+/* Names before the fault are kept, the module is not read again, and others are. */
 static void check_fault(struct world *world, enum fault fault, const char *why)
 {
     const uint64_t addresses[] = {world->address, FAULT_AT(fault)};

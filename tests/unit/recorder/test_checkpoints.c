@@ -26,7 +26,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* Each has an epoch of its own, from 0. */
+/* Each checkpoint has its own epoch, starting with 0. */
 static struct checkpoint *take(struct world *world, uint64_t now_ns)
 {
     const struct sampling_state at = {.now_ns = now_ns};
@@ -56,7 +56,7 @@ static void test_a_profile_reaches_back_far_enough(void **state)
     assert_begins(world, NULL, 1000, 0);
     for (uint64_t at_ns = 105; at_ns <= 160; at_ns += 5)
         keep(world, at_ns);
-    /* The recording is still shorter than what is to be kept of it. */
+    /* The recording is still shorter than the part to keep. */
     assert_false(checkpoints_need(world->checkpoints, false, &needed));
     assert_false(needed.are_last);
     assert_int_equal(needed.begin_ns, 0);
@@ -67,7 +67,7 @@ static void test_a_profile_reaches_back_far_enough(void **state)
     assert_false(checkpoints_need(world->checkpoints, false, &needed));
     keep(world, 170);
     assert_true(checkpoints_need(world->checkpoints, false, &needed));
-    assert_int_equal(needed.epoch, 1); /* that of the checkpoint at 110 */
+    assert_int_equal(needed.epoch, 1); /* the checkpoint at 110 */
     assert_int_equal(needed.begin_ns, 110);
     assert_begins(world, NULL, 0, 110);
     assert_begins(world, NULL, 112, 110);
@@ -96,7 +96,7 @@ static void test_memory_is_counted(void **state)
     assert_int_equal(two.bytes, 2 * one.bytes);
 }
 
-/* What a caller's checkpoint needs stays, unless there is no room. */
+/* What a caller's checkpoint needs is kept, unless memory runs out. */
 static void test_checkpoints_that_callers_hold(void **state)
 {
     struct world *world = *state;
@@ -134,7 +134,7 @@ static void test_less_is_kept_where_room_is_short(void **state)
     assert_begins(world, NULL, 0, 3 * SECOND);
     assert_true(checkpoints_give_up(world->checkpoints));
     assert_begins(world, NULL, 0, 4 * SECOND);
-    /* The last second stays. */
+    /* The last second is kept. */
     assert_false(checkpoints_give_up(world->checkpoints));
     keep(world, 5 * SECOND + SECOND / 2);
     assert_false(checkpoints_give_up(world->checkpoints));

@@ -1,4 +1,4 @@
-/* Copies of a recording that goes on, and what they have since a checkpoint. */
+/* Copies of a running recording, and of what was added after a checkpoint. */
 #include "unit.h"
 #include "recorder/copy.h"
 #include "recorder/checkpoints.h"
@@ -111,7 +111,7 @@ static void test_an_update_takes_over_what_changed(void **state)
     assert_string_equal(strings_get(&copy->strings, copy->stacks.processes[1].name), "child");
 }
 
-/* What can't have changed is not copied again: a mark that is put there is there still. */
+/* Unchanged data is not copied again: a mark in the copy is still there. */
 static void test_an_update_adds_only_what_is_new(void **state)
 {
     struct world *world = *state;
@@ -130,7 +130,7 @@ static void test_an_update_adds_only_what_is_new(void **state)
     assert_int_equal(copy->strings.count, world->results.strings.count);
 }
 
-/* Two processes, of which the second comes after the checkpoint. */
+/* Two processes; the second comes after the checkpoint. */
 static void test_what_came_after_a_checkpoint(void **state)
 {
     struct world *world = *state;
@@ -200,7 +200,7 @@ static void test_what_came_after_a_checkpoint(void **state)
     assert_int_equal(world->copy.counts.ticks_taken, 12);
     assert_int_equal(world->copy.counts.threads_seen, 3);
 
-    /* The next copy has all of it again. */
+    /* The next copy is complete again. */
     copy = update(world);
     assert_int_equal(copy->stacks.samples[grows].count, 9);
     assert_int_equal(copy->elapsed[0].begin_ns, 5);
@@ -208,7 +208,7 @@ static void test_what_came_after_a_checkpoint(void **state)
     checkpoint_free(checkpoint);
 }
 
-/* Numbers that label sets and their texts had before mean others then. */
+/* Numbers of label sets and of their texts have since been reused. */
 static void test_label_sets_that_are_left(void **state)
 {
     struct world *world = *state;
@@ -234,7 +234,7 @@ static void test_label_sets_that_are_left(void **state)
     renumber_free(&rows);
 }
 
-/* A sample that was forgotten, and is found anew, is not the one that the moment had. */
+/* A sample that was forgotten and found again is not the one that the checkpoint had. */
 static void test_what_was_forgotten_since(void **state)
 {
     struct world *world = *state;

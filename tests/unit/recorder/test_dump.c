@@ -1,4 +1,4 @@
-/* Dumps of a child that computes: what their summaries say. */
+/* The summaries of dumps of a child that computes. */
 #include "unit.h"
 #include "recorder/recorder.h"
 
@@ -6,7 +6,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-/* If others want the CPUs, a thread that would run is not on one for a while. */
+/* If other programs want the CPUs, a thread may be runnable for a while without running. */
 #define DUMPS_MAX 1000
 
 static int set_up(void **state)

@@ -1,4 +1,4 @@
-/* Which error a recording reports, if its two threads both have one. Both are played here. */
+/* Which error a recording reports if both of its threads fail. The test replaces both threads. */
 #include "unit.h"
 #include "base/clock.h"
 #include "profile/profile.h"

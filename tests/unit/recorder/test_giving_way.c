@@ -1,4 +1,4 @@
-/* A round with several looks lets threads run that wait for the sampler's CPU. */
+/* A round with several looks yields to threads that wait for the sampler's CPU. */
 #include "unit.h"
 #include "recorder/recorder.h"
 

@@ -1,5 +1,5 @@
-/* Recordings that keep only their last part: of a child of this process that is at another place at
- * each tick. */
+/* Recordings that keep only their last part, of a child that is at a different place at each tick.
+ */
 #include "unit.h"
 #include "fgprof.h"
 #include "profile/profile.h"
@@ -11,22 +11,22 @@
 #include <unistd.h>
 
 #define MS 1000000ull
-#define FRAMES 150 /* of a stack of the child */
+#define FRAMES 150 /* the depth of the child's stack */
 #define LIMIT_NS (60000 * MS)
 
 struct world {
     pid_t child;
     fgprof_options *options;
     fgprof_recorder *recorder;
-    bool until_short;    /* sampling goes on until the profile is much shorter than it, */
+    bool until_short;    /* sample until the profile is much shorter than the recording, */
     unsigned until_less; /* and until stacks were forgotten so often */
     unsigned times_less;
-    uint64_t until_samples;      /* no profile is made of the last part: it ends then */
-    uint64_t stacks, elapsed_ns; /* at the last progress */
+    uint64_t until_samples;      /* or stop after so many samples, without such a profile */
+    uint64_t stacks, elapsed_ns; /* at the last progress callback */
     uint64_t last_ns;            /* of the profile that is made then: */
     fgprof_profile *last;
     bool wants_moment;
-    fgprof_moment *checkpoint; /* taken at first */
+    fgprof_moment *checkpoint; /* taken at the beginning */
     fgprof_profile *since;
     fgprof_profile *so_far;
     int error;
@@ -34,7 +34,7 @@ struct world {
 
 static int (*volatile go)(unsigned, uint64_t);
 
-/* Each call is one of two, by a bit of the path. */
+/* Each call is one of two, chosen by a bit of the path. */
 __attribute__((noinline)) static int descend(unsigned depth, uint64_t path)
 {
     if (!depth)
@@ -56,8 +56,8 @@ static void live(void)
     }
 }
 
-/* Whether the recording is long enough to tell its last part from all of it, on a machine that is
- * busy with other things, too. */
+/* Whether the last part is clearly shorter than the recording, even on a machine that is busy with
+ * other programs. */
 static bool is_short(const struct world *world)
 {
     return world->last->summary.elapsed_ns < world->elapsed_ns / 4 || world->elapsed_ns >= LIMIT_NS;
@@ -125,7 +125,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* Returns the profile at the end. */
+/* Records, and returns the profile at the end. */
 static fgprof_profile *record(struct world *world, uint64_t keep_ns, uint64_t bytes)
 {
     fgprof_profile *profile;
@@ -138,7 +138,8 @@ static fgprof_profile *record(struct world *world, uint64_t keep_ns, uint64_t by
     return profile;
 }
 
-/* Its samples add up to its length, and so do its timelines, which all are within it. */
+/* The samples add up to the profile's length, and so do the timelines, all of which are within it.
+ */
 static void assert_adds_up(const fgprof_profile *profile)
 {
     uint64_t elapsed_ns = profile->summary.elapsed_ns, counted_ns = 0, elapsed_sum_ns = 0;
@@ -147,7 +148,7 @@ static void assert_adds_up(const fgprof_profile *profile)
         elapsed_sum_ns += profile->samples[i].elapsed_ns;
     }
     assert_int_equal(elapsed_sum_ns, elapsed_ns);
-    /* A wait for a CPU is counted when it has ended, also what of it was before the profile. */
+    /* A wait for a CPU is counted when it ends, including its part before the profile. */
     assert_in_range(counted_ns, elapsed_ns / 3, 2 * elapsed_ns);
     assert_true(profile->has_timelines);
     assert_int_equal(profile->timeline_count, 1);
@@ -177,7 +178,7 @@ static void test_the_last_part_is_kept(void **state)
     fgprof_profile_free(at_end);
 }
 
-/* A checkpoint that the caller holds is not forgotten. */
+/* A checkpoint that the caller holds is kept. */
 static void test_a_checkpoint_of_the_callers(void **state)
 {
     struct world *world = *state;
@@ -204,7 +205,7 @@ static void test_memory_is_bounded(void **state)
     assert_int_equal(world->times_less, 2);
     assert_true(world->last->summary.elapsed_ns < world->elapsed_ns);
     assert_true(world->last->summary.elapsed_ns >= 1000 * MS);
-    /* What it had when it was asked for the checkpoint is not all known any more. */
+    /* Some of what the recording had at that checkpoint has been forgotten. */
     assert_true(world->since->summary.elapsed_ns < world->elapsed_ns / 10 * 9);
     assert_adds_up(world->last);
     assert_adds_up(at_end);
@@ -222,12 +223,12 @@ static void test_stacks_may_be_kept_in_any_case(void **state)
     assert_true(at_end->summary.elapsed_ns > world->elapsed_ns);
     assert_true(world->last->summary.elapsed_ns < world->elapsed_ns / 4);
     assert_adds_up(world->last);
-    /* Timelines are those of the last part. */
+    /* Timelines cover the last part only. */
     assert_true(world->so_far->timelines[0].begin_ns > world->so_far->summary.elapsed_ns / 10);
     fgprof_profile_free(at_end);
 }
 
-/* Of a stack of 150 frames, 1 MiB holds some 800. What is counted stays all there. */
+/* 1 MiB holds about 800 stacks of 150 frames. All that was counted is kept. */
 static void test_a_whole_recording_is_bounded(void **state)
 {
     struct world *world = *state;
@@ -241,13 +242,13 @@ static void test_a_whole_recording_is_bounded(void **state)
     }
     assert_in_range(summary->stacks, 100, 1500);
     assert_in_range(summary->samples_not_kept, summary->samples / 2, summary->samples - 100);
-    assert_false(summary->ended_are_joined); /* its only thread lives */
+    assert_false(summary->ended_are_joined); /* its only thread still runs */
     assert_int_equal(count, summary->samples);
     assert_in_range(all_ns, summary->elapsed_ns / 10 * 9, summary->elapsed_ns / 10 * 13);
     fgprof_profile_free(at_end);
 }
 
-/* The same if the last part is kept apart beside it. */
+/* The same if the last part is kept separately. */
 static void test_stacks_since_the_start_are_bounded(void **state)
 {
     struct world *world = *state;

@@ -1,4 +1,4 @@
-/* A profile of a process that is being sampled: of a child of this one that sleeps. */
+/* Profiles of a process while it is being sampled: a child that sleeps. */
 #include "unit.h"
 #include "fgprof.h"
 #include "proc/procfs.h"
@@ -19,10 +19,10 @@ struct world {
     fgprof_recorder *recorder;
     fgprof_profile *first, *second; /* so far */
     fgprof_moment *checkpoint;      /* between them */
-    int error;                      /* of any, once sampling had begun */
+    int error;                      /* of any call after sampling had begun */
 };
 
-/* Asks twice, and then for the end. */
+/* Asks for two profiles, and then for the end. */
 static void on_progress(const struct fgprof_progress *progress, void *context)
 {
     struct world *world = context;
@@ -93,7 +93,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* The time of the function that the child waits in. */
+/* The time in the function that the child waits in. */
 static uint64_t time_in_pause(const fgprof_profile *profile)
 {
     struct fgprof_function *rows;
@@ -136,8 +136,8 @@ static void test_profiles_while_sampling_goes_on(void **state)
     fgprof_profile_free(last);
 }
 
-/* Only at the end is it known who never moved. Until then threads are told apart, for that alone.
- */
+/* Only at the end is it known which threads never moved. Until then threads are kept separate, just
+ * for that. */
 static void test_threads_that_have_not_moved_yet(void **state)
 {
     struct world *world = *state;
@@ -157,7 +157,7 @@ static void test_threads_that_have_not_moved_yet(void **state)
     fgprof_profile_free(last);
 }
 
-/* The samples say so, if they are kept. */
+/* The samples are marked if they are kept. */
 static void test_threads_that_never_moved_are_marked(void **state)
 {
     struct world *world = *state;
@@ -182,7 +182,7 @@ static void test_there_is_none_before_the_start(void **state)
     assert_int_equal(fgprof_recorder_moment(world->recorder, &checkpoint), -ESRCH);
 }
 
-/* Asks for a moment, for what came after it, and for the end. */
+/* Asks for a checkpoint, then for a profile since then, then for the end. */
 static void on_progress_since(const struct fgprof_progress *progress, void *context)
 {
     struct world *world = context;
@@ -229,7 +229,8 @@ static int set_up_moment_without_idle(void **state)
     return set_up_asking(state, false, on_progress_moment);
 }
 
-/* What was dropped from the profile at the end is dropped from this one, and not subtracted. */
+/* Idle threads are dropped from the profile since a checkpoint, as from the whole one, not
+ * subtracted. */
 static void test_since_a_moment_without_idle(void **state)
 {
     struct world *world = *state;
@@ -247,7 +248,7 @@ static void test_since_a_moment_without_idle(void **state)
     fgprof_profile_free(last);
 }
 
-/* Asks for two parts, one after the other, and for the end. */
+/* Asks for two consecutive parts, and for the end. */
 static void on_progress_next(const struct fgprof_progress *progress, void *context)
 {
     struct world *world = context;
@@ -317,7 +318,7 @@ static void test_what_came_after_a_checkpoint(void **state)
     assert_int_equal(world->error, 0);
     assert_non_null(world->second);
     check_since(world->first, world->second, last);
-    /* The process may have ended before what was asked for. */
+    /* The process may have ended before the request was served. */
     assert_int_equal(fgprof_recorder_profile_since(world->recorder, world->checkpoint, &again), 0);
     check_since(world->first, again, last);
     assert_true(time_in_pause(again) >= time_in_pause(world->second));
@@ -325,7 +326,7 @@ static void test_what_came_after_a_checkpoint(void **state)
     fgprof_profile_free(last);
 }
 
-/* They add up to the whole recording, to the nanosecond. */
+/* The parts add up to the whole recording, to the nanosecond. */
 static void test_consecutive_parts(void **state)
 {
     struct world *world = *state;

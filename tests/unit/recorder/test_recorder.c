@@ -1,4 +1,4 @@
-/* Recordings of a child that works and sleeps by turns. */
+/* Recordings of a child that alternately works and sleeps. */
 #include "unit.h"
 #include "base/clock.h"
 #include "profile/profile.h"
@@ -13,13 +13,13 @@
 
 #define RUNS_MAX 10
 #define RATE_HZ 500
-/* So many turns of the child, and ticks that were on time, make more runs than RUNS_MAX, however
- * long it takes where others want the CPUs. */
+/* With so many turns of the child and ticks that were on time, there are more runs than RUNS_MAX,
+ * however long that takes on a busy machine. */
 #define ENOUGH 100
 
 struct child {
     pid_t pid;
-    atomic_uint turns; /* that it has taken */
+    atomic_uint turns; /* turns taken so far */
 };
 
 static _Noreturn void take_turns(struct child *child)
@@ -57,7 +57,7 @@ static int tear_down(void **state)
     return waitpid(pid, NULL, 0) != pid;
 }
 
-/* A recording that goes on until there is enough. */
+/* A recording that goes on until there are enough turns and ticks. */
 struct part {
     struct fgprof_recorder *recorder;
     const struct child *child;
@@ -72,7 +72,7 @@ static void end_once_there_is_enough(const struct fgprof_progress *progress, voi
         fgprof_recorder_stop(part->recorder);
 }
 
-/* A recording of the child whose timelines are full after so many runs. */
+/* Records the child with timelines that are full after `runs_max` runs. */
 static struct fgprof_profile *record(const struct child *child, size_t runs_max)
 {
     struct part part = {.child = child, .turns_before = child->turns};
@@ -145,7 +145,7 @@ static void test_a_full_timeline_ends_and_says_so(void **state)
     fgprof_profile_free(profile);
 }
 
-/* Whether a recording of all samples, or only of slow spans, would have timelines. */
+/* Whether a recording with these options has timelines. */
 static bool has_timelines(const fgprof_options *options)
 {
     struct fgprof_recorder *recorder;

@@ -1,4 +1,5 @@
-/* When a profile began, if the clock is set while it is recorded: the clock is played. */
+/* The start time of a profile if the clock is set during the recording. The test replaces the
+ * clock. */
 #include "unit.h"
 #include "base/clock.h"
 #include "profile/profile.h"
@@ -21,7 +22,7 @@ uint64_t __wrap_wall_ns(void)
     return __real_wall_ns() + step_ns;
 }
 
-/* What is recorded, and how far the clock is set meanwhile. */
+/* The recording, and how far the clock is set meanwhile. */
 struct world {
     pid_t child;
     struct fgprof_recorder *recorder;
@@ -62,7 +63,7 @@ static void set_clock(const struct fgprof_progress *progress, void *context)
     fgprof_recorder_stop(world->recorder);
 }
 
-/* Returns when the profile says that it began. */
+/* Returns the start time in the profile. */
 static uint64_t record(struct world *world)
 {
     struct fgprof_options *options;
@@ -78,7 +79,7 @@ static uint64_t record(struct world *world)
     return start_ns;
 }
 
-/* As the clock tells time now, so that profiles after each other are in their order. */
+/* The start time follows the clock as it is set now, so that consecutive profiles are in order. */
 static void check_step(struct world *world, uint64_t by_ns)
 {
     world->step_ns = by_ns;
@@ -98,7 +99,7 @@ static void test_the_clock_is_set_back(void **state)
     check_step(*state, -HOUR_NS);
 }
 
-/* Clocks drift, and are moved little by little: that moves no profile. */
+/* Clocks drift and are adjusted gradually: that does not move the start time. */
 static void test_the_clock_drifts(void **state)
 {
     struct world *world = *state;
@@ -107,7 +108,7 @@ static void test_the_clock_drifts(void **state)
     assert_int_equal(start_ns, world->recorder->sampler.clock.start_time_ns);
 }
 
-/* However late it is sampled after that. */
+/* However late it is first sampled. */
 static void test_a_command_began_when_it_was_started(void **state)
 {
     struct world *world = *state;

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-/* What is read of the profile once it is kept. */
+/* Writes the profile as a recording, and reads it back. */
 static inline struct fgprof_profile *read_again(struct fgprof_profile *profile)
 {
     struct fgprof_profile *again;

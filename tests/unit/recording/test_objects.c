@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <zlib.h>
 
-/* What the golden file has. */
+/* The profile in the golden file. */
 static struct fgprof_profile *make_golden(void)
 {
     struct fgprof_profile *profile = make_heap();
@@ -27,7 +27,7 @@ static struct fgprof_profile *make_golden(void)
     return profile;
 }
 
-/* The same program later. */
+/* The same program at a later time. */
 static struct fgprof_profile *make_later(void)
 {
     struct fgprof_profile *profile = make_golden();
@@ -77,7 +77,7 @@ static void test_each_kind_is_kept(void **state)
     }
 }
 
-/* One that is less than nothing, as in differences. */
+/* A negative count, as in differences. */
 static void test_negative_counts_are_kept(void **state)
 {
     (void)state;
@@ -108,7 +108,7 @@ static void test_the_golden_files(void **state)
     }
 }
 
-/* A file's head and sections, inflated. */
+/* The header and sections of a file, inflated. */
 static unsigned char *inflated(struct fgprof_profile *profile, size_t *ret_length)
 {
     size_t length;
@@ -126,8 +126,8 @@ static unsigned char *inflated(struct fgprof_profile *profile, size_t *ret_lengt
     return out;
 }
 
-/* Programs that know no objects would take them for time of which there is none: the version tells
- * them. That of time stays the same. */
+/* Older programs would read objects as samples without time, so recordings of objects have another
+ * version. The version for time stays the same. */
 static void test_the_version_tells_objects(void **state)
 {
     (void)state;
@@ -138,7 +138,7 @@ static void test_the_version_tells_objects(void **state)
         assert_int_equal(file[RECORDING_MAGIC_BYTES], i ? 1 : 2);
         assert_int_equal(recording_parse(file, length, &again), 0);
         fgprof_profile_free(again);
-        /* The other version does not go with what is there, and there is no third. */
+        /* The other version does not match the contents, and there is no third one. */
         file[RECORDING_MAGIC_BYTES] = i ? 2 : 1;
         assert_int_equal(recording_parse(file, length, &again), -EBADMSG);
         file[RECORDING_MAGIC_BYTES] = 0;
@@ -157,7 +157,7 @@ static void put_number(struct buffer *file, uint64_t number)
     buffer_write(file, &(uint8_t){(uint8_t)number}, 1);
 }
 
-/* Columns of one byte a row, of which a row in memory has many times as many. */
+/* Columns with one byte per row, whose rows in memory are many times as large. */
 static void test_rows_that_memory_has_no_room_for(void **state)
 {
     (void)state;
@@ -169,7 +169,7 @@ static void test_rows_that_memory_has_no_room_for(void **state)
     struct buffer file = {0};
     assert_true(ROWS * profile_row_bytes(TABLE_SAMPLES) > (size_t)1 << 30);
     buffer_write(&file, head, RECORDING_HEAD_BYTES);
-    buffer_write(&file, (const char[]){COLUMN_STRINGS, 1, 0}, 3); /* the one string is "" */
+    buffer_write(&file, (const char[]){COLUMN_STRINGS, 1, 0}, 3); /* the only string is "" */
     for (size_t i = 0; i < profile_column_count(); i++) {
         const struct profile_column *column = profile_column(i);
         size_t rows = column->table == TABLE_SAMPLES     ? ROWS

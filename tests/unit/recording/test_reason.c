@@ -17,7 +17,7 @@ static void test_it_is_kept_and_shown(void **state)
     struct fgprof_profile *profile = make_profile();
     assert_null(fgprof_profile_reason(profile));
     assert_int_equal(fgprof_profile_set_reason(profile, REASON), 0);
-    for (int i = 0; i < 2; i++) { /* a copy of a copy was written for the same reason */
+    for (int i = 0; i < 2; i++) { /* a copy of a copy has the same reason */
         profile = read_again(profile);
         assert_string_equal(fgprof_profile_reason(profile), REASON);
     }
@@ -50,7 +50,7 @@ static void test_without_a_reason(void **state)
         assert_has(profile, FGPROF_REPORT_JSON, "\"reason\":\"\"");
         assert_lacks(profile, FGPROF_TEXT, "reason");
         profile = read_again(profile);
-        /* An empty one is none, once it is kept. */
+        /* An empty reason is none after it has been read back. */
         assert_int_equal(fgprof_profile_set_reason(profile, i ? NULL : ""), 0);
         if (!i)
             profile = read_again(profile);

@@ -16,7 +16,7 @@ static void test_the_command_is_kept(void **state)
     assert_string_equal(profile_recorded_by(profile), "");
     assert_int_equal(fgprof_profile_set_command(profile, RECORDED), 0);
     assert_string_equal(profile_recorded_by(profile), RECORDED);
-    for (int i = 0; i < 3; i++) { /* a copy of a copy is by the same command */
+    for (int i = 0; i < 3; i++) { /* a copy of a copy was recorded by the same command */
         profile = read_again(profile);
         assert_string_equal(profile_recorded_by(profile), RECORDED);
         assert_int_equal(fgprof_profile_set_command(profile, CONVERTED), 0);
@@ -28,7 +28,7 @@ static void test_the_command_is_kept(void **state)
     fgprof_profile_free(profile);
 }
 
-/* What converts an older file has not recorded it. */
+/* A command that converts an older file did not record it. */
 static void test_a_file_without_it(void **state)
 {
     (void)state;
@@ -62,7 +62,7 @@ static void test_damaged_commands(void **state)
         size_t length;
         int result;
     } cases[] = {
-        {{COLUMN_RECORDED_BY, 3, 'a', ' ', 0xff}, 5, 0}, /* name_append shows what is no text */
+        {{COLUMN_RECORDED_BY, 3, 'a', ' ', 0xff}, 5, 0}, /* name_append escapes other bytes */
         {{COLUMN_RECORDED_BY, 0}, 2, 0},
         {{COLUMN_RECORDED_BY, 3, 'a', '\0', 'b'}, 5, -EBADMSG},
         {{COLUMN_RECORDED_BY, 4, 'a', 'b', 'c'}, 5, -EBADMSG},

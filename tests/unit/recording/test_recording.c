@@ -33,7 +33,7 @@ static void make_timelines(struct fgprof_profile *profile)
     assert_int_equal(profile_set_timelines(profile, &timeline, same_numbers, &profile->strings), 0);
 }
 
-/* Something of everything that a profile may have. */
+/* A profile with something of everything. */
 static struct fgprof_profile *make_all(void)
 {
     struct fgprof_profile *profile = make_profile();
@@ -136,7 +136,7 @@ static void test_what_is_read_is_written_alike(void **state)
     fgprof_profile_free(again);
 }
 
-/* What make_all has, and waits and where threads come from, which the golden file has not. */
+/* The profile of make_all with waits and thread origins, which the golden file lacks. */
 static struct fgprof_profile *make_all_with_waits(void)
 {
     static const uint32_t owner = 1;
@@ -161,7 +161,7 @@ static void test_waits_and_births_are_kept(void **state)
     assert_memory_equal(again->births, profile->births, 2 * sizeof *again->births);
     free(file);
     fgprof_profile_free(again);
-    /* A row that leads to itself, or to a later one, would be a circle. */
+    /* A row that refers to itself or to a later one would be a cycle. */
     profile->waits[0].owner_wait_plus_1 = 1;
     file = written(profile, FGPROF_RAW, &length);
     assert_int_equal(read_back(file, length, &again), -EBADMSG);
@@ -192,7 +192,7 @@ static void test_ticks_are_kept(void **state)
     assert_int_equal(again->timelines[1].first_tick, 9);
     assert_int_equal(again->timelines[1].tick_run_count, 2);
     fgprof_profile_free(again);
-    /* More runs than there are, and a sample that there is not. */
+    /* More runs than there are, and a sample that does not exist. */
     profile->timelines[0].tick_run_count = 1;
     file = written(profile, FGPROF_RAW, &length);
     assert_int_equal(read_back(file, length, &again), -EBADMSG);
@@ -229,12 +229,12 @@ static void test_labels_are_kept(void **state)
         strings_get(&again->strings, sample_label(again, &again->samples[1], 1)->value), "t");
     assert_null(sample_label(again, &again->samples[1], 2));
     fgprof_profile_free(again);
-    /* Sets that are not within the table, or share a part of it. */
+    /* Sets that are not within the table, or that overlap. */
     const struct profile_label_set wrong[] = {
         {3, 1}, {0, 4}, {UINT32_MAX, 1}, {1, UINT32_MAX}, {1, 1}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         profile->label_sets[1] = wrong[i];
-        bool is_right = wrong[i].first_label == 1; /* it shares: as many as there are in all */
+        bool is_right = wrong[i].first_label == 1; /* overlapping: the total number is right */
         is_right = is_right && wrong[i].label_count == 1;
         file = written(profile, FGPROF_RAW, &length);
         int err = read_back(file, length, &again);
@@ -251,7 +251,7 @@ static void test_labels_are_kept(void **state)
     fgprof_profile_free(profile);
 }
 
-/* It has nothing but zeros, of columns that were added later. */
+/* A set with only zeros in the columns that were added later. */
 static void test_an_empty_set_of_labels_is_kept(void **state)
 {
     (void)state;
@@ -267,7 +267,7 @@ static void test_an_empty_set_of_labels_is_kept(void **state)
     fgprof_profile_free(again);
 }
 
-/* A column that was added later is there if it says something. */
+/* A column that was added later is written only if it has information. */
 static void test_the_seed_is_kept(void **state)
 {
     (void)state;
@@ -313,8 +313,8 @@ static void test_an_empty_profile(void **state)
     fgprof_profile_free(again);
 }
 
-/* A file of version 1 that was committed: later programs read it, and write it alike until the
- * format is another. What is compared is inflated, as zlib may compress in another way. */
+/* A committed file of version 1: later programs read it, and write it identically until the format
+ * changes. Inflated contents are compared, as zlib may compress differently. */
 static void test_the_golden_file(void **state)
 {
     (void)state;
@@ -339,7 +339,7 @@ static void test_the_golden_file(void **state)
     fgprof_profile_free(golden);
 }
 
-/* What was added later is a section that older programs skip, and older files lack. */
+/* Sections that were added later: older programs skip them, and older files lack them. */
 static void test_what_was_added_later(void **state)
 {
     (void)state;
@@ -391,7 +391,7 @@ static void test_what_was_added_later(void **state)
     fgprof_profile_free(again);
 }
 
-/* A recording without contentions says how often threads were seen waiting. */
+/* A recording without contention counts says how often threads were seen waiting. */
 static void test_sleeps_are_kept(void **state)
 {
     (void)state;
@@ -424,15 +424,14 @@ static void test_a_cut_file(void **state)
     char *file = written(profile, FGPROF_RAW, &length);
     for (size_t cut = 0; cut < length; cut++)
         assert_int_equal(read_back(file, cut, &again), -ENODATA);
-    file[length] = 1; /* in place of the NUL that contents_of puts there */
+    file[length] = 1; /* replaces the NUL from contents_of */
     assert_int_equal(read_back(file, length + 1, &again), -EBADMSG);
     free(file);
     fgprof_profile_free(profile);
 }
 
-/* Every bit of the file: an error, or where it means nothing (the time in gzip's header, what fills
- * the last byte) the same
- * profile. */
+/* Flips every bit of the file: the result is an error, or the same profile where a bit has no
+ * meaning (the time in gzip's header, the padding of the last byte). */
 static void test_a_damaged_file(void **state)
 {
     (void)state;
@@ -456,7 +455,7 @@ static void test_a_damaged_file(void **state)
     fgprof_profile_free(profile);
 }
 
-/* The same without gzip and its checksum around it, as of one who means harm: what is read can be
+/* The same without gzip and its checksum, as an attacker could do: whatever can be read can be
  * written. */
 static void damage_contents(unsigned char *bytes, size_t length)
 {
@@ -516,7 +515,7 @@ static void test_other_versions_and_sections(void **state)
     bytes[8] = 0;
     assert_int_equal(recording_parse(bytes, length, &again), -EBADMSG);
     bytes[8] = 1;
-    /* Sections of later programs: of a number that may become a column, and of a large one. */
+    /* Sections of later programs: one with a small number, and one with a large number. */
     static const unsigned char unknown[] = {127, 3, 1, 2, 3, 0xff, 0xff, 0x7f, 1, 9};
     memcpy(bytes + length, unknown, sizeof unknown);
     assert_int_equal(recording_parse(bytes, length + sizeof unknown, &again), 0);
@@ -524,7 +523,7 @@ static void test_other_versions_and_sections(void **state)
     fgprof_profile_free(again);
     bytes[length + 1] = 100; /* longer than the file */
     assert_int_equal(recording_parse(bytes, length + sizeof unknown, &again), -EBADMSG);
-    bytes[length] = 35; /* one that is there already */
+    bytes[length] = 35; /* a section that is there already */
     bytes[length + 1] = 3;
     assert_int_equal(recording_parse(bytes, length + sizeof unknown, &again), -EBADMSG);
     free(bytes);
@@ -549,9 +548,9 @@ static void test_what_is_no_recording(void **state)
     assert_int_equal(fgprof_profile_read("/nonexistent/file", &again), -ENOENT);
 }
 
-/* A file is read in parts of 64 KiB. Their border between any two bytes of what is compressed and
- * of the checksum, and at the end. What moves it is gzip's extra field (RFC 1952, 2.3.1.1), which
- * says nothing. */
+/* A file is read in parts of 64 KiB. The boundary between parts is moved to every position in the
+ * compressed data and the checksum, and to the end, with gzip's extra field (RFC 1952, 2.3.1.1),
+ * which has no meaning. */
 static void test_a_border_of_parts_anywhere(void **state)
 {
     (void)state;
@@ -578,14 +577,14 @@ static void test_a_border_of_parts_anywhere(void **state)
         if (border == length)
             fgprof_profile_free(again);
         assert_int_equal(read_back(padded, whole + 1, &again), -EBADMSG);
-        padded[whole - 1] ^= 1; /* of the checksum's length */
+        padded[whole - 1] ^= 1; /* in the checksum's length */
         assert_int_equal(read_back(padded, whole, &again), -EBADMSG);
     }
     free(file);
     fgprof_profile_free(profile);
 }
 
-/* 300 MB of zeros behind a good beginning, in 300 KB. */
+/* 300 MB of zeros, compressed to 300 KB, after a valid beginning. */
 static void test_a_file_that_grows_too_much(void **state)
 {
     (void)state;
@@ -610,7 +609,7 @@ static void test_a_file_that_grows_too_much(void **state)
 
 int main(int argc, char **argv)
 {
-    if (argc > 1) { /* writes the golden file: for another version of the format */
+    if (argc > 1) { /* writes the golden file, for a new version of the format */
         struct fgprof_profile *profile = make_all();
         int fd = open(argv[1], O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
         int err = fgprof_profile_write(profile, FGPROF_RAW, fd);

@@ -1,6 +1,6 @@
-/* Debug information made by hand; the numbers are those of elf/dwarf.h. In one unit, a function
- * begins where the function around it does. Another unit was split off into a package, whose
- * sections are here, too: the package is a link to the program. */
+/* Debug information built by hand, with the numbers of elf/dwarf.h. In one unit, a function begins
+ * at the same address as the function around it. Another unit is split off into a package, whose
+ * sections are here too: the package is a link to the program. */
 
 #define SPLIT_ID "0x1122334455667788"
 
@@ -14,7 +14,7 @@ __asm__(".pushsection .text.made, \"ax\", %progbits\n"
         "packaged: .skip 8\n"
         ".popsection\n");
 
-/* Abbreviations: a unit, a function around others, a function, a unit that was split off. */
+/* Abbreviations: a unit, an outer function, a function, a split-off unit. */
 __asm__(".pushsection .debug_abbrev, \"\", %progbits\n"
         ".Labbrevs:\n"
         "    .uleb128 1, 0x11, 1, 0x11, 0x01, 0x12, 0x06, 0, 0\n"
@@ -52,7 +52,7 @@ __asm__(".pushsection .debug_abbrev, \"\", %progbits\n"
         "4:\n"
         ".popsection\n");
 
-/* The package, in which other units' parts come first. */
+/* The package; the parts of other units come first. */
 __asm__(".pushsection .debug_abbrev.dwo, \"\", %progbits\n"
         "    .byte 0\n"
         "    .uleb128 1, 0x11, 1, 0, 0\n"
@@ -76,9 +76,9 @@ __asm__(".pushsection .debug_abbrev.dwo, \"\", %progbits\n"
         ".popsection\n"
         ".pushsection .debug_cu_index, \"\", %progbits\n"
         "    .4byte 5, 2, 1, 2\n"      /* version; columns, units, slots */
-        "    .8byte " SPLIT_ID ", 0\n" /* by slot: a unit, */
+        "    .8byte " SPLIT_ID ", 0\n" /* the slots: a unit id, */
         "    .4byte 1, 0\n"            /* and its row */
         "    .4byte 1, 3\n"            /* the columns: entries and abbreviations */
-        "    .4byte 8, 1\n"            /* where the row's parts are */
+        "    .4byte 8, 1\n"            /* the offsets of the row's parts */
         "    .4byte 0, 0\n"
         ".popsection\n");

@@ -1,4 +1,4 @@
-/* What is found by name in a Go program that was made by hand. */
+/* Lookups by name in a Go program built by hand. */
 #include "make_pclntab.h"
 #include "symbol/module_query.h"
 
@@ -73,7 +73,7 @@ static void test_a_function(void **state)
     assert_int_equal(ask(world, QUERY_GO_FUNCTION, MADE_GO_CODE - 1), -ENOENT);
 }
 
-/* Such as one of a C library in a Go program that is linked statically. */
+/* Such as a function of a C library in a statically linked Go program. */
 static void test_a_foreign_function(void **state)
 {
     struct world *world = *state;

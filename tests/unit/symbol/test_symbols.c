@@ -1,4 +1,4 @@
-/* Names of a module, here of the test's own program. */
+/* Symbols of a module, here the test's own program. */
 #include "unit.h"
 #include "units.h"
 #include "elf/elf_file.h"
@@ -48,7 +48,7 @@ static int tear_down(void **state)
     struct copy *copy = *state;
     close(copy->fd);
     unlink(copy->path);
-    copy->module.path = NULL; /* not its own */
+    copy->module.path = NULL; /* belongs to the original */
     module_clear(&copy->module);
     free(copy);
     return 0;
@@ -78,7 +78,7 @@ static void test_functions_of_several_units(void **state)
         {"in_other_unit", "/symbol/other_unit.c",
          own_address((const void *)(uintptr_t)in_other_unit)},
     };
-    /* Twice, and in no order: an address may be asked for at any time. */
+    /* Twice, and not in ascending order: any address may be looked up at any time. */
     for (size_t i = 0; i < 6; i++) {
         symbols_find(symbols, functions[i % 3].address, &symbol);
         assert_int_equal(symbol.line_count, 1);
@@ -93,7 +93,7 @@ static void test_functions_of_several_units(void **state)
     symbols_close(symbols);
 }
 
-/* In made_units.c. */
+/* From made_units.c. */
 extern const char nested[], packaged[];
 
 static void assert_only_line(struct symbols *symbols, const char *code, const char *name,
@@ -133,7 +133,7 @@ static void test_a_unit_in_a_package(void **state)
     unlink(package);
 }
 
-/* By a mapping of the file, this would end in SIGBUS. */
+/* With a mapping of the file, this would end in SIGBUS. */
 static void test_a_file_that_is_cut_short_meanwhile(void **state)
 {
     struct copy *copy = *state;
@@ -163,7 +163,7 @@ static void test_a_file_without_its_end(void **state)
     assert_string_equal(why, "damaged or cut short");
 }
 
-/* Nobody says why. */
+/* No reason is given. */
 static void test_a_file_that_is_not_readable(void **state)
 {
     struct copy *copy = *state;
@@ -175,7 +175,7 @@ static void test_a_file_that_is_not_readable(void **state)
     assert_string_equal(why, "not a valid ELF file");
 }
 
-/* Then there is no debug information, and the symbol table is what there is. */
+/* Then debug information can't be read, and only the symbol table is used. */
 static void test_no_file_descriptor_is_left(void **state)
 {
     struct copy *copy = *state;
@@ -186,7 +186,7 @@ static void test_no_file_descriptor_is_left(void **state)
     int next = dup(copy->fd);
     close(next);
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
-    limit = (struct rlimit){(rlim_t)next + 1, before.rlim_max}; /* for one */
+    limit = (struct rlimit){(rlim_t)next + 1, before.rlim_max}; /* enough for one */
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
     assert_int_equal(symbols_open(&copy->module, &copy->own.files, &symbols, &why), 0);
     symbols_find(symbols, own_address((const void *)(uintptr_t)own_address), &symbol);
@@ -199,8 +199,8 @@ static void test_no_file_descriptor_is_left(void **state)
 
 #ifdef __x86_64__
 
-/* Labels without type and size, each followed by a function that has no symbol; the second is
- * within what has call frame information. */
+/* Labels without type and size, each followed by a function without a symbol; the second label has
+ * call frame information. */
 __asm__(".text\n"
         ".p2align 4\n"
         ".globl label_by_code\n"
@@ -230,7 +230,7 @@ __asm__(".text\n"
         "    ret\n");
 extern const char label_by_code[], label_by_table[];
 
-/* A function, and a part of it elsewhere that has no symbol. */
+/* A function, and a separate part of it that has no symbol. */
 __asm__(".text\n"
         ".globl with_part, part_of_it\n"
         ".type with_part, %function\n"
@@ -273,7 +273,8 @@ static void test_a_part_without_a_symbol(void **state)
     symbols_close(symbols);
 }
 
-/* In a stripped file many functions without symbols may follow a label: its name is not theirs. */
+/* In a stripped file, many functions without symbols may follow a label: the label's name is not
+ * theirs. */
 static void test_how_far_a_label_reaches(void **state)
 {
     struct copy *copy = *state;

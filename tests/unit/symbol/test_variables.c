@@ -1,11 +1,11 @@
-/* Names of this program's own data. */
+/* Names of this program's own variables. */
 #include "own_module.h"
 #include "unit.h"
 #include "symbol/variables.h"
 
 #include <errno.h>
 
-/* What a C++ compiler makes of classes. */
+/* What a C++ compiler emits for classes. */
 #define VTABLE(name, symbol) const uintptr_t name[4] __asm__(symbol) = {1, 2, 3, 4}
 extern const uintptr_t connection[4], pool[4], shared[4], shared_by_llvm[4], odd[4];
 VTABLE(connection, "_ZTVN3net10ConnectionE");
@@ -60,7 +60,7 @@ static void test_what_is_no_class(void **state)
 {
     (void)state;
     char *name;
-    /* Not where an object points to, not of a class, and not C++. */
+    /* Not the address that objects point to, not a class, and not C++. */
     for (size_t i = 0; i < 4; i++) {
         if (i != 2)
             assert_int_equal(class_find(&module, own_address(&connection[i]), &name), -ENOENT);

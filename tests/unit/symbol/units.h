@@ -1,4 +1,4 @@
-/* Functions of units of their own, to be looked up. */
+/* Functions in units of their own, for lookups. */
 #ifndef FGPROF_TESTS_UNITS_H
 #define FGPROF_TESTS_UNITS_H
 

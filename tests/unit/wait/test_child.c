@@ -42,7 +42,7 @@ static void test_children(void **state)
     assert_int_equal(waited_for(proc_fd, SYS_wait4, 0, 0), first);
     assert_int_equal(waited_for(proc_fd, SYS_waitid, P_ALL, 0), first);
     pid_t second = start_child();
-    /* Any of two is none. */
+    /* If there are two children, the one it waits for is unknown. */
     assert_int_equal(waited_for(proc_fd, SYS_wait4, (uint64_t)-1, 0), 0);
     assert_int_equal(waited_for(proc_fd, SYS_wait4, (uint64_t)second, 0), second);
     assert_int_equal(waited_for(proc_fd, SYS_waitid, P_PID, (uint64_t)first), first);

@@ -74,13 +74,14 @@ static void test_holders(void **state)
     assert_int_equal(file_locks_holder(&locks, FILE_USE_OFD_LOCK, 7, 11), 10);
     assert_int_equal(file_locks_holder(&locks, FILE_USE_FLOCK, 7, 11), 20);
     assert_int_equal(file_locks_holder(&locks, FILE_USE_FLOCK, 7, 21), 20);
-    assert_int_equal(file_locks_holder(&locks, FILE_USE_FLOCK, 7, 20), 0); /* it waits for none */
+    assert_int_equal(file_locks_holder(&locks, FILE_USE_FLOCK, 7, 20), 0); /* it waits for none of
+                                                                              these locks */
     assert_int_equal(file_locks_holder(&locks, FILE_USE_FLOCK, 8, 11), 0);
     assert_int_equal(file_locks_holder(&locks, FILE_USE_POSIX_LOCK, 8, 11), 0); /* of no process */
     assert_int_equal(file_locks_holder(&locks, FILE_USE_FLOCK, 9, 31), 0);
     /* It waits for two of them. */
     assert_int_equal(file_locks_holder(&locks, FILE_USE_POSIX_LOCK, 50, 41), 0);
-    /* A line that belongs to no lock before it. */
+    /* A waiter's line without a lock before it. */
     assert_int_equal(file_locks_holder(&locks, FILE_USE_POSIX_LOCK, 61, 61), 0);
     file_locks_free(&locks);
 }

@@ -18,7 +18,7 @@ static struct lock_site site_in(const char *leaf, const char *function, const ch
     return lock_site_of(frames, 3);
 }
 
-/* What a thread reads that waits in a function of glibc for a word of the process. */
+/* The lock that is found if a thread waits in a function of glibc for a word of this process. */
 static struct lock lock_waited_for(const struct call_target *target, const char *function)
 {
     struct call_memory memory;
@@ -34,7 +34,7 @@ static uint64_t address_of(const void *at)
     return (uint64_t)(uintptr_t)at;
 }
 
-/* ---- Real locks: a thread waits for what this one holds. ---- */
+/* ---- Real locks: another thread waits for what this one holds. ---- */
 
 static void *take_mutex(void *mutex)
 {
@@ -123,7 +123,7 @@ static void *lock_and_die(void *mutex)
     return NULL;
 }
 
-/* The dead owner is none: nobody waits long for such a mutex. */
+/* A dead owner is not reported: nobody waits long for such a mutex. */
 static void test_a_robust_mutex_of_a_dead_thread(void **state)
 {
     (void)state;
@@ -218,7 +218,7 @@ static void *wait_for_signal(void *argument)
     return NULL;
 }
 
-/* Two waiters of different groups have different futexes, but one lock. */
+/* Waiters of different groups use different futexes of the same lock. */
 static void test_a_real_condition_variable(void **state)
 {
     (void)state;
@@ -233,7 +233,8 @@ static void test_a_real_condition_variable(void **state)
         assert_in_range(lock.address, address_of(&signalled.condition),
                         address_of(&signalled.condition + 1) - 8);
         assert_int_equal(lock.address, lock_waited_for(&targets[0], "pthread_cond_wait").address);
-        pthread_cond_signal(&signalled.condition); /* for nothing: the groups change places */
+        pthread_cond_signal(&signalled.condition); /* not done yet: only makes the groups change
+                                                      places */
     }
     signalled.is_done = true;
     pthread_cond_broadcast(&signalled.condition);
@@ -325,7 +326,7 @@ static void test_a_real_join(void **state)
     pthread_join(joiner.thread, NULL);
 }
 
-/* ---- Made words ---- */
+/* ---- Made-up words ---- */
 
 struct made {
     struct call_target target;
@@ -370,22 +371,22 @@ static void test_an_owner_takes_proof(void **state)
     assert_int_equal(lock_in(&good, "", "pthread_mutex_lock", GLIBC).owner, 1235);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         assert_int_equal(lock_in(wrong[i], "", "pthread_mutex_lock", GLIBC).owner, 0);
-    /* With a ceiling of 1. */
+    /* With a priority ceiling of 1. */
     struct made ceiling = mutex(1u << 19 | 2, 1235, 1, 0x40);
     assert_int_equal(lock_in(&ceiling, "", "pthread_mutex_lock", GLIBC).owner, 1235);
-    /* A mutex that is the last thing in its mapping, or the first. */
+    /* A mutex at the very end or start of its mapping. */
     struct made last = good, first = good;
     last.memory.got[0] = 40;
     first.memory.got[1] = 0;
     assert_int_equal(lock_in(&last, "", "pthread_mutex_lock", GLIBC).owner, 1235);
     assert_int_equal(lock_in(&first, "", "pthread_mutex_lock", GLIBC).owner, 1235);
-    /* musl's function of that name, whose mutex is another struct. */
+    /* musl's function with that name, whose mutex is another struct. */
     struct lock of_musl = lock_in(&good, "__timedwait_cp", "pthread_mutex_lock", MUSL);
     assert_int_equal(of_musl.kind, RESOURCE_MUTEX);
     assert_int_equal(of_musl.owner, 0);
     /* A static program with glibc's names. */
     assert_int_equal(lock_in(&good, "__lll_lock_wait", "pthread_mutex_lock", MUSL).owner, 1235);
-    /* A lock of another kind, or of the program's own. */
+    /* Another kind of lock, or one of the program's own. */
     assert_int_equal(lock_in(&good, "__lll_lock_wait", "fwrite", GLIBC).owner, 0);
     assert_int_equal(lock_in(&good, "__lll_lock_wait", "my_pthread_mutex_lock", GLIBC).kind,
                      RESOURCE_FUTEX);
@@ -396,28 +397,28 @@ static void test_owner_in_the_word(void **state)
     (void)state;
     struct made made = mutex(0x80000000 | 1235, 1, 1, 0x10);
     assert_int_equal(lock_in(&made, "", "__pthread_mutex_lock_full", GLIBC).owner, 1235);
-    made = mutex(0xc0000000 | 1235, 1, 1, 0x10); /* which has died */
+    made = mutex(0xc0000000 | 1235, 1, 1, 0x10); /* the owner has died */
     assert_int_equal(lock_in(&made, "", "__pthread_mutex_lock_full", GLIBC).owner, 0);
     made = mutex(0x80000000 | 1236, 0, 0, 0);
     made.target.is_pi = true; /* whatever the functions are */
     struct lock lock = lock_in(&made, "", "f", MUSL);
     assert_int_equal(lock.kind, RESOURCE_MUTEX);
     assert_int_equal(lock.owner, 1236);
-    made.memory.words[AT] = 1236; /* nobody waits */
+    made.memory.words[AT] = 1236; /* without waiters */
     assert_int_equal(lock_in(&made, "", "f", MUSL).owner, 0);
 }
 
 static void test_made_rwlocks(void **state)
 {
     (void)state;
-    /* Held by a writer, waited for by a reader at the third word. */
+    /* Held by a writer; a reader waits on the third word. */
     struct made made = words_of(3, (const uint32_t[]){3, 0, 0, 0, 1235}, 5);
     uint32_t *words = &made.memory.words[AT - 2];
     words[0] = 1 | 2 | 1 << 3;
     struct lock lock = lock_in(&made, "", "__pthread_rwlock_rdlock_full64.constprop.0", GLIBC);
     assert_int_equal(lock.owner, 1235);
     assert_int_equal(lock.address, 0x1000 - 8);
-    words[12] = 3; /* no such flags */
+    words[12] = 3; /* invalid flags */
     assert_int_equal(lock_in(&made, "", "pthread_rwlock_rdlock", GLIBC).owner, 0);
     words[12] = 2;
     made.memory.got[1] = 0;
@@ -467,7 +468,7 @@ static void test_functions_of_glibc(void **state)
     assert_int_equal(site_in("syscall", "f", GLIBC).kind, RESOURCE_FUTEX);
     assert_int_equal(site_in("__lll_lock_wait_private", "malloc", GLIBC).kind, RESOURCE_MUTEX);
     assert_false(site_in("__lll_lock_wait_private", "malloc", GLIBC).is_glibc);
-    /* Woken from a condition variable, it waits for the mutex. */
+    /* After being woken from a condition variable, it waits for the mutex. */
     assert_int_equal(site_in("__pthread_mutex_cond_lock", "pthread_cond_wait", GLIBC).kind,
                      RESOURCE_MUTEX);
 }
@@ -506,7 +507,7 @@ static void test_functions_of_others(void **state)
     }
 }
 
-/* The same function name in another library is another library's function. */
+/* A function with the same name in another library is not glibc's. */
 static void test_files_of_glibc(void **state)
 {
     (void)state;

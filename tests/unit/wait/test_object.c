@@ -1,4 +1,4 @@
-/* Words before a lock that may lead to its object's class. */
+/* Finding the words before a lock that may lead to its object's class. */
 #include "unit.h"
 #include "wait/lock.h"
 
@@ -21,7 +21,7 @@ static struct before before_lock(uint64_t futex)
     return before;
 }
 
-/* Puts a word so many bytes before LOCK. */
+/* Puts a word `distance` bytes before LOCK. */
 static void put(struct before *before, uint64_t distance, uint64_t word)
 {
     uint64_t at = before->target.address - (LOCK - distance);
@@ -29,7 +29,7 @@ static void put(struct before *before, uint64_t distance, uint64_t word)
     memcpy((char *)&before->memory.words[FUTEX_WORDS_BEFORE] - at, &word, sizeof word);
 }
 
-/* Those of a lock of glibc or another. */
+/* Finds the candidates for a lock of glibc or of another library. */
 static size_t find(const struct before *before, bool is_glibc, uint64_t pointers[])
 {
     const struct lock lock = {.kind = RESOURCE_MUTEX, .address = LOCK};
@@ -53,9 +53,9 @@ static void test_near_a_lock(void **state)
     for (uint64_t distance = 8; distance <= 32; distance += 8) {
         struct before before = before_lock(LOCK);
         put(&before, distance, POINTER);
-        /* That may be another allocation. */
+        /* The word before may belong to another allocation. */
         assert_found(&before, distance <= 24 ? POINTER : 0);
-        /* A lock of another library may be smaller than that of glibc. */
+        /* A lock of another library may be smaller than glibc's. */
         assert_int_equal(find(&before, false, pointers), 0);
         put(&before, distance, POINTER + 4);
         assert_found(&before, 0);
@@ -68,7 +68,7 @@ static void test_near_a_lock(void **state)
     assert_int_equal(pointers[1], POINTER + 8);
 }
 
-/* At the beginning of an allocation in which the lock is. */
+/* At the start of the allocation that contains the lock. */
 static void test_farther_from_a_lock(void **state)
 {
     (void)state;
@@ -81,10 +81,10 @@ static void test_farther_from_a_lock(void **state)
         assert_int_equal(find(&before, false, pointers), 1);
         put(&before, distance + 8, 0x1000 | 5);
         assert_found(&before, POINTER);
-        /* The lock is in the next one. */
+        /* The lock is in the next allocation. */
         put(&before, distance + 8, distance + 1);
         assert_found(&before, 0);
-        /* No size, and one that is a pointer. */
+        /* Not a size, and a size that is a pointer. */
         put(&before, distance + 8, distance + 48 + 8);
         assert_found(&before, 0);
         put(&before, distance + 8, 0x7f0000001010);
@@ -99,7 +99,7 @@ static void test_farther_from_a_lock(void **state)
     assert_found(&odd, 0);
 }
 
-/* Behind the counts that std::make_shared puts before an object. */
+/* After the reference counts that std::make_shared puts before an object. */
 static void test_a_shared_object(void **state)
 {
     (void)state;
@@ -121,7 +121,7 @@ static void test_what_was_not_read(void **state)
     put(&before, 8, POINTER);
     before.memory.got[1] = 0;
     assert_found(&before, 0);
-    /* Just what is on the page. */
+    /* Only what is on the page. */
     before = before_lock(LOCK);
     put(&before, 24, POINTER);
     before.target.address += 0x1000 - 0x800 + 16;
@@ -130,11 +130,11 @@ static void test_what_was_not_read(void **state)
     const struct lock lock = {.kind = RESOURCE_MUTEX, .address = before.target.address};
     const struct lock_site site = {.kind = RESOURCE_MUTEX, .is_glibc = true};
     assert_int_equal(object_pointers(&lock, &site, &before.target, &before.memory, pointers), 0);
-    /* A lock that the futex is not the first word of. */
+    /* A lock whose futex is not its first word. */
     before = before_lock(LOCK + 12);
     put(&before, 8, POINTER);
     assert_found(&before, POINTER);
-    /* One that is nowhere near. */
+    /* A lock that is far away. */
     const struct lock far = {.kind = RESOURCE_MUTEX, .address = 8};
     assert_int_equal(object_pointers(&far, &site, &before.target, &before.memory, pointers), 0);
 }

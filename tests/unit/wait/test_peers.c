@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-/* A child that has these descriptors open, and the others of this process not. */
+/* A child with only these of this process's descriptors. */
 static pid_t child_with(const int *fds, size_t count)
 {
     int ready[2];
@@ -49,7 +49,7 @@ static void end_child(pid_t child)
     assert_int_equal(waitpid(child, NULL, 0), child);
 }
 
-/* What this process waits for, waiting so for `fd`, if these processes are looked at. */
+/* The answer for this process waiting for `fd` with this use, if these processes are searched. */
 static struct peer_answer answer_of(int fd, enum file_use use, const pid_t *pids, size_t count)
 {
     struct peers peers = {0};
@@ -88,7 +88,7 @@ static void test_pipes(void **state)
     assert_int_equal(answer.process_id, writer);
     assert_int_equal(answer_of(ends[1], FILE_USE_WRITE, both, 2).process_id, reader);
     assert_int_equal(answer_of(ends[0], FILE_USE_OTHER, both, 2).process_id, 0);
-    /* This process can write, too. */
+    /* This process can write as well. */
     assert_int_equal(answer_of(ends[0], FILE_USE_READ, both, 3).process_id, 0);
     assert_int_equal(answer_of(ends[0], FILE_USE_READ, &both[2], 1).process_id, getpid());
     assert_int_equal(answer_of(ends[0], FILE_USE_READ, &both[1], 1).process_id, 0);
@@ -126,7 +126,7 @@ static void test_fifos(void **state)
     rmdir(directory);
 }
 
-/* A child that waits for the lock of a file, once it does. */
+/* A child that is waiting for a lock on the file. */
 static pid_t child_that_locks(const char *path, enum file_use use, int holding_fd)
 {
     struct flock whole = {.l_type = F_WRLCK};
@@ -154,7 +154,7 @@ static pid_t child_that_locks(const char *path, enum file_use use, int holding_f
     return child;
 }
 
-/* The process for which `waiter` waits with its descriptor of the file. */
+/* The process that `waiter` waits for, with its descriptor of the file. */
 static pid_t holder_for(pid_t waiter, const char *path, enum file_use use, pid_t looked_at)
 {
     struct peers peers = {0};
@@ -175,7 +175,7 @@ static pid_t holder_for(pid_t waiter, const char *path, enum file_use use, pid_t
     return answer.process_id;
 }
 
-/* In other PID namespaces than the first, /proc/locks leaves out locks whose process has ended
+/* Outside the initial PID namespace, /proc/locks omits locks whose process has ended
  * (locks_translate_pid in the kernel's fs/locks.c). */
 static bool shows_locks_of_ended_processes(void)
 {
@@ -184,7 +184,7 @@ static bool shows_locks_of_ended_processes(void)
            strcmp(link, "pid:[4026531836]") == 0;
 }
 
-/* The lock's own process has ended, but a child of it has the descriptor. */
+/* The process that took the lock has ended, but its child still has the descriptor. */
 static void test_locks_that_were_passed_on(void **state)
 {
     (void)state;
@@ -237,7 +237,7 @@ static void check_tcp(int family)
     socklen_t length = family == AF_INET6 ? sizeof six : sizeof four;
     int listening = socket(family, SOCK_STREAM, 0), connected = socket(family, SOCK_STREAM, 0);
     if (listening < 0 || bind(listening, address, length))
-        return; /* a machine without IPv6 */
+        return; /* this machine lacks IPv6 */
     assert_int_equal(listen(listening, 1), 0);
     assert_int_equal(getsockname(listening, address, &length), 0);
     assert_int_equal(connect(connected, address, length), 0);
@@ -264,7 +264,7 @@ static void test_tcp(void **state)
     check_tcp(AF_INET6);
 }
 
-/* A listener of IPv6 that takes a connection by IPv4: its end is in another table. */
+/* A listener for IPv6 with an IPv4 connection: the two ends are in different tables. */
 static void test_tcp_of_both_kinds(void **state)
 {
     (void)state;

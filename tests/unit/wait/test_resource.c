@@ -25,13 +25,13 @@ static void test_links(void **state)
     struct resource same_file = resource_of_link("/var/log/x\n", 11, 4);
     assert_int_equal(file.kind, RESOURCE_FILE);
     assert_true(resource_equal(&file, &same_file));
-    /* Each epoll descriptor is another one. */
+    /* Each epoll descriptor is a different resource. */
     struct resource epoll = resource_of_link("anon_inode:[eventpoll]", 10, 3);
     struct resource other = resource_of_link("anon_inode:[eventpoll]", 10, 4);
     assert_false(resource_equal(&epoll, &other));
     other = resource_of_link("anon_inode:[eventpoll]", 11, 3);
     assert_false(resource_equal(&epoll, &other));
-    /* A file of the target's may have any name. */
+    /* The target's files may have any name. */
     assert_int_equal(resource_of_link("pipe:[x]", 10, 3).kind, RESOURCE_FILE);
     assert_int_equal(resource_of_link("", 10, 3).kind, RESOURCE_FILE);
 }

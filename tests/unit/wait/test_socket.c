@@ -102,7 +102,7 @@ static struct sockets tcp_sockets(void)
         assert_true(socket_parse_inet(SOCKET_TCP, lines[i], &found));
         assert_int_equal(sockets_add(&sockets, &found, NULL), 0);
     }
-    /* A connection by IPv4, one end of which is in the table of IPv6. */
+    /* An IPv4 connection with one end in the IPv6 table. */
     assert_true(socket_parse_inet(SOCKET_TCP6,
                                   "0: 0000000000000000FFFF00000100007F:0050 "
                                   "0000000000000000FFFF00000100007F:C350 01 0:0 00:0 0 "
@@ -147,7 +147,7 @@ static void assert_service(const struct sockets *sockets, uint64_t inode, const 
     assert_string_equal(text, expected);
 }
 
-/* Both ends are named by the port that is listened at, if it is known; else by the other end. */
+/* Both ends are named by the listening port if it is known, otherwise by the other end. */
 static void test_services(void **state)
 {
     (void)state;
@@ -187,7 +187,7 @@ static void test_services(void **state)
     sockets_free(&sockets);
 }
 
-/* A message of an answer about Unix sockets: a socket and its peer. */
+/* A message about Unix sockets: a socket and its peer. */
 struct message {
     struct nlmsghdr header;
     struct unix_diag_msg socket;
@@ -222,7 +222,7 @@ static void test_peers_of_unix_sockets(void **state)
     assert_int_equal(peer_of(&sockets, 2), 0);
     assert_int_equal(peer_of(&sockets, 3), 0); /* its peer is not in the table */
     assert_int_equal(peer_of(&sockets, 4), 0);
-    /* Cut anywhere, and with a message that ends amid another. */
+    /* Cut anywhere, with a message that ends within another one. */
     messages[3] = message_of(4, 1);
     for (size_t length = 0; length < sizeof *messages; length++)
         assert_true(sockets_take_answer(&sockets, &messages[3], length));

@@ -1,4 +1,4 @@
-/* A thread that waits, and what the kernel tells of its call. */
+/* A thread that waits, and what the kernel shows of its system call. */
 #ifndef FGPROF_TESTS_WAITER_H
 #define FGPROF_TESTS_WAITER_H
 
@@ -31,7 +31,7 @@ static inline void pause_shortly(void)
     nanosleep(&length, NULL);
 }
 
-/* Its call, once it is blocked in one of this kind. */
+/* Its system call, once it is blocked in one of this kind. */
 static inline struct call_target call_of_blocked(pid_t tid, enum call_kind kind)
 {
     char path[64], line[256];
@@ -51,7 +51,7 @@ static inline struct call_target call_of_blocked(pid_t tid, enum call_kind kind)
     }
 }
 
-/* Starts the thread and returns the call that it waits in. */
+/* Starts the thread and returns the system call that it waits in. */
 static inline struct call_target waiter_start(struct waiter *waiter, enum call_kind kind,
                                               void *(*run)(void *), void *argument)
 {

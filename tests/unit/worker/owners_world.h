@@ -1,4 +1,4 @@
-/* Threads, their owners and what is counted, without a target. */
+/* Threads, their owners and the counted results, without a target. */
 #ifndef FGPROF_TESTS_WORKER_OWNERS_WORLD_H
 #define FGPROF_TESTS_WORKER_OWNERS_WORLD_H
 
@@ -33,7 +33,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* A sample of a sleeping thread at that address. */
+/* A sample of a sleeping thread at this address. */
 static inline uint32_t sample_at(struct world *world, uint64_t address)
 {
     struct stack stack = {.addresses = &address, .depth = 1};

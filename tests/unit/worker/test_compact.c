@@ -1,5 +1,4 @@
-/* What stays of the results when the rest is forgotten, and whether all that refers to it still
- * does. */
+/* What compaction keeps of the results, and that all references to it are updated. */
 #include "owners_world.h"
 #include "base/array.h"
 #include "worker/compact.h"
@@ -10,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A sample with a stack of its own. Its serial is its number. */
+/* Adds a sample with a stack of its own. Its serial is its number. */
 static uint32_t add(struct world *world)
 {
     uint64_t address = 0x1000 + world->results.stacks.samples_added;
@@ -37,7 +36,7 @@ static void assert_is(const struct world *world, uint32_t sample, uint64_t seria
     assert_int_equal(table->addresses[stack->first_address], 0x1000 + serial);
 }
 
-/* Drops samples that were not counted after the epoch. */
+/* Drops samples that have not been counted since the epoch. */
 static int compact_from(struct world *world, uint32_t epoch)
 {
     const struct compaction how = {.old = OLD_GO, .epoch = epoch};
@@ -76,7 +75,7 @@ static struct thread_account *account(struct world *world, uint32_t number)
     return &thread->account;
 }
 
-/* Each of these refers to a sample of its own; the samples between them go. */
+/* Each of these refers to a different sample; the samples in between are dropped. */
 static void test_what_threads_refer_to_stays(void **state)
 {
     struct world *world = *state;
@@ -97,7 +96,7 @@ static void test_what_threads_refer_to_stays(void **state)
     second->last_sample = 29;
     compact_until_now(world);
 
-    /* And the first one, which is what is noted where nothing is. */
+    /* The 15 samples, and sample 0, which the fields that are not set refer to. */
     assert_int_equal(world->results.stacks.sample_count, 16);
     first = account(world, 0);
     assert_is(world, first->last_sample, 1);
@@ -137,7 +136,7 @@ static void test_what_elapsed_time_and_timelines_refer_to_stays(void **state)
     assert_is(world, results->timeline.runs[0].sample, 8);
 }
 
-/* A wait stays with its sample, its chain and the stacks of its owners; so does a deadlock. */
+/* A wait is kept with its sample, its chain and its owners' stacks; so is a deadlock. */
 static void test_waits_and_deadlocks(void **state)
 {
     struct world *world = *state;
@@ -224,11 +223,11 @@ static void test_label_sets_stay_with_their_samples(void **state)
     assert_string_equal(label_sets_value(sets, labels->label_set_plus_1, "route"), "/stays");
     assert_string_equal(label_sets_value(sets, thread->kept.labels.label_set_plus_1, "route"),
                         "/kept");
-    /* A sample with these labels is the same one. */
+    /* Another sample with these labels is found as the same one. */
     assert_int_equal(add_labelled(world, label_set(world, "/stays")), 0);
 }
 
-/* An address space of a program that has ended, with one mapping. */
+/* The address space of a program that has ended, with one mapping. */
 static uint32_t add_space(struct world *world)
 {
     struct spaces *spaces = &world->results.spaces;
@@ -244,7 +243,7 @@ static uint32_t add_space(struct world *world)
     return space->id;
 }
 
-/* Stacks, locks and stacks that may be counted later refer to mappings. */
+/* Mappings are kept for stacks, locks, and stacks that may be counted later. */
 static void test_mappings_stay_with_what_is_in_them(void **state)
 {
     struct world *world = *state;
@@ -273,7 +272,7 @@ static void test_mappings_stay_with_what_is_in_them(void **state)
         assert_int_equal(results->spaces.items[i]->mapping_count, i == 1 || i == 2 || i == 4);
 }
 
-/* Generated code stays with stacks that are in it, and with those that may be counted later. */
+/* Generated code is kept for stacks in it, and for those that may be counted later. */
 static void test_code_stays_with_what_is_in_it(void **state)
 {
     struct world *world = *state;
@@ -317,7 +316,7 @@ static void test_what_is_known_of_stacks_moves_with_them(void **state)
     assert_int_equal(sites->items[0].kind, RESOURCE_NOT_KNOWN + 3);
 }
 
-/* Objects are as old as their program: a stack that made some stays, however long ago that was. */
+/* Objects live as long as their program: a stack that made some is kept, however old it is. */
 static void test_what_made_objects_stays(void **state)
 {
     struct world *world = *state;
@@ -352,8 +351,8 @@ static void assert_text(const struct world *world, uint32_t id, const char *text
     assert_string_equal(strings_get(&world->results.strings, id), text);
 }
 
-/* A process of that name, which has a sample of each kind of time in a file that is mapped at
- * `bias`, in a space of its own. It ends at 5000, after 1000 of each 3 that it was there. */
+/* A process of that name with a sample that has every kind of time, in a file that is mapped at
+ * `bias`, in a space of its own. It ends at 5000, after 3000, in which it ran for 1000. */
 static uint32_t add_process(struct world *world, struct module *module, const char *name,
                             uint64_t bias)
 {
@@ -387,7 +386,7 @@ static uint32_t add_process(struct world *world, struct module *module, const ch
     return process;
 }
 
-/* What the samples of processes with this name have, and how many there are. */
+/* The elapsed time and the number of the samples of processes with this name. */
 static uint64_t time_of(const struct world *world, const char *name, size_t *ret_samples)
 {
     const struct stack_table *table = &world->results.stacks;
@@ -406,8 +405,9 @@ static uint64_t time_of(const struct world *world, const char *name, size_t *ret
     return sum_ns;
 }
 
-/* With the same stacks, though each had its file elsewhere, and with all of their time: of 3,000 ns
- * each ran for 1,000, and 3 of 5 parts of the rest are its sample's. */
+/* They are joined with equal stacks, though each had its file at another address, and with all of
+ * their time: of 3,000 ns, each ran for 1,000, and three fifths of the rest belong to its sample.
+ */
 static void test_processes_that_have_ended_are_joined(void **state)
 {
     struct world *world = *state;
@@ -415,7 +415,7 @@ static void test_processes_that_have_ended_are_joined(void **state)
     char path[] = "/bin/cc";
     struct module module = {.number = 3, .path = path};
     size_t samples;
-    sample_at(world, 7); /* row 0 is what is noted where nothing is */
+    sample_at(world, 7); /* row 0 is what unset fields refer to */
     for (unsigned round = 0; round < 3; round++) {
         for (unsigned i = 0; i < 3; i++)
             add_process(world, &module, i == 2 ? "as" : "cc", 0x10000 * (1 + round * 3 + i));
@@ -425,23 +425,22 @@ static void test_processes_that_have_ended_are_joined(void **state)
         assert_int_equal(samples, 1);
         assert_int_equal(time_of(world, "as", &samples), (round + 1) * 2200);
         assert_int_equal(samples, 1);
-        /* Rows of those that were joined, and their mappings, are used again. */
+        /* The rows of joined processes and their mappings are reused. */
         assert_int_equal(results->stacks.process_count, round ? 7 : 5);
         size_t spaces = 0;
         for (size_t i = 0; i < results->spaces.count; i++)
             spaces += !results->spaces.items[i]->is_free;
-        assert_int_equal(spaces, 1); /* that which they share */
+        assert_int_equal(spaces, 1); /* the space that they share */
         assert_int_equal(module.users, 1);
         assert_int_equal(results->counts.processes_joined,
-                         round * 3 + 1); /* to the first of each name */
+                         round * 3 + 1); /* into the first one of each name */
     }
     assert_int_equal(results->stacks.processes_added, 2 + 9);
     assert_int_equal(stack_table_find_process(&results->stacks, 10), PROCESS_NONE);
     assert_int_equal(stack_table_find_process(&results->stacks, 1), 1);
 }
 
-/* Adds a sample whose leaf has a place in the code, and whose caller is a function of an
- * interpreter. */
+/* Adds a sample whose leaf is in code, and whose caller is a function of an interpreter. */
 static void add_interpreted(struct world *world, uint32_t process, uint64_t code, uint64_t function)
 {
     struct stack_table *table = &world->results.stacks;
@@ -463,7 +462,7 @@ static size_t samples_in(const struct stack_table *table, uint64_t function)
     return found;
 }
 
-/* They are of no space, and stay what they are. */
+/* They belong to no space, and keep their meaning. */
 static void test_functions_of_interpreters_outlive_their_processes(void **state)
 {
     struct world *world = *state;
@@ -486,7 +485,7 @@ static void test_functions_of_interpreters_outlive_their_processes(void **state)
     assert_int_equal(samples_in(&results->stacks, functions[1]), 1);
 }
 
-/* Its stack and its name may have gone. */
+/* Otherwise its stack and its name might be dropped. */
 static void test_a_waker_of_no_sample_is_forgotten(void **state)
 {
     struct world *world = *state;
@@ -506,8 +505,8 @@ static void test_a_waker_of_no_sample_is_forgotten(void **state)
     assert_int_equal(world->results.waits.count, 0);
 }
 
-/* Its file stays open as long as a stack has an address in it. Once no program has it mapped, what
- * was read of it goes. */
+/* A module's file stays open while a stack has an address in it. The data read from it is dropped
+ * once no program has it mapped. */
 static void test_modules_go_with_what_refers_to_them(void **state)
 {
     struct world *world = *state;
@@ -538,7 +537,7 @@ static void test_modules_go_with_what_refers_to_them(void **state)
     assert_int_equal(fcntl(fd, F_GETFD), -1);
 }
 
-/* What was counted since, or an object that is there, keeps its process. */
+/* A sample that was counted since then, or a live object, keeps its process. */
 static void test_processes_of_use_stay(void **state)
 {
     struct world *world = *state;
@@ -561,12 +560,12 @@ static void test_processes_of_use_stay(void **state)
     assert_int_equal(stack_table_find_process(&results->stacks, 2), PROCESS_NONE);
     objects_forget(&results->objects, maker, 0);
     assert_int_equal(compact_from(world, 0), 0);
-    /* What it made stays, by its name. */
+    /* What it made is kept, by name. */
     assert_int_equal(results->objects.makers[0].made, 1);
     assert_int_equal(results->stacks.processes[results->objects.makers[0].maker.process].pid, 0);
 }
 
-/* Each place that refers to a string has one of its own; the strings between them go. */
+/* Each field that refers to a string gets its own; the strings in between are dropped. */
 static void test_strings_stay_with_what_has_them(void **state)
 {
     struct world *world = *state;
@@ -656,7 +655,8 @@ static const struct counted_sample *sample_of(const struct world *world, uint32_
     return found;
 }
 
-/* Thread 1 lives, thread 5 has been counted since, and thread 6's sample is still referred to. */
+/* Thread 1 lives, thread 5 has been counted since then, and thread 6's sample is still referred to.
+ */
 static void test_samples_of_ended_threads_are_joined(void **state)
 {
     struct world *world = *state;
@@ -681,7 +681,7 @@ static void test_samples_of_ended_threads_are_joined(void **state)
     assert_int_equal(world->results.stacks.sample_count, 4);
 }
 
-/* Those of which nothing is forgotten: with checkpoints, runs keep their thread's own sample. */
+/* Timelines that keep everything: with checkpoints, runs keep their thread's own sample. */
 static void test_timelines_follow_joined_samples(void **state)
 {
     struct world *world = *state;
@@ -710,7 +710,7 @@ static void test_timelines_follow_joined_samples(void **state)
     assert_non_null(sample_of(world, 5, "short"));
 }
 
-/* There is a name for the others, with those before. */
+/* Besides the names that are kept, there is one for all others. */
 static void test_names_of_ended_threads_are_limited(void **state)
 {
     struct world *world = *state;
@@ -729,7 +729,7 @@ static void test_names_of_ended_threads_are_limited(void **state)
     assert_int_equal(world->results.strings.count, 1 + 1 + ENDED_NAMES_MAX + 1);
 }
 
-/* One that calls itself after each request that it serves. */
+/* A thread that renames itself after each request that it serves. */
 static void test_names_that_a_living_thread_has_had_are_limited(void **state)
 {
     struct world *world = *state;
@@ -754,8 +754,8 @@ static void make_thread(struct world *world, uint32_t tid, uint32_t maker_tid)
     assert_int_equal(objects_made(&world->results.objects, &maker, tid, 1), 0);
 }
 
-/* 20 made 21 and 22, 21 made 31, and 22 made 32. All but 31 have ended, and there is a sample of
- * 32. */
+/* 20 created 21 and 22, 21 created 31, and 22 created 32. All but 31 have ended, and 32 has a
+ * sample. */
 static void test_makers_of_ended_threads_are_joined(void **state)
 {
     struct world *world = *state;

@@ -1,5 +1,5 @@
-/* What the worker gives up when what is kept does not fit in memory. The checkpoints are the
- * test's. */
+/* What the worker gives up when its data does not fit in memory. The test provides the checkpoints.
+ */
 #include "unit.h"
 #include "base/array.h"
 #include "worker/worker.h"
@@ -71,7 +71,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* Returns how often checkpoints were given up, for checkpoints of so many bytes. */
+/* Returns how often checkpoints were given up, with checkpoints of this size. */
 static unsigned note_checkpoint(struct world *world, size_t checkpoint_bytes)
 {
     const struct message end = {.kind = MESSAGE_END};
@@ -89,7 +89,7 @@ static unsigned note_checkpoint(struct world *world, size_t checkpoint_bytes)
     return world->times_given_up;
 }
 
-/* The times of processes: about that many bytes that stay. */
+/* Makes the times of processes, which can't be dropped, take about that many bytes. */
 static void count(struct world *world, size_t bytes)
 {
     struct results *results = &world->results;
@@ -106,7 +106,7 @@ static void test_what_fits_is_kept(void **state)
     assert_int_equal(note_checkpoint(world, 11 * STEP), 1);
 }
 
-/* Modules of 2 MiB, which can't go, take half of the memory and no more. */
+/* Modules of 2 MiB, which can't be dropped, take at most half of the memory. */
 static void test_programs_take_half_at_most(void **state)
 {
     struct world *world = *state;
@@ -118,8 +118,8 @@ static void test_programs_take_half_at_most(void **state)
     assert_in_range(world->checkpoint_bytes, MEMORY / 2 - 2 * STEP, MEMORY / 2);
 }
 
-/* Stacks since the start have half of the memory. If giving up checkpoints does not make them
- * fewer, they are full, and later checkpoints stay. */
+/* Stacks since the start may take half of the memory. If giving up checkpoints does not reduce
+ * them, they are full, and later checkpoints are kept. */
 static void test_stacks_are_full_beyond_half(void **state)
 {
     struct world *world = *state;
@@ -134,7 +134,7 @@ static void test_stacks_are_full_beyond_half(void **state)
     assert_int_equal(note_checkpoint(world, 4 * STEP), 0);
     assert_true(stacks->is_full);
     assert_in_range(note_checkpoint(world, 6 * STEP), 1, 2); /* no more than fit at all */
-    count(world, MEMORY / 2 + 4 * STEP); /* much of it may be of what has ended since */
+    count(world, MEMORY / 2 + 4 * STEP); /* much of it may be of ended processes */
     assert_int_equal(note_checkpoint(world, 4 * STEP), 3);
     count(world, MEMORY / 2 - STEP);
     assert_int_equal(note_checkpoint(world, 4 * STEP), 0);

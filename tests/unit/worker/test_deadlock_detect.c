@@ -1,8 +1,8 @@
-/* Deadlocks among threads of which only the owners and the times are given. */
+/* Deadlocks among threads that have only owners and times. */
 #include "owners_world.h"
 #include "worker/deadlock_detect.h"
 
-/* It sleeps at an address of its own since it was first seen asleep at that time. */
+/* The thread has slept at an address of its own, observed asleep since that time. */
 static struct counted_thread *asleep(struct world *world, uint32_t number, uint64_t since_ns)
 {
     struct counted_thread *thread =
@@ -45,7 +45,7 @@ static void test_a_deadlock_is_told_once(void **state)
     for (uint64_t at_ns = 200; at_ns < 500; at_ns += 100) {
         waits_for(world, 0, 1, at_ns);
         waits_for(world, 1, 2, at_ns + 1);
-        waits_for(world, 3, 0, at_ns + 1); /* for one of the cycle, which it is not in */
+        waits_for(world, 3, 0, at_ns + 1); /* for one in the cycle, of which it is not a part */
         waits_for(world, 2, 0, at_ns + 2);
         assert_int_equal(found(world), 1);
     }
@@ -53,7 +53,7 @@ static void test_a_deadlock_is_told_once(void **state)
     for (size_t i = 0; i < 3; i++) {
         const struct deadlock_thread *row = &deadlocks->rows[i];
         assert_int_equal(row->deadlock, 0);
-        assert_int_equal(row->tid, 1000 + (2 + i) % 3); /* from the one that was read last */
+        assert_int_equal(row->tid, 1000 + (2 + i) % 3); /* from the last one that was read */
         assert_int_equal(row->name, 10 + (2 + i) % 3);
         assert_int_equal(row->since_ns, 102);
         const struct counted_stack *stack = &world->results.stacks.stacks[row->stack];
@@ -62,7 +62,8 @@ static void test_a_deadlock_is_told_once(void **state)
     }
 }
 
-/* Thread 0 fell asleep after thread 1's owner was read: it may have let go of that lock before. */
+/* Thread 0 fell asleep after thread 1's owner was read, so it may have released that lock before.
+ */
 static void test_waits_that_were_not_there_together(void **state)
 {
     struct world *world = *state;
@@ -86,12 +87,12 @@ static void test_threads_that_have_moved(void **state)
     other->account.sleeps_on = false;
     waits_for(world, 0, 1, 200);
     assert_int_equal(found(world), 0);
-    other = asleep(world, 1, 300); /* for something else now */
+    other = asleep(world, 1, 300); /* waits for something else now */
     waits_for(world, 0, 1, 400);
     assert_int_equal(found(world), 0);
     waits_for(world, 1, 0, 400);
     assert_int_equal(found(world), 1);
-    /* They got out, by a timeout, and into it again. */
+    /* They got out of it by a timeout, and into it again. */
     asleep(world, 0, 500);
     asleep(world, 1, 500);
     waits_for(world, 0, 1, 600);
@@ -104,7 +105,7 @@ static void test_threads_that_have_moved(void **state)
     assert_int_equal(found(world), 2);
 }
 
-/* The kernel's record tells of waits that are over: the thread may be anywhere by now. */
+/* The kernel's record shows a wait that is over: the thread may be anywhere by now. */
 static void test_waits_that_are_over(void **state)
 {
     struct world *world = *state;
@@ -115,7 +116,7 @@ static void test_waits_that_are_over(void **state)
     waits_for(world, 1, 0, 200);
     waits_for(world, 0, 1, 300);
     assert_int_equal(found(world), 0);
-    moved->account.sleep_is_over = false; /* asleep again, as looks at it say */
+    moved->account.sleep_is_over = false; /* asleep again, as observed */
     waits_for(world, 0, 1, 400);
     assert_int_equal(found(world), 1);
 }
@@ -129,7 +130,7 @@ static void test_a_thread_that_waits_for_itself(void **state)
     assert_int_equal(world->results.deadlocks.row_count, 1);
 }
 
-/* One waits for data that the other may just have sent. */
+/* One thread waits for data that the other may just have sent. */
 static void test_cycles_that_are_no_deadlocks(void **state)
 {
     struct world *world = *state;

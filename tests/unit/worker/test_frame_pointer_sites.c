@@ -64,7 +64,7 @@ static void test_many_sites(void **state)
     assert_null(sites_find(&sites, 0));
 }
 
-/* A server may make a thread for each request. */
+/* A server may create a thread for each request. */
 static void test_sites_are_bounded(void **state)
 {
     (void)state;

@@ -6,10 +6,10 @@
 #define PROGRAM 7
 #define NATIVE_ID_AT 24
 #define CONDITION_AT 32
-#define FUTEX_AT 72 /* a word of the condition variable, as glibc waits for */
+#define FUTEX_AT 72 /* the word of the condition variable that glibc waits on */
 
-/* struct _gil_runtime_state, and the PyThreadState of the thread that holds the lock. Not across
- * two pages: what is before a futex is only read on its own page. */
+/* struct _gil_runtime_state, and the PyThreadState of the thread that holds the lock. It must not
+ * cross a page: only the futex's own page is read before it. */
 static struct {
     alignas(128) uint64_t interval;
     uint64_t last_holder;
@@ -43,7 +43,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* As the look reads what is before the futex. */
+/* Reads what is before the futex, as the sampler does. */
 static void read_memory(void)
 {
     struct call_memory *memory = &observation.wait.memory;
@@ -72,7 +72,7 @@ static void test_the_holder(void **state)
 static void test_a_lock_that_nobody_holds(void **state)
 {
     (void)state;
-    gil_state.locked = 0; /* last_holder stays */
+    gil_state.locked = 0; /* last_holder stays set */
     struct lock lock = note();
     assert_int_equal(lock.kind, RESOURCE_GIL);
     assert_int_equal(lock.owner, 0);

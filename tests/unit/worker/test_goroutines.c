@@ -1,4 +1,4 @@
-/* Which goroutine a thread runs, in this process's memory. */
+/* Which goroutine a thread runs, read from this process's memory. */
 #include "runtime/go/abi.h"
 #include "unit.h"
 #include "worker/goroutines.h"
@@ -9,7 +9,7 @@
 
 static unsigned files_read;
 
-/* Reads a file of the process. */
+/* The real function reads a file of the process. */
 pid_t __wrap_observation_live_tid(const struct observation *observation);
 pid_t __wrap_observation_live_tid(const struct observation *observation)
 {
@@ -68,7 +68,7 @@ static void test_in_the_vdso(void **state)
     assert_int_equal(find(current, own_stack + 3), ID);
 }
 
-/* The scheduler's own code, C, and values that are no addresses. */
+/* The scheduler's own code, C code, and values that are not addresses. */
 static void test_none(void **state)
 {
     static const uint64_t elsewhere[1];
@@ -92,7 +92,7 @@ static void test_registers_that_were_not_read(void **state)
     assert_int_equal(program_goroutines_current(&goroutines, &maps, &observation), 0);
 }
 
-/* Nothing is read at each look. */
+/* The program's memory is not read at each observation. */
 static void test_programs_that_have_no_goroutines(void **state)
 {
     (void)state;

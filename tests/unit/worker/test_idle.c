@@ -1,4 +1,4 @@
-/* Threads that never moved are dropped, with all that was counted for them. */
+/* Threads that never moved are dropped, with everything that was counted for them. */
 #include "unit.h"
 #include "worker/idle.h"
 #include "worker/elapsed_ticks.h"
@@ -35,7 +35,7 @@ static void count(pid_t tid, enum stack_cut cut, uint64_t ticks)
     results.counts.samples_not_kept += cut == STACK_CUT_NOT_KEPT ? ticks : 0;
 }
 
-/* Its id is no thread's. */
+/* A goroutine's id is not a thread's. */
 static void count_goroutine(uint32_t id, uint64_t ticks)
 {
     uint64_t address = 0x1000;
@@ -111,7 +111,7 @@ static void test_their_timelines_are_left_out(void **state)
         timeline_book(&results.timeline, &cursors[i], 5 + i, 0, booked_ns);
         timeline_give(&results.timeline, &cursors[i], 0, 2, i);
     }
-    assert_int_equal(results.timeline.lost_ns, 100); /* there is room for one run */
+    assert_int_equal(results.timeline.lost_ns, 100); /* there is space for one run only */
     assert_int_equal(idle_note(&results, 6), 0);
     idle_sort(&results);
     idle_drop(&results, true);

@@ -1,4 +1,4 @@
-/* Kinds of kept memory: what is limited is the sum of what is shown. */
+/* Kinds of kept memory: the limits apply to the sum of what is reported. */
 #include "owners_world.h"
 #include "base/array.h"
 #include "worker/kept_memory.h"
@@ -17,8 +17,8 @@ static void test_each_kind_has_a_name(void **state)
     }
 }
 
-/* A wait adds to its kind, and by as much to what goes with what is counted; what is of programs
- * only to its own kind. */
+/* A wait adds to its kind, and as much to the total of counted data; a program's data adds only to
+ * its own kind and to the total of programs. */
 static void test_what_is_limited_is_what_is_shown(void **state)
 {
     struct world *world = *state;

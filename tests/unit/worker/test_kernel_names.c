@@ -1,4 +1,4 @@
-/* Names of the kernel's functions in call chains, by symbols that the test has made. */
+/* Naming the kernel's functions in call chains, with made-up symbols. */
 #include "unit.h"
 #include "base/clock.h"
 #include "worker/kernel_names.h"
@@ -20,7 +20,7 @@ static void setup(struct world *world, const char *symbols)
     assert_int_equal(strings_init(&world->strings), 0);
     assert_int_equal(kallsyms_read_file(fd, &world->names.kallsyms), 0);
     close(fd);
-    world->names.reading.done_ns = monotonic_ns(); /* those of this machine are not read */
+    world->names.reading.done_ns = monotonic_ns(); /* this machine's symbols are not read */
 }
 
 static void teardown(struct world *world)
@@ -41,7 +41,8 @@ static const char three[] = "1000 T entry\n"
                             "1200 T leaf\n"
                             "1300 D data\n";
 
-/* A call may be a function's last instruction: then it returns to where the next one begins. */
+/* A call may be a function's last instruction: it then returns to the start of the next function.
+ */
 static void test_callers_are_looked_up_at_their_calls(void **state)
 {
     (void)state;
@@ -63,7 +64,7 @@ static void assert_sleep(struct world *world, const char *functions)
     assert_string_equal(strings_get(&world->strings, id), functions);
 }
 
-/* The record's own functions, the switch, and the lock that was asked for. */
+/* Leaves out the functions of the record, of the switch, and of the requested lock. */
 static void test_a_sleep_is_shown_without_the_scheduler(void **state)
 {
     (void)state;
@@ -83,7 +84,7 @@ static void test_a_sleep_is_shown_without_the_scheduler(void **state)
     world.chain.is_cut = true;
     assert_sleep(&world, "do_it\nentry\n[unknown]\n");
     assert_int_equal(world.chain.count, 5);
-    /* It is no switch. */
+    /* A chain without a switch. */
     world.chain.is_cut = false;
     world.addresses[1] = world.addresses[2] = 0x1110;
     assert_sleep(&world, "bpf_trace_run4\ndo_it\ndo_it\ndo_it\nentry\n");
@@ -142,7 +143,7 @@ static void test_distinct_stacks_are_bounded(void **state)
     teardown(&world);
 }
 
-/* This machine's own, if it shows them. */
+/* This machine's own symbols, if it shows them. */
 static void test_symbols_are_read_once_they_are_needed(void **state)
 {
     (void)state;

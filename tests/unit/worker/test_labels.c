@@ -1,5 +1,4 @@
-/* Where the program's threads have their labels, while the search for that is played by the test.
- */
+/* Where the program's threads keep their labels. The test replaces the search for that. */
 #include "unit.h"
 #include "label/tls_variable.h"
 #include "worker/labels.h"
@@ -11,7 +10,7 @@ int __wrap_tls_variable_find(struct queries *queries, struct space *space, pid_t
 
 static const struct context_place library = {CONTEXT_DYNAMIC, 16, 2};
 
-/* What the next search says. */
+/* The result of the next search. */
 static int result;
 
 int __wrap_tls_variable_find(struct queries *queries, struct space *space, pid_t tid,
@@ -53,7 +52,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* Searches again, as after some time, and returns whether the sampling thread is told anything. */
+/* Searches again, as after some time, and returns whether the sampling thread gets a request. */
 static bool search(struct world *world, int err, struct context_place *ret_told)
 {
     const struct observation observation = {.tid = getpid(), .program = &world->program};
@@ -70,7 +69,7 @@ static bool search(struct world *world, int err, struct context_place *ret_told)
     return true;
 }
 
-/* A search that says nothing is no reason to read no labels. */
+/* If a search fails, labels are still read from the known place. */
 static void test_a_place_is_kept_if_a_later_search_fails(void **state)
 {
     struct world *world = *state;
@@ -93,8 +92,7 @@ static void test_a_place_of_an_unloaded_library_is_given_up(void **state)
     assert_int_equal(told.kind, CONTEXT_NOWHERE);
 }
 
-/* A place that does not change is looked for again when there are more mappings, until a search
- * says where it is. */
+/* If there are more mappings, a known place is searched for again, until a search succeeds. */
 static void test_new_mappings_are_searched_until_that_works(void **state)
 {
     struct world *world = *state;

@@ -1,4 +1,4 @@
-/* What is counted of allocations that are told, from the first to the end of their process. */
+/* Counting reported allocations, from the first one to the end of their process. */
 #include "owners_world.h"
 #include "worker/objects.h"
 
@@ -55,7 +55,7 @@ static void assert_row(const struct world *world, size_t row, uint64_t made, uin
 static void test_they_come_and_go(void **state)
 {
     struct world *world = *state;
-    tell(world, OBJECT_GONE, 0, 5, 0); /* of before */
+    tell(world, OBJECT_GONE, 0, 5, 0); /* allocated before the recording */
     tell(world, OBJECT_MADE, 0, 5, 64);
     tell(world, OBJECT_MADE, 0, 6, 64);
     tell(world, OBJECT_MADE, 1, 5, 64);
@@ -66,14 +66,14 @@ static void test_they_come_and_go(void **state)
     const struct object_maker *maker = &world->results.objects.makers[0].maker;
     assert_int_equal(maker->bytes, 64);
     assert_int_equal(maker->kind, OBJECT_ALLOCATION);
-    /* What has no stack says why. */
+    /* An object without a stack has the reason for that. */
     const struct counted_stack *stack = &world->results.stacks.stacks[maker->stack];
     assert_int_equal(stack->depth, 0);
     assert_int_not_equal(stack->cut, STACK_WHOLE);
 }
 
-/* Whether the listing or the kernel tells of a thread first, it is one, and who made it is known if
- * anybody saw that. */
+/* A thread that both the listing and the kernel report is counted once, with its maker if that is
+ * known from either. */
 static void test_a_thread_that_is_told_twice_is_one(void **state)
 {
     struct world *world = *state;
@@ -112,7 +112,7 @@ static void test_those_of_a_program_are_forgotten(void **state)
     assert_row(world, 0, 2, 1);
 }
 
-/* The process has ended: these were never freed, and need no memory but their row. */
+/* The process has ended: these objects were never freed, and need no memory except their row. */
 static void test_those_that_a_process_left_stay(void **state)
 {
     struct world *world = *state;

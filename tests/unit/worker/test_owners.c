@@ -1,5 +1,5 @@
-/* What threads wait for: rows of owners, and where they were. Stacks are told apart by their only
- * address; locks are those with priority inheritance, which no stack needs to prove. */
+/* What threads wait for: owners, and where they were. Each stack has one address, which identifies
+ * it; locks have priority inheritance, so that no stack is needed to prove them. */
 #include "owners_world.h"
 #include "worker/wake_causes.h"
 
@@ -23,8 +23,8 @@ static struct counted_thread *add_thread(struct world *world, uint32_t number, u
 
 #define NOT_KNOWN UINT32_MAX
 
-/* What thread `number` waits for, at `address` of its code, if the lock's word is that of `owner`,
- * and was that of `left` when the thread left its CPU, which is longer before the tick. */
+/* The wait of thread `number` at `address` of its code. The lock's word names `owner` at the tick,
+ * and named `left` when the thread left its CPU, longer before. */
 static struct held_wait wait_since(struct world *world, uint32_t number, uint64_t address,
                                    uint32_t owner, uint32_t left)
 {
@@ -109,7 +109,7 @@ static void test_an_owner_that_sleeps(void **state)
     assert_int_equal(world->owners.held_count, 0);
 }
 
-/* It is where the kernel sampled it, if that is not long ago. */
+/* It is where the kernel has sampled it, if that was recently. */
 static void test_an_owner_that_runs(void **state)
 {
     struct world *world = *state;
@@ -129,7 +129,7 @@ static void test_an_owner_that_runs(void **state)
     assert_int_equal(resolved(world, 0)->owner_name, 11);
 }
 
-/* It waited for the lock itself when it was last seen, and has it by now. */
+/* It waited for the lock itself when it was last observed, and has it by now. */
 static void test_an_owner_that_has_moved(void **state)
 {
     struct world *world = *state;
@@ -155,7 +155,7 @@ static void test_an_owner_that_has_moved(void **state)
     resolve(world);
     assert_int_equal(place_of(world, resolved(world, 0)), 0x222);
     owners_drop(&world->owners);
-    /* It waited at this very tick, for another one. */
+    /* At this very tick, it waited for another lock. */
     same.thread = 1;
     same.owner = 0;
     hold(world, &wait);
@@ -164,7 +164,7 @@ static void test_an_owner_that_has_moved(void **state)
     assert_int_equal(resolved(world, 0)->owner_stack, WAIT_NO_STACK);
 }
 
-/* Deadlocks are only among sleeps that are not over. */
+/* Only sleeps that are not over count for deadlocks. */
 static void test_the_end_of_a_sleep_is_told(void **state)
 {
     struct world *world = *state;
@@ -179,7 +179,7 @@ static void test_the_end_of_a_sleep_is_told(void **state)
     assert_true(thread->account.sleep_is_over);
 }
 
-/* A lock may go through several hands while a thread waits for it: the last one has it. */
+/* A lock may change hands several times during a wait: the last owner counts. */
 static void test_an_owner_that_was_another_when_the_wait_began(void **state)
 {
     struct world *world = *state;
@@ -188,7 +188,7 @@ static void test_an_owner_that_was_another_when_the_wait_began(void **state)
     struct held_wait wait = wait_since(world, 0, 0x100, 52, 51);
     assert_int_equal(wait.owner, 2);
     assert_int_equal(wait.owner_read_ns, NOW_NS);
-    wait = wait_since(world, 0, 0x100, 0, 51); /* it has let go */
+    wait = wait_since(world, 0, 0x100, 0, 51); /* released by now */
     assert_int_equal(wait.owner, 1);
     assert_int_equal(wait.owner_read_ns, NOW_NS - 1);
     wait = wait_since(world, 0, 0x100, 0, NOT_KNOWN);
@@ -200,7 +200,7 @@ static void test_an_owner_that_was_another_when_the_wait_began(void **state)
     assert_false(wait.has_owner);
 }
 
-/* Whichever is seen first. */
+/* In whatever order the waits are observed. */
 static void test_a_chain(void **state)
 {
     struct world *world = *state;
@@ -259,7 +259,7 @@ static void test_where_chains_end(void **state)
     hold(world, &waits[0]);
     hold(world, &waits[1]);
     const struct held_wait *held = world->owners.held;
-    /* At one that runs, or may; and at one that sleeps. */
+    /* A chain ends before a thread that runs or may run, and at one that sleeps. */
     assert_int_equal(owners_end_of_chain(&world->owners, &held[0]), 1);
     assert_int_equal(owners_end_of_chain(&world->owners, &held[1]), 1);
     lets_sleep(&world->threads.items[2]);
@@ -268,7 +268,7 @@ static void test_where_chains_end(void **state)
     world->threads.items[2].process = 1;
     assert_int_equal(owners_end_of_chain(&world->owners, &held[0]), 1);
     world->threads.items[2].process = 0;
-    /* In a circle it does not matter. */
+    /* In a cycle it may end anywhere. */
     world->owners.held[1].owner = 0;
     assert_in_range(owners_end_of_chain(&world->owners, &held[0]), 0, 1);
     world->owners.held[1].owner = 2;
@@ -276,7 +276,7 @@ static void test_where_chains_end(void **state)
     assert_int_equal(owners_end_of_chain(&world->owners, &held[0]), 1);
 }
 
-/* One of its threads is looked at in each round. */
+/* One of the threads is observed in each round. */
 static void test_a_circle_is_the_same_at_each_look(void **state)
 {
     struct world *world = *state;
@@ -305,16 +305,16 @@ static void test_no_owner_is_invented(void **state)
     struct world *world = *state;
     add_thread(world, 0, 0, 50);
     add_thread(world, 1, 1, 51);
-    /* Another process's thread, none at all, and one that is gone. */
+    /* A thread of another process, no thread, and one that is gone. */
     assert_int_equal(wait_of(world, 0, 0x100, 51).owner, WAIT_NO_OWNER);
     assert_int_equal(wait_of(world, 0, 0x100, 99).owner, WAIT_NO_OWNER);
     struct counted_thread *gone = add_thread(world, 2, 0, 52);
     assert_int_equal(wait_of(world, 0, 0x100, 52).owner, 2);
     gone->is_gone = true;
     assert_int_equal(wait_of(world, 0, 0x100, 52).owner, WAIT_NO_OWNER);
-    /* The kernel has given it the lock, and it has not run yet. */
+    /* The kernel has given it the lock, but it has not run yet. */
     assert_int_equal(wait_of(world, 0, 0x100, 50).owner, WAIT_NO_OWNER);
-    /* Its number is another thread's now. */
+    /* Another thread has its number now. */
     add_thread(world, 2, 0, 53);
     world->threads.items[2].tid = 0;
     add_thread(world, 2, 0, 54);
@@ -336,7 +336,8 @@ static void test_very_many_threads_come_and_go(void **state)
 
 #define WITH_WORLD(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
-/* A program of this process, which has one thread, as the sampled process with this number. */
+/* Registers this process, which has one thread, as the program of the sampled process with this
+ * number. */
 static struct program *begin_program(struct world *world, uint32_t process)
 {
     struct program *program = calloc(1, sizeof *program);
@@ -350,7 +351,8 @@ static struct program *begin_program(struct world *world, uint32_t process)
     return program;
 }
 
-/* The owner of a child's end is its thread, as long as it is known to be the only one. */
+/* A wait for a child's end has the child's thread as its owner, while the child is known to have
+ * only one. */
 static void test_a_process_with_one_thread(void **state)
 {
     struct world *world = *state;
@@ -387,11 +389,12 @@ static void test_a_process_with_one_thread(void **state)
     program_release(child);
 }
 
-/* As a C++ compiler makes it: objects point behind the offset to their top, and their type. */
+/* As a C++ compiler lays out vtables: objects point behind the offset to top and the type
+ * information. */
 static const volatile uintptr_t vtable[] = {0, 1, 2, 3}, other_vtable[] = {0, 1, 2, 3},
                                 table[] = {5, 5, 5, 5};
 
-/* What the row of a wait for a lock has, if a pointer to the object's class is `pointer`. */
+/* The row of a wait for a lock, if `pointer` is the pointer to the vtable in its object. */
 static struct counted_wait wait_in_object(struct world *world, uint32_t stack, uint64_t pointer)
 {
     struct observation observation = {
@@ -403,7 +406,7 @@ static struct counted_wait wait_in_object(struct world *world, uint32_t stack, u
     for (unsigned i = 0; i < count; i++)
         ranges[i].got = ranges[i].bytes;
     call_note_read(&observation.wait.memory, ranges, count);
-    /* malloc's size of the object that begins 40 bytes before the lock. */
+    /* malloc's size field of the object, which begins 40 bytes before the lock. */
     const uint64_t words[] = {0x71, pointer};
     memcpy(&observation.wait.memory.words[FUTEX_WORDS_BEFORE - 12], words, sizeof words);
     struct held_wait wait = {0};
@@ -433,7 +436,7 @@ static void test_a_lock_in_an_object(void **state)
     const struct counted_wait wait = wait_in_object(world, number, pointer);
     assert_int_equal(wait.vtable, pointer);
     assert_int_equal(wait.space, space->id);
-    /* Another object at that address has a row of its own, the same one has not. */
+    /* Another class at that address gets a row of its own; the same class does not. */
     uint32_t first, again, other;
     const struct counted_wait same = wait_in_object(world, number, pointer),
                               changed = wait_in_object(world, number, (uintptr_t)&other_vtable[2]);
@@ -442,10 +445,10 @@ static void test_a_lock_in_an_object(void **state)
     assert_int_equal(waits_add(&world->results.waits, &changed, &other), 0);
     assert_int_equal(again, first);
     assert_int_not_equal(other, first);
-    /* Other data of a file, and of none. */
+    /* Other data in a file, and data in no file. */
     assert_int_equal(wait_in_object(world, number, (uintptr_t)&table[2]).vtable, 0);
     assert_int_equal(wait_in_object(world, number, (uintptr_t)world).vtable, 0);
-    /* It is not known what is mapped. */
+    /* The mappings are not known. */
     assert_int_equal(
         stack_table_add(&world->results.stacks, NO_SPACE, &stack, &labels, 0, 0, &sample), 0);
     number = world->results.stacks.samples[sample].stack;

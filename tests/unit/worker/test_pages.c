@@ -1,4 +1,4 @@
-/* Which of the pages that were counted are still resident, in this process. */
+/* Which of the counted pages are still resident, in this process. */
 #include "unit.h"
 #include "proc/pages.h"
 #include "worker/pages.h"
@@ -53,7 +53,7 @@ static unsigned char *map(size_t bytes)
     return memory;
 }
 
-/* When a process has ended, the pages count that the check found which found most. */
+/* After a process has ended, its pages count as in the check that found most of them. */
 static void test_most_pages_are_kept(void **state)
 {
     struct world *world = *state;
@@ -73,7 +73,7 @@ static void test_most_pages_are_kept(void **state)
     munmap(memory, 3 * bytes);
 }
 
-/* A huge page counts as the resident pages at its place, less those of other objects. */
+/* A huge page counts as the resident pages in its range, except those of other objects. */
 static void test_parts_of_huge_pages(void **state)
 {
     struct world *world = *state;
@@ -90,7 +90,7 @@ static void test_parts_of_huge_pages(void **state)
     memset(first, 1, 5 * bytes);
     count_page(world, start | PAGE_HUGE, huge_bytes);
     count_page(world, start + bytes, bytes);
-    count_page(world, (start + huge_bytes) | PAGE_HUGE, huge_bytes); /* nothing is there */
+    count_page(world, (start + huge_bytes) | PAGE_HUGE, huge_bytes); /* no page is there */
     check(world);
     const struct object_maker *maker =
         objects_find(&world->results.objects, 0, OBJECT_PAGE, start | PAGE_HUGE);

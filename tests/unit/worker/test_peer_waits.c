@@ -1,5 +1,5 @@
-/* What threads wait for that is no lock in memory. The waiting process is this one; the others are
- * its children. */
+/* Waits for anything that is not a lock in memory. This process waits; the others are its children.
+ */
 #include "unit.h"
 #include "base/clock.h"
 #include "worker/peer_waits.h"
@@ -23,7 +23,7 @@ struct world {
     struct program *own, *other;
     struct waited_child child;
     pid_t child_id;
-    uint64_t since_ns; /* 0: see find */
+    uint64_t since_ns; /* 0: now; see find */
 };
 
 static struct program *program_of(pid_t process_id, uint32_t number)
@@ -67,7 +67,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* A child that keeps only the descriptor `fd`; it is sampled. */
+/* Starts a child that keeps only the descriptor `fd`, and samples it. */
 static void start_other(struct world *world, int fd)
 {
     int ready[2];
@@ -112,7 +112,7 @@ static struct observation observation_of(struct world *world, const struct call_
     return observation;
 }
 
-/* It has just begun to wait, or at `since_ns`. */
+/* The thread has just begun to wait, or did at `since_ns`. */
 static struct peer_wait find(struct world *world, const struct observation *observation)
 {
     struct peer_wait wait;
@@ -130,7 +130,7 @@ static struct peer_wait wait_on(struct world *world, int fd, enum file_use use)
     return find(world, &observation);
 }
 
-/* The same with a link that no descriptor has. */
+/* The same for a link that no descriptor has. */
 static struct peer_wait wait_on_link(struct world *world, const char *link)
 {
     const struct call_target call = {.kind = CALL_FILE, .fd = -1, .use = FILE_USE_READ};
@@ -149,7 +149,7 @@ static void assert_wait(const struct world *world, const struct peer_wait *wait,
     assert_int_equal(wait->wait.owner_stack, WAIT_NO_STACK);
 }
 
-/* As if the list had been made long ago, and programs come before that. */
+/* As if the list were old, and no program were newer. */
 static void let_time_pass(struct world *world)
 {
     world->waits.listing = world->waits.sockets = (struct throttle){0};
@@ -167,7 +167,7 @@ static void test_a_pipe(void **state)
     assert_wait(world, &wait, RESOURCE_PIPE, "pipe", OTHER);
     assert_false(wait.is_pending);
     assert_true(peer_waits_is_single(&world->waits, OTHER));
-    /* A process that is no longer sampled owns nothing. */
+    /* A process that is no longer sampled is not shown as an owner. */
     peer_waits_end(&world->waits, world->other->number);
     wait = wait_on(world, fds[0], FILE_USE_READ);
     assert_wait(world, &wait, RESOURCE_PIPE, "pipe", WAIT_NO_OWNER);
@@ -175,7 +175,7 @@ static void test_a_pipe(void **state)
     close(fds[0]);
 }
 
-/* The holder during an earlier wait is not known to be the holder now. */
+/* The holder during an earlier wait need not be the holder now. */
 static void test_a_file_lock(void **state)
 {
     struct world *world = *state;
@@ -188,7 +188,7 @@ static void test_a_file_lock(void **state)
     struct peer_wait wait = wait_on(world, fd, FILE_USE_FLOCK);
     assert_int_equal(wait.wait.kind, RESOURCE_FILE_LOCK);
     assert_int_equal(wait.wait.owner_process, OTHER);
-    world->waits.locks.cost_ns = 1000000000u; /* they are not read again so soon */
+    world->waits.locks.cost_ns = 1000000000u; /* too soon to read the locks again */
     wait = wait_on(world, fd, FILE_USE_FLOCK);
     assert_int_equal(wait.wait.kind, RESOURCE_FILE_LOCK);
     assert_int_equal(wait.wait.owner_process, WAIT_NO_OWNER);
@@ -196,7 +196,7 @@ static void test_a_file_lock(void **state)
     close(fd);
 }
 
-/* The list is not made anew for each question: until it is, a newer socket has no owner. */
+/* The list is not rebuilt for each question; until it is, a newer socket has no owner. */
 static void test_what_is_newer_than_the_list(void **state)
 {
     struct world *world = *state;
@@ -207,7 +207,7 @@ static void test_what_is_newer_than_the_list(void **state)
     assert_false(wait.is_pending);
     int older[2], ends[2];
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, older), 0);
-    wait = wait_on(world, older[0], FILE_USE_READ); /* the sockets are read with the first */
+    wait = wait_on(world, older[0], FILE_USE_READ); /* the first question reads the sockets */
     assert_int_equal(wait.wait.kind, RESOURCE_UNIX_SOCKET);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
     wait = wait_on(world, ends[0], FILE_USE_READ);
@@ -230,7 +230,7 @@ static void test_what_is_newer_than_the_list(void **state)
     }
 }
 
-/* No list tells of a socket to the kernel: it is not looked for again and again. */
+/* No list contains a netlink socket: it is not searched for again and again. */
 static void test_a_socket_in_no_list(void **state)
 {
     struct world *world = *state;
@@ -245,7 +245,7 @@ static void test_a_socket_in_no_list(void **state)
     close(fd);
 }
 
-/* A descriptor's number means nothing: only what it is. */
+/* A descriptor's number may be reused: what it refers to counts. */
 static void test_a_number_that_is_used_again(void **state)
 {
     struct world *world = *state;
@@ -342,13 +342,14 @@ static void test_children(void **state)
     snprintf(name, sizeof name, "process %d", world->child_id);
     assert_wait(world, &wait, RESOURCE_PROCESS, name, OTHER);
     assert_false(wait.is_pending);
-    /* It is not sampled (yet). */
+    /* The child is not sampled (yet). */
     world->child = (struct waited_child){0};
     observation.wait.call.process = 1;
     wait = find(world, &observation);
     assert_wait(world, &wait, RESOURCE_PROCESS, "process 1", WAIT_NO_OWNER);
     assert_true(wait.is_pending);
-    /* Any child: a thread that has moved since waits for another one, or for none. */
+    /* A wait for any child: since then, the thread has moved, and may wait for another one or for
+     * none. */
     world->child = (struct waited_child){0};
     observation.wait.call.process = -1;
     wait = find(world, &observation);
@@ -385,7 +386,7 @@ static void test_epolls(void **state)
     const struct observation observation = observation_of(world, &call);
     struct peer_wait wait = find(world, &observation);
     assert_wait(world, &wait, RESOURCE_PIPE, "pipe within the process", WAIT_NO_OWNER);
-    /* It is not read again at once. */
+    /* The epoll list is not reread at once. */
     assert_int_equal(epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fds[1], &event), 0);
     wait = find(world, &observation);
     assert_int_equal(wait.wait.kind, RESOURCE_PIPE);

@@ -1,4 +1,4 @@
-/* How many sleeps a look stands for. */
+/* How many sleeps one observation represents. */
 #include "unit.h"
 #include "worker/account.h"
 
@@ -46,7 +46,7 @@ static void test_each_switch_is_a_sleep(void **state)
     assert_int_equal(take(1000), 1);
     assert_int_equal(take(1001), 1);
     assert_int_equal(take(1041), 40);
-    /* The same sleep, copied anew. */
+    /* The same sleep, copied again. */
     assert_int_equal(take(1041), 0);
     assert_int_equal(take(1042), 1);
 }
@@ -56,14 +56,14 @@ static void test_counts_that_do_not_follow(void **state)
     (void)state;
     struct observation other = found(2000);
     assert_int_equal(take(1000), 1);
-    /* Fewer than before: of another thread. */
+    /* Fewer than before: another thread's counts. */
     assert_int_equal(take(10), 1);
-    /* Counted in another way, */
+    /* Counted differently, */
     other.now.activity.counts_ends = true;
     assert_int_equal(sleeps_take(&sleeps, &other), 1);
     other.now.activity.switches += 5;
     assert_int_equal(sleeps_take(&sleeps, &other), 5);
-    /* and not at all. */
+    /* and not counted at all. */
     other.now = (struct reading){.at_ns = 1};
     assert_int_equal(sleeps_take(&sleeps, &other), 1);
     assert_int_equal(take(3000), 1);
@@ -80,15 +80,15 @@ static void test_our_stops_are_no_sleeps(void **state)
     stop(THREAD_SLEEPING); /* woken, then stopped */
     sleeps_note_stop(&sleeps, &asleep);
     assert_int_equal(take(1059), 7);
-    /* More stops than switches: it was found asleep all the same. */
+    /* More stops than switches: it was observed asleep nevertheless. */
     for (int i = 0; i < 10; i++)
         stop(THREAD_RUNNING);
     assert_int_equal(take(1061), 1);
-    /* One too many has been counted for each of nine. */
+    /* Less the nine that have been counted too many. */
     assert_int_equal(take(1080), 10);
 }
 
-/* It computes for long, and loses its CPU 6,000 times, before it waits once. */
+/* It computes for long, and is preempted 6,000 times, before it waits once. */
 static void test_preemptions_are_no_sleeps(void **state)
 {
     (void)state;
@@ -96,18 +96,18 @@ static void test_preemptions_are_no_sleeps(void **state)
     assert_int_equal(take_read(7001, 6100), 1);
 }
 
-/* Half of the switches are preemptions: from the thread's life at first, then from the last
+/* Half of the switches are preemptions: at first since the thread's start, then since the last
  * reading. */
 static void test_the_part_of_preemptions_is_kept(void **state)
 {
     (void)state;
     assert_int_equal(take_read(1000, 500), 1);
     assert_int_equal(take(1040), 20);
-    assert_int_equal(take_read(1100, 510), 70); /* of 100, ten were */
+    assert_int_equal(take_read(1100, 510), 70); /* of 100, ten were preemptions */
     assert_int_equal(take(1110), 9);
 }
 
-/* What was counted too much until a reading is made up for later; a sleep that is found counts. */
+/* An excess before a reading is subtracted later, but each observed sleep counts. */
 static void test_the_sum_is_right(void **state)
 {
     (void)state;

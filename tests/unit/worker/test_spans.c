@@ -1,4 +1,4 @@
-/* Samples that are set aside until their span is long. */
+/* Samples are set aside until their span is long enough. */
 #include "unit.h"
 #include "worker/elapsed_ticks.h"
 #include "worker/spans.h"
@@ -28,7 +28,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* The thread is seen with a label of this identity, and counted in a stack of one address. */
+/* Observes the thread with a label of this identity, and counts it in a stack of one address. */
 static uint32_t see(struct world *world, uint64_t identity, uint64_t at_ns, uint64_t address)
 {
     const struct span_sight sight = {true, identity};
@@ -47,7 +47,7 @@ static uint32_t see(struct world *world, uint64_t identity, uint64_t at_ns, uint
     return sample;
 }
 
-/* How many ticks are shown for the address. */
+/* The ticks that are shown for the address. */
 static uint64_t shown(const struct world *world, uint64_t address)
 {
     const struct stack_table *table = &world->results.stacks;
@@ -71,8 +71,8 @@ static void test_a_short_span_is_left_out(void **state)
     struct world *world = *state;
     see(world, 0, 1000, 0x1);
     see(world, 5, 1010, 0x2);
-    see(world, 5, 1110, 0x2); /* no longer than 100 */
-    see(world, 6, 1120, 0x3); /* another one */
+    see(world, 5, 1110, 0x2); /* not longer than 100 */
+    see(world, 6, 1120, 0x3); /* another span */
     see(world, 0, 1130, 0x4);
     for (uint64_t address = 1; address <= 4; address++)
         assert_int_equal(shown(world, address), 0);
@@ -94,7 +94,7 @@ static void test_a_long_span_is_kept_from_its_beginning(void **state)
     assert_int_equal(shown(world, 0x3), 1);
     see(world, 5, 1900, 0x3);
     assert_int_equal(shown(world, 0x3), 2);
-    see(world, 8, 1910, 0x2); /* in the rows that were used before */
+    see(world, 8, 1910, 0x2); /* in rows that were used before */
     assert_int_equal(shown(world, 0x2), 3);
     assert_int_equal(world->results.counts.spans_kept, 1);
     assert_int_equal(spans_end(&options, &world->results, &world->thread, 7), 0);
@@ -104,7 +104,7 @@ static void test_a_long_span_is_kept_from_its_beginning(void **state)
     assert_int_equal(world->results.counts.spans_dropped, 1);
 }
 
-/* What comes later for a sample of the span is not lost. */
+/* Counts that arrive later for a sample of the span are not lost. */
 static void test_a_sleep_that_makes_the_span_long(void **state)
 {
     struct world *world = *state;
@@ -119,7 +119,7 @@ static void test_a_sleep_that_makes_the_span_long(void **state)
     assert_int_equal(account->ledger.last_sample[ACCOUNT_ASLEEP], account->last_sample);
 }
 
-/* A wait that ends where the thread was seen last. */
+/* Adds a wait that ends where the thread was last seen. */
 static uint64_t wait_there(struct world *world)
 {
     const struct elapsed_wait wait = {
@@ -129,7 +129,7 @@ static uint64_t wait_there(struct world *world)
     return number;
 }
 
-/* What the sample of a wait is set aside for. */
+/* The number under which the wait's sample is set aside. */
 static uint32_t aside_of(const struct world *world, uint64_t number)
 {
     const struct elapsed *process = &world->results.elapsed[0];
@@ -149,7 +149,8 @@ static void pass_tick(struct world *world)
                      0);
 }
 
-/* Its ticks are shared out when the thread may have another span, in the same rows. */
+/* A wait's ticks are attributed later, when the thread may be in another span that uses the same
+ * rows. */
 static void test_waits_stay_with_their_span(void **state)
 {
     struct world *world = *state;
@@ -187,7 +188,7 @@ static void test_waits_of_spans_between_two_ticks(void **state)
     assert_int_equal(aside_of(world, open), 8);
 }
 
-/* What is owed to samples of a span that was left out is not of the next one. */
+/* Time owed to samples of a dropped span does not go to the next span. */
 static void test_what_is_owed_to_a_short_span(void **state)
 {
     struct world *world = *state;

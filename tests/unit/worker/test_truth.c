@@ -1,4 +1,4 @@
-/* What ticks and the ledger together show of threads whose every moment is known. */
+/* What ticks and the ledger together report for threads whose behaviour is known exactly. */
 #include "unit.h"
 #include "base/random.h"
 #include "count/ledger.h"
@@ -18,12 +18,12 @@ struct stretch {
     uint64_t time_ns;
 };
 
-/* A thread, up to some moment. `next` gives its stretches, one after the other. */
+/* The state of a simulated thread. `next` returns its stretches one by one. */
 struct simulated {
     struct stretch (*next)(struct simulated *simulated);
-    uint64_t seed, count; /* of the stretches so far */
+    uint64_t seed, count; /* of stretches so far */
     uint64_t cycle_ns;    /* for next_wait */
-    struct stretch now;   /* the present one, */
+    struct stretch now;   /* the current one, */
     uint64_t end_ns;      /* which ends here */
     uint64_t spent_ns[ACCOUNT_COUNT][PLACES];
 };
@@ -38,7 +38,7 @@ static void advance(struct simulated *simulated, uint64_t until_ns)
     }
 }
 
-/* What the kernel would say at `at_ns`, at which the present stretch has begun and not ended. */
+/* The kernel's counter at `at_ns`, which is within the current stretch. */
 static uint64_t running_ns(const struct simulated *simulated, uint64_t at_ns)
 {
     const struct stretch *now = &simulated->now;
@@ -50,12 +50,12 @@ static uint64_t running_ns(const struct simulated *simulated, uint64_t at_ns)
     return sum_ns;
 }
 
-/* What was shown. */
+/* The reported times. */
 struct shown {
     struct ledger ledger;
     uint64_t time_ns[ACCOUNT_COUNT][PLACES];
     uint64_t ticks;
-    bool takes_all; /* each sample at once takes all that is owed: no windows */
+    bool takes_all; /* each sample immediately takes all that is owed: no windows */
 };
 
 static void close_window(struct shown *shown, enum account account)
@@ -101,8 +101,8 @@ static double share(const uint64_t time_ns[PLACES], unsigned place)
     return (double)time_ns[place] / (double)all_ns;
 }
 
-/* Waits for 40, 120 and 400 us by turns. Each wait takes a little longer, and a little work follows
- * it: together, a cycle. */
+/* Waits for 40, 120 and 400 us in turn, each a little longer, and followed by a little work, so
+ * that a cycle takes `cycle_ns`. */
 static struct stretch next_wait(struct simulated *simulated)
 {
     static const uint64_t waits_ns[] = {40 * US, 120 * US, 400 * US};
@@ -113,8 +113,8 @@ static struct stretch next_wait(struct simulated *simulated)
     return (struct stretch){ACCOUNT_ASLEEP, place, waits_ns[place] + rest_ns};
 }
 
-/* How far the shares of the waits are off, at most, in standard deviations of as many independent
- * looks. */
+/* The largest error of the waits' shares, in standard deviations of as many independent
+ * observations. */
 static double wait_error(uint64_t cycle_ns, bool is_strict, uint64_t seed)
 {
     enum { TICKS = 2000 };
@@ -146,21 +146,22 @@ static void test_short_waits_have_their_shares(void **state)
     }
 }
 
-/* Why ticks are at random moments: strict ones keep step with this cycle, and see one wait only. */
+/* Why ticks are at random times: strictly periodic ones stay in step with this cycle, and observe
+ * one wait only. */
 static void test_strict_ticks_would_not_show_them(void **state)
 {
     (void)state;
     assert_true(wait_error(PERIOD_NS / 16, true, 0) > 10);
 }
 
-/* A random time of this mean, exponentially distributed. */
+/* An exponentially distributed random time with this mean. */
 static uint64_t exponential_ns(struct simulated *simulated, double mean_ns)
 {
     double uniform = (double)(random_number(simulated->seed, 2 * simulated->count) >> 11) / 0x1p53;
     return 1 + (uint64_t)(-log(1 - uniform) * mean_ns);
 }
 
-/* Runs in bursts of 0.3 ms, in one of two places, and sleeps for some 10 ms after each. */
+/* Runs in bursts of 0.3 ms in one of two places, and sleeps for about 10 ms after each. */
 static struct stretch next_burst(struct simulated *simulated)
 {
     uint32_t place = random_below(10, simulated->seed, 2 * simulated->count + 1) < 3;
@@ -169,7 +170,7 @@ static struct stretch next_burst(struct simulated *simulated)
     return (struct stretch){ACCOUNT_ASLEEP, 0, exponential_ns(simulated, 10000 * US)};
 }
 
-/* The mean square of what the share of one place is off by, over many recordings. */
+/* The mean square error of one place's share, over many recordings. */
 static double burst_error(bool takes_all)
 {
     enum { RECORDINGS = 200, TICKS = 6000 };
@@ -183,7 +184,7 @@ static double burst_error(bool takes_all)
             sample(&shown, &simulated, ticks_due_ns(&ticks, tick));
         uint64_t ran_ns = running_ns(&simulated, shown.ledger.booked_ns);
         end(&shown);
-        /* Whatever is found, what it ran in all is known. */
+        /* The total running time is exact, whatever was observed. */
         assert_int_equal(shown.time_ns[ACCOUNT_RUNNING][0] + shown.time_ns[ACCOUNT_RUNNING][1] +
                              shown.ledger.owed_ns[ACCOUNT_RUNNING],
                          ran_ns);
@@ -194,14 +195,14 @@ static double burst_error(bool takes_all)
     return squares / RECORDINGS;
 }
 
-/* Distances between samples of bursts are exponential too, and would double the variance as
- * weights. */
+/* The distances between samples of bursts are exponentially distributed, too; as weights, they
+ * would double the variance. */
 static void test_equal_weights_spread_less(void **state)
 {
     (void)state;
     double window = burst_error(false), takes_all = burst_error(true);
     assert_true(window < 0.65 * takes_all);
-    /* Of some 175 looks that find it running, each as good as the other: p * (1 - p) / n. */
+    /* About 175 independent observations find it running: p * (1 - p) / n. */
     double independent = 0.3 * 0.7 / 175;
     assert_true(window > 0.7 * independent && window < 1.2 * independent);
 }

@@ -1,4 +1,4 @@
-/* Which files stay open for the names of modules that no program has mapped any more. */
+/* Which files stay open for naming modules that no program has mapped any more. */
 #include "unit.h"
 #include "worker/unused_modules.h"
 
@@ -19,7 +19,7 @@ struct world {
     struct space *spaces[1];
 };
 
-/* A stack refers to each, and a program has one of them mapped. */
+/* A stack refers to each module, and a program has one of them mapped. */
 static int set_up(void **state)
 {
     struct world *world = *state = calloc(1, sizeof *world);
@@ -32,7 +32,7 @@ static int set_up(void **state)
         assert_int_equal(ftruncate(fd, 4096), 0);
         assert_int_equal(image_open_fd(&module->image, fd), 0);
         module->number = (uint32_t)modules->count;
-        module->serial = 100 - module->number; /* the last is the oldest */
+        module->serial = 100 - module->number; /* the last one is the oldest */
         module->users = 1;
         module->is_readable = true;
         world->modules[modules->count] = modules->items[modules->count] = module;

@@ -1,4 +1,4 @@
-/* From an observation to a stack, and what is asked for on the way. */
+/* From an observation to a stack, and the requests on the way. */
 #include "unit.h"
 
 #ifdef __x86_64__
@@ -18,17 +18,17 @@ uint64_t __wrap_registers_code_mask(void)
     return UINT64_MAX;
 }
 
-/* DEEP has a frame of 20,000 bytes; NEEDING has its CFA at rbp + 16, and where it keeps rbp can't
- * be read from its code. */
+/* DEEP has a frame of 20,000 bytes; NEEDING has its CFA at rbp + 16, and its code does not show
+ * where it saves rbp. */
 enum {
     FIRST = 0x100,
     NEEDING = 0x200,
     DEEP = 0x300,
-    PLAIN = 0x600, /* calls at several bytes; CFA = rsp + 8 */
+    PLAIN = 0x600, /* calls at several offsets; CFA = rsp + 8 */
     INDIRECT = PLAIN + 0x50,
 };
 
-#define DEEP_WORD 2499u /* of its return address */
+#define DEEP_WORD 2499u /* the word with its return address */
 #define FIRST_LIMIT (16u << 10)
 #define OTHER 0x7ffe00010000u
 #define STACKS                                                                                     \
@@ -70,7 +70,7 @@ static int set_up(void **state)
     tick = 10;
     memset(&tables, 0, sizeof tables);
     tables.maps.space = &made.space;
-    tables.maps.reading.done_ns = UINT64_MAX; /* its maps are new */
+    tables.maps.reading.done_ns = UINT64_MAX; /* its maps are up to date */
     for (size_t i = 0; i < sizeof threads / sizeof *threads; i++)
         threads[i] = (struct thread_unwinding){.stack_limit = STACK_LIMIT_FIRST};
     return 0;
@@ -89,7 +89,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* Each thread's id is its number and 100. All requests have been served. */
+/* A thread's id is 100 plus its number. All requests have been served. */
 static struct observation observe(uint32_t thread, uint64_t pc)
 {
     set_register(&made, RIP, pc);
@@ -183,7 +183,8 @@ static void test_a_longer_copy_is_asked_for(void **state)
     set_copied(FIRST_LIMIT);
     assert_true(is_asked_at(0, DEEP + 4));
     assert_int_equal(next_of(REQUEST_STACK_ANEW, 0).stack_limit, 8 * FIRST_LIMIT);
-    /* Many were made before the sampling thread knew: the next one is waited for. */
+    /* Many observations were made before the sampling thread got the request: the next one is
+     * awaited. */
     for (unsigned i = 0; i < 20; i++) {
         struct observation old = observe(0, code_at(DEEP + 4));
         old.served--;
@@ -191,7 +192,7 @@ static void test_a_longer_copy_is_asked_for(void **state)
     }
     assert_int_equal(threads[0].tries, 1);
     assert_no_request();
-    /* But if it is enough, it counts. */
+    /* But an observation that suffices is counted. */
     struct observation enough = observe(0, code_at(PLAIN + 4));
     enough.served--;
     assert_false(is_asked_for(&enough));
@@ -203,7 +204,7 @@ static void test_a_longer_copy_is_asked_for(void **state)
     assert_no_request();
 }
 
-/* Whatever is copied, it leads further. */
+/* However much is copied, the stack goes on. */
 static void test_a_stack_without_end_is_asked_for_a_few_times(void **state)
 {
     (void)state;
@@ -219,12 +220,12 @@ static void test_a_stack_without_end_is_asked_for_a_few_times(void **state)
         assert_int_equal(made.stack.cut, STACK_CUT_UNREADABLE);
     }
     assert_no_request();
-    /* Another stack of the thread that can be followed makes up for it. */
+    /* After another stack of the thread that can be followed, requests start again. */
     assert_false(is_asked_at(0, PLAIN + 4));
     assert_true(is_asked_at(0, DEEP + 4));
 }
 
-/* If it was not counted, the thread's time would go to the few stacks that can be followed. */
+/* If it were not counted, the thread's time would go to the few stacks that can be followed. */
 static void test_a_stack_in_unreadable_memory_is_counted_as_found(void **state)
 {
     (void)state;
@@ -237,7 +238,7 @@ static void test_a_stack_in_unreadable_memory_is_counted_as_found(void **state)
         assert_int_equal(made.stack.cut, STACK_CUT_UNREADABLE);
     }
     assert_no_request();
-    /* Once it can be read, a longer copy is asked for again. */
+    /* Once it can be read, a longer copy is requested again. */
     made.snapshot.stack.is_unreadable = false;
     assert_true(is_asked_at(0, DEEP + 4));
     next_of(REQUEST_STACK_ANEW, 0);
@@ -262,7 +263,7 @@ static void test_the_longest_copy_is_the_last(void **state)
             assert_int_equal(next_of(REQUEST_STACK_ANEW, 0).stack_limit, limits[i + 1]);
     }
     assert_int_equal(made.stack.cut, STACK_CUT_UNREADABLE);
-    /* A shorter one of it is not asked for either. */
+    /* Nor is a longer copy requested after a shorter one. */
     set_copied(FIRST_LIMIT);
     set_register(&made, RBP, MADE_STACK + FIRST_LIMIT + 512);
     assert_false(is_asked_at(0, NEEDING + 0x40));
@@ -276,7 +277,7 @@ static void test_what_is_not_needed_is_told_seldom(void **state)
     for (unsigned i = 0; i < 15; i++)
         assert_false(is_asked_at(0, PLAIN + 4));
     assert_no_request();
-    /* One that needed more begins the count anew. */
+    /* A stack that needed more restarts the count. */
     assert_false(is_asked_at(0, DEEP + 4));
     assert_int_equal(next_of(REQUEST_STACK, 0).stack_limit, 40000);
     for (unsigned i = 0; i < 15; i++)
@@ -308,7 +309,7 @@ static void test_the_end_of_a_new_stack_is_found(void **state)
     assert_no_request();
 }
 
-/* The search for Python reads where mappings end, too, and does not tell. */
+/* The search for Python reads the ends of mappings too, but does not send them. */
 static void test_an_end_that_was_read_for_something_else_is_told(void **state)
 {
     (void)state;
@@ -363,7 +364,7 @@ static void test_another_stack_is_asked_for(void **state)
     assert_false(is_asked_at(0, NEEDING + 0x40));
     assert_whole(2);
     assert_no_request();
-    /* As long as it is used, nothing changes; later it is not copied any more. */
+    /* While it is used, it stays; later it is no longer copied. */
     threads[0].stack_limit = 4096;
     for (unsigned i = 0; i < 15; i++)
         assert_false(is_asked_at(0, PLAIN + 4));
@@ -386,8 +387,8 @@ static void test_another_stack_in_vain_is_asked_for_ever_less_often(void **state
     assert_int_equal(asked, 7); /* 1, 2, 4, ... 64 */
 }
 
-/* By the time that the kernel's sample is read, the thread is elsewhere. It is not asked for each
- * time, but counts only if nothing better comes. */
+/* By the time the kernel's sample is read, the thread is elsewhere. A better observation is
+ * requested, and the partial sample counts only if none comes. */
 static void test_a_partial_sample_of_the_kernel_is_not_counted(void **state)
 {
     (void)state;
@@ -422,7 +423,7 @@ static void test_unknown_code_is_looked_at_again_once(void **state)
     next_of(REQUEST_LATER, 0);
 }
 
-/* The program is not there any more to be asked: its memory is empty. */
+/* The program is gone: its memory is empty. */
 static void test_unknown_code_of_a_program_that_is_gone(void **state)
 {
     (void)state;
@@ -439,7 +440,7 @@ static void test_unknown_code_of_a_program_that_is_gone(void **state)
     close(program.mem_fd);
 }
 
-/* Once a round, and for a new program some times more. */
+/* Once per round, and a few more times for a new program. */
 static void test_maps_are_read_for_unknown_code(void **state)
 {
     (void)state;
@@ -467,7 +468,7 @@ static bool is_asked_of(uint64_t made_ns, enum evidence evidence)
     return is_asked_for(&observation);
 }
 
-/* What was made long before may have led through the code that was there. */
+/* An observation from long before may have gone through the code that was there. */
 static void test_code_that_was_replaced(void **state)
 {
     (void)state;
@@ -503,7 +504,7 @@ static void test_that_code_was_replaced_is_seen_in_the_maps(void **state)
     while (request.kind != REQUEST_HURRY);
 }
 
-/* A frame with its frame pointer at word 33, that nothing tells of. */
+/* A frame with its frame pointer at word 33, which nothing else shows. */
 static void put_needing_frame(void)
 {
     forget_register(&made, RBP);
@@ -522,7 +523,7 @@ static void test_a_stop_tells_the_frame_pointer_of_a_site(void **state)
     assert_int_equal(request.asleep.sp, word_at(0));
     assert_int_equal(request.asleep.state, THREAD_SLEEPING);
     assert_int_equal(request.asleep.syscall_number, SYS_clock_nanosleep);
-    /* Two others there: they are counted as they are, and observed again later. */
+    /* Two other threads there: they are counted with cut stacks, and observed again later. */
     for (uint32_t i = 1; i < 3; i++) {
         assert_false(is_asked_at(i, NEEDING + 0x40));
         assert_int_equal(made.stack.cut, STACK_CUT_NO_REGISTER);
@@ -544,7 +545,7 @@ static void test_a_stop_tells_the_frame_pointer_of_a_site(void **state)
     assert_no_request();
 }
 
-/* The thread that was to be stopped has moved before. */
+/* The thread that was to be stopped has moved on. */
 static void test_another_thread_is_tried_a_few_times(void **state)
 {
     (void)state;
@@ -553,7 +554,7 @@ static void test_another_thread_is_tried_a_few_times(void **state)
         round_ns = monotonic_ns();
         assert_true(is_asked_at(i, NEEDING + 0x40));
         next_of(REQUEST_FRAME_POINTER, i);
-        /* Observed before it was asked for. */
+        /* Observed before the request was made. */
         assert_false(is_asked_at((i + 1) % 3, NEEDING + 0x40));
         next_of(REQUEST_LATER, (i + 1) % 3);
     }
@@ -573,7 +574,7 @@ static void test_a_stop_that_tells_nothing_is_the_last(void **state)
     stopped.evidence = EVIDENCE_STOPPED;
     stopped.stop.asked = next(REQUEST_FRAME_POINTER).asleep;
     set_register(&made, RBP, word_at(60));
-    made.words[61] = code_at(0x900); /* no call is before it, and no function around it */
+    made.words[61] = code_at(0x900); /* no call before it, and no function around it */
     assert_false(is_asked_for(&stopped));
     forget_register(&made, RBP);
     round_ns = monotonic_ns();
@@ -593,7 +594,7 @@ static void test_sleepers_are_not_stopped_for_a_dump_or_in_calls_that_notice(voi
     means.may_stop_sleepers = true;
     struct observation observation = observe(0, code_at(NEEDING + 0x40));
     observation.wait.syscall_number = SYS_epoll_wait;
-    /* Its registers are asked for, once: they are told when it sleeps again. */
+    /* Its registers are requested once: they are reported when it sleeps again. */
     assert_false(is_asked_for(&observation));
     next_of(REQUEST_REGISTERS, 0);
     assert_false(is_asked_for(&observation));
@@ -603,7 +604,7 @@ static void test_sleepers_are_not_stopped_for_a_dump_or_in_calls_that_notice(voi
     assert_whole(3);
 }
 
-/* In a page fault it has the frame pointer that it had when it was stopped there. */
+/* In a page fault, the thread has the frame pointer that it had when it was last stopped there. */
 static void test_a_page_fault_is_followed_as_the_last_stop(void **state)
 {
     (void)state;
@@ -676,7 +677,7 @@ int main(void)
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The code lies higher than any of a process in an emulator. */
+/* The code is at a higher address than any in a process under an emulator. */
 uint64_t __wrap_registers_code_mask(void);
 
 uint64_t __wrap_registers_code_mask(void)

@@ -1,4 +1,4 @@
-/* What ended a wait, by the kernel's functions, with symbols that the test has made. */
+/* What ended a wait, from the kernel's functions, with made-up symbols. */
 #include "unit.h"
 #include "base/clock.h"
 #include "worker/wake_causes.h"
@@ -45,7 +45,7 @@ static void set_up(struct world *world)
     assert_int_equal(results_init(&world->results), 0);
     assert_int_equal(kallsyms_read_file(fd, &world->names.kallsyms), 0);
     close(fd);
-    world->names.reading.done_ns = monotonic_ns(); /* those of this machine are not read */
+    world->names.reading.done_ns = monotonic_ns(); /* this machine's symbols are not read */
 }
 
 static void tear_down(struct world *world)
@@ -54,7 +54,7 @@ static void tear_down(struct world *world)
     results_free(&world->results);
 }
 
-/* The functions that are kept of this chain, leaf first. */
+/* The functions of this chain that are kept, leaf first. */
 static const char *functions_of(struct world *world, const enum function *chain, unsigned depth,
                                 enum waker_kind kind)
 {
@@ -95,7 +95,7 @@ static void test_an_interrupt_ends_with_its_entry(void **state)
         FUNCTIONS(&world, WAKER_TIMER, TRACE, WAKE, TIMER, TIMER_ENTRY, TIMER_ASM, PIPE, SYSCALL),
         timer);
     assert_string_equal(FUNCTIONS(&world, WAKER_TIMER, WAKE, TIMER, TIMER_ENTRY, TIMER_ASM), timer);
-    /* One interrupt within another. */
+    /* An interrupt within another one. */
     assert_string_equal(FUNCTIONS(&world, WAKER_TIMER, WAKE, TIMER, TIMER_ENTRY, TIMER_ASM, DISK,
                                   OTHER_ASM, PIPE, SYSCALL),
                         timer);

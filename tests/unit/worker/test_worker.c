@@ -1,4 +1,4 @@
-/* The worker from its messages to its results, with observations of this very thread. */
+/* The worker from its messages to its results, with observations of this thread itself. */
 #include "unit.h"
 #include "base/clock.h"
 #include "observe/registers.h"
@@ -30,7 +30,7 @@ struct world {
     uint64_t samples_in_copy;
 };
 
-/* Of this process, which process_open refuses. */
+/* For this process, which process_open refuses. */
 static struct program *own_program(uint32_t number)
 {
     struct program *program = calloc(1, sizeof *program);
@@ -95,7 +95,7 @@ static void send(struct world *world, const struct message *message)
     assert_int_equal(channel_send(world->channel, message), 0);
 }
 
-/* From here on there is a worker, and one process, which is this one. */
+/* Starts the worker with one process, which is this one. */
 static void start(struct world *world)
 {
     struct message message = {.kind = MESSAGE_PROCESS};
@@ -107,7 +107,7 @@ static void start(struct world *world)
     send(world, &message);
 }
 
-/* Until the worker is done with all, whose requests are kept. */
+/* Waits until the worker has handled all messages, and keeps its requests. */
 static void settle(struct world *world)
 {
     channel_ring(world->channel);
@@ -136,12 +136,12 @@ static struct reading at(uint64_t at_ns, uint64_t running_ns)
         .at_ns = at_ns, .has_activity = true, .activity = {running_ns, 0, 1, false}};
 }
 
-/* Asleep until `now`, with nothing copied yet. It is one after the first with this number. */
+/* Asleep until `now`, with nothing copied yet. Not the first observation of this thread. */
 static struct observation asleep(const struct world *world, uint32_t thread, struct reading now)
 {
     return (struct observation){
         .thread = thread,
-        .tid = getpid() + (pid_t)thread, /* that of number 0 is this thread's */
+        .tid = getpid() + (pid_t)thread, /* number 0 is this thread itself */
         .program = world->program,
         .round_ns = monotonic_ns(),
         .evidence = EVIDENCE_ASLEEP,
@@ -167,7 +167,7 @@ static void tell(struct world *world, struct observation observation)
     send(world, &message);
 }
 
-/* Copies up to `limit` bytes of this thread's stack for it. */
+/* Copies up to `limit` bytes of this thread's stack into the observation, and sends it. */
 __attribute__((noinline)) static void tell_copy(struct world *world, struct observation observation,
                                                 size_t limit)
 {
@@ -187,7 +187,7 @@ static void tell_whole(struct world *world, struct observation observation)
     tell_copy(world, observation, 1u << 20);
 }
 
-/* Until all that was counted has its time. */
+/* Settles, after which everything that was counted has its time. */
 static void settle_copy(struct world *world)
 {
     const struct message copy = {.kind = MESSAGE_COPY};
@@ -227,7 +227,7 @@ static void test_time_goes_to_what_was_found(void **state)
     struct world *world = *state;
     start(world);
     tell_whole(world, first(world, 0, at(10 * MS, 2 * MS)));
-    /* It slept until 30 ms, ran at a look at 40, and was stopped after that. */
+    /* It slept until 30 ms, was running when observed at 40, and was stopped after that. */
     struct observation running = asleep(world, 0, at(41 * MS, 6 * MS));
     running.before.asleep = at(30 * MS, 2 * MS);
     running.before.look = at(40 * MS, 5 * MS);
@@ -236,14 +236,14 @@ static void test_time_goes_to_what_was_found(void **state)
     running.wait.syscall_number = -1;
     tell_whole(world, running);
     settle_copy(world);
-    /* What it slept between the looks is for where it is known to have slept. */
+    /* Its sleep between the observations goes to the place where it is known to have slept. */
     assert_int_equal(time_in(world, THREAD_SLEEPING), 35 * MS);
     assert_int_equal(time_in(world, THREAD_RUNNING), 6 * MS);
     assert_int_equal(world->results.counts.running_ns, 6 * MS);
     tell(world, gone(world, 0, 45 * MS));
     end(world);
     assert_int_equal(time_in(world, THREAD_SLEEPING), 35 * MS);
-    /* What it did since then is not known: it was seen running last. */
+    /* The time since then is unknown; it was last seen running. */
     assert_int_equal(time_in(world, THREAD_RUNNING) + time_in(world, THREAD_RUNNABLE), 10 * MS);
     assert_int_equal(ticks_of_all(world), 4);
     assert_int_equal(world->results.carry_ns, 5 * MS);
@@ -251,7 +251,7 @@ static void test_time_goes_to_what_was_found(void **state)
     assert_int_equal(worker_samples(world->worker), 4);
     assert_int_equal(worker_stacks(world->worker), world->results.stacks.stack_count);
     for (size_t i = 0; i < world->request_count; i++)
-        assert_int_equal(world->requests[i].kind, REQUEST_STACK); /* to be ready for more */
+        assert_int_equal(world->requests[i].kind, REQUEST_STACK); /* in case more is needed */
 }
 
 static void test_a_sleep_goes_on(void **state)
@@ -269,8 +269,8 @@ static void test_a_sleep_goes_on(void **state)
     assert_int_equal(world->results.stacks.sample_count, 1);
 }
 
-/* Asleep at 10 ms, and found woken at 20 and 30. The kernel tells how long it waited, 15 ms, once
- * it has got a CPU: until then that counts as sleep, and so there is less of it afterwards. */
+/* Asleep at 10 ms, and found woken at 20 and 30. The kernel reports the 15 ms for which it waited
+ * only once it has got a CPU; until then they look like sleep, so less sleep is left afterwards. */
 static void test_a_wait_for_a_cpu_is_where_it_slept(void **state)
 {
     struct world *world = *state;
@@ -347,7 +347,7 @@ static void test_at_which_ticks_a_thread_was_where(void **state)
     }
 }
 
-/* It was awake since, so where it is now is not known. */
+/* It was awake in between, so its place is unknown now. */
 static void test_a_wait_for_a_cpu_of_a_thread_that_has_moved(void **state)
 {
     struct world *world = *state;
@@ -377,7 +377,7 @@ static uint64_t time_in_call(const struct world *world, int32_t syscall_number)
     return sum_ns;
 }
 
-/* Asleep in one call at four ticks, of which it was looked at twice, and in another at one. */
+/* Asleep in one call at four ticks, observed at two of them, and in another call at one tick. */
 static void tell_two_sleeps(struct world *world, uint32_t thread, uint64_t from_ns)
 {
     tell_whole(world, first(world, thread, at(from_ns + 10 * MS, 0)));
@@ -388,7 +388,7 @@ static void tell_two_sleeps(struct world *world, uint32_t thread, uint64_t from_
     tell_whole(world, other);
 }
 
-/* Each tick has the same weight, in copies, at a thread's end, and at the end of all. */
+/* Each tick has the same weight, in copies, at a thread's end, and at the end of the recording. */
 static void test_time_is_divided_by_ticks(void **state)
 {
     struct world *world = *state;
@@ -396,11 +396,11 @@ static void test_time_is_divided_by_ticks(void **state)
     tell_two_sleeps(world, 0, 0);
     settle(world);
     assert_int_equal(time_in(world, THREAD_SLEEPING), 0);
-    assert_int_equal(worker_samples(world->worker), 5); /* though none has its time yet */
+    assert_int_equal(worker_samples(world->worker), 5); /* none of them has its time yet */
     settle_copy(world);
     assert_int_equal(time_in_call(world, SYS_clock_nanosleep), 40 * MS);
     assert_int_equal(time_in_call(world, SYS_futex), 10 * MS);
-    /* What comes after the copy is for the samples after it. */
+    /* Time after the copy goes to samples after it. */
     struct observation again = asleep(world, 0, at(80 * MS, 0));
     again.wait.syscall_number = SYS_futex;
     tell_whole(world, again);
@@ -419,8 +419,7 @@ static void test_time_is_divided_by_ticks(void **state)
     assert_int_equal(world->results.counts.owed_ns, 0);
 }
 
-/* The kernel's own samples come without figures of their moment: the next ones have their time.
- */
+/* The kernel's own samples have no reading: their time comes with the next one. */
 static void test_samples_without_a_reading(void **state)
 {
     static const struct reading none = {0};
@@ -451,7 +450,7 @@ static void test_samples_without_a_reading(void **state)
     assert_int_equal(longest_ns, 20 * MS);
 }
 
-/* Nobody has to ask for it: a second is enough. */
+/* Nobody has to request it: counting happens once a second. */
 static void test_a_long_recording_is_counted_on_the_way(void **state)
 {
     struct world *world = *state;
@@ -468,7 +467,7 @@ static void test_a_long_recording_is_counted_on_the_way(void **state)
     assert_int_equal(time_in(world, THREAD_SLEEPING), 1010 * MS);
 }
 
-/* The copy was too short: more is asked for, and the time waits for it. */
+/* The copy was too short: a longer one is requested, and the time waits for it. */
 static void test_time_waits_for_a_longer_copy(void **state)
 {
     struct world *world = *state;
@@ -493,7 +492,7 @@ static void test_time_waits_for_a_longer_copy(void **state)
     end(world);
 }
 
-/* A fifth of each tick was taken from it, by an interrupt or the hypervisor. */
+/* An interrupt or the hypervisor took a fifth of each tick. */
 static void test_stolen_time_is_not_given_to_the_next_sleep(void **state)
 {
     struct world *world = *state;
@@ -511,15 +510,15 @@ static void test_stolen_time_is_not_given_to_the_next_sleep(void **state)
     tell_whole(world, asleep(world, 0, at((TICKS + 5) * TICK_MS * MS, 2000 * MS)));
     settle_copy(world);
     uint64_t slept_ns = time_in(world, THREAD_SLEEPING), ran_ns = time_in(world, THREAD_RUNNING);
-    /* 50 ms, and what was taken since a window of a second closed last. */
+    /* 50 ms, and what was stolen since the last window of a second closed. */
     assert_in_range(slept_ns, 50 * MS, 50 * MS + 200 * MS);
     assert_int_equal(ran_ns + slept_ns, (TICKS + 5) * TICK_MS * MS);
     assert_int_equal(world->results.counts.running_ns, ran_ns);
     end(world);
 }
 
-/* It was proven to sleep, and is looked at again 300 ms later, when it runs: nothing says when it
- * was woken, but the kernel's account how long it has run. */
+/* It was proven asleep, and is observed again 300 ms later, while it runs. Nothing says when it
+ * woke, except the kernel's count of its running time. */
 static void test_sleep_before_a_late_look_is_sleep(void **state)
 {
     struct world *world = *state;
@@ -580,7 +579,7 @@ static void test_threads_that_were_not_seen_have_no_stack(void **state)
     assert_string_equal(strings_get(&world->results.strings, sample->labels.thread_name), "short");
 }
 
-/* A dead thread's part of a tick is taken over by the next; not from those that live on. */
+/* A dead thread's part of a tick goes to the next one that dies, not to threads that live on. */
 static void test_parts_of_ticks_are_carried_over(void **state)
 {
     struct world *world = *state;
@@ -617,7 +616,8 @@ static void test_what_could_not_be_observed_is_assumed(void **state)
     assert_int_equal(ticks_of_all(world), 4);
 }
 
-/* The tick's last `ticks` found this thread awake, if there are any, and those before it none. */
+/* The last `ticks` ticks found this thread awake; the `idle_ticks` before them found no thread
+ * awake. */
 static void tell_tick(struct world *world, uint64_t number, uint64_t idle_ticks, uint64_t ticks,
                       uint64_t end_ns)
 {
@@ -664,7 +664,7 @@ static void test_elapsed_time(void **state)
     struct world *world = *state;
     start(world);
     tell_whole(world, at_tick(first(world, 0, at(10 * MS, 0)), 1, 1));
-    /* Seen again in the same sleep, as something was asked for. */
+    /* Observed again in the same sleep, after a request. */
     tell_whole(world, at_tick(asleep(world, 0, at(20 * MS, 0)), 2, 1));
     tell_tick(world, 11, 10, 1, 0);
     tell_whole(world, at_tick(asleep(world, 0, at(120 * MS, 9 * MS)), 12, 2));
@@ -683,7 +683,7 @@ static void test_elapsed_time(void **state)
     assert_true(world->results.parallelism.ticks[1] == 1);
 }
 
-/* A futex whose word says which thread has it, by its id within the process. */
+/* Waits on a futex whose word names its owner by its thread id in the process. */
 static struct observation for_lock_of(struct observation observation, uint32_t owner)
 {
     struct memory_range ranges[CALL_RANGES_MAX];
@@ -704,7 +704,7 @@ static struct observation with_id(struct observation observation, pid_t inner_ti
     return observation;
 }
 
-/* The only sample with elapsed time of waits. */
+/* The only sample with elapsed time of a wait. */
 static const struct counted_sample *waited_sample(const struct world *world)
 {
     const struct counted_sample *found = NULL;
@@ -717,7 +717,7 @@ static const struct counted_sample *waited_sample(const struct world *world)
     return found;
 }
 
-/* The owner is known at the end of the round: at tick 3, at which it is also found awake. */
+/* The owner is known at the end of the round: at tick 3, where it is found awake. */
 static void test_elapsed_time_of_a_wait_with_an_owner(void **state)
 {
     struct world *world = *state;
@@ -764,7 +764,7 @@ static struct observation unmoved(struct observation observation, uint64_t tick)
     return observation;
 }
 
-/* However often a wait is seen, or copied, and stopped: it is one. */
+/* A wait is counted once, however often it is observed, copied or stopped. */
 static void test_sleeps_are_counted_where_they_are_found(void **state)
 {
     struct world *world = *state;
@@ -807,8 +807,8 @@ static void test_missed_ticks_count_as_well(void **state)
     assert_int_equal(time_in_call(world, SYS_futex), 3 * 40 * MS);
 }
 
-/* An owner is known only from the second look on, and another has the lock at the third: the wait
- * is the first one's. */
+/* The owner is known only from the second observation on, and at the third, another thread has the
+ * lock: the wait counts for the first owner. */
 static void test_a_wait_is_its_first_owners(void **state)
 {
     struct world *world = *state;
@@ -836,7 +836,7 @@ static void test_a_wait_is_its_first_owners(void **state)
     settle_copy(world);
     assert_int_equal(world->results.waits.count, 3);
     assert_int_equal(sleeps_with_owner(world, true), 1);
-    /* Four later ones. */
+    /* Four later waits. */
     waits = with_id(at_tick(asleep(world, 0, at(40 * MS, MS)), 4, 11), 50);
     tell_whole(world, for_lock_of(waits, 52));
     end(world);
@@ -844,7 +844,8 @@ static void test_a_wait_is_its_first_owners(void **state)
     assert_int_equal(sleeps_with_owner(world, false), 0);
 }
 
-/* It waits for the lock of one that sleeps for longer than a second: that is what it waits for. */
+/* It waits for a lock whose owner sleeps for longer than a second: that owner is what it waits for.
+ */
 static void test_elapsed_time_at_the_end_of_a_chain(void **state)
 {
     struct world *world = *state;
@@ -852,7 +853,7 @@ static void test_elapsed_time_at_the_end_of_a_chain(void **state)
     tell_whole(world, at_tick(with_id(first(world, 1, at(10 * MS, 0)), 51), 1, 1));
     struct observation waits = at_tick(with_id(first(world, 0, at(20 * MS, 0)), 50), 2, 1);
     tell_whole(world, for_lock_of(waits, 51));
-    /* At tick 101 and the one before, another thread has it that is not known. */
+    /* At tick 101 and the one before, an unknown thread has the lock. */
     struct observation unmoved = at_tick(with_id(asleep(world, 0, at(1010 * MS, 0)), 50), 101, 1);
     unmoved.evidence = EVIDENCE_UNMOVED;
     unmoved.before.asleep = unmoved.now;
@@ -873,7 +874,7 @@ static void test_elapsed_time_at_the_end_of_a_chain(void **state)
     assert_int_equal(world->results.elapsed[0].idle_ticks, 202);
 }
 
-/* Its sleep is longer than a second, and then one that never ends: nothing goes on. */
+/* It sleeps for longer than a second, and then for ever: all of that is idle. */
 static void test_elapsed_time_of_long_waits(void **state)
 {
     struct world *world = *state;
@@ -891,7 +892,7 @@ static void test_elapsed_time_of_long_waits(void **state)
     assert_int_equal(world->results.elapsed[0].idle_ticks, 300);
 }
 
-/* Time in uninterruptible sleep is not idle, however long it is. */
+/* Uninterruptible sleep is not idle, however long it is. */
 static void test_elapsed_time_of_a_disk(void **state)
 {
     struct world *world = *state;
@@ -929,7 +930,7 @@ static void test_a_program_that_is_gone_leaves_no_stack(void **state)
     assert_int_equal(world->results.spaces.count, 0);
 }
 
-/* A number is another thread's later; a thread may be counted in two pieces. */
+/* A number is reused by another thread; one thread may be counted in two parts. */
 static void test_numbers_are_used_again(void **state)
 {
     struct world *world = *state;
@@ -1000,7 +1001,7 @@ static void test_copies_are_made_on_the_way(void **state)
     assert_int_equal(ticks_of_all(world), 2);
 }
 
-/* Before the recording ends: `serve` shows the sizes of the last copy. */
+/* Before the recording ends: `serve` shows the sizes at the last copy. */
 static void test_what_is_kept_is_known_since_the_last_copy(void **state)
 {
     struct world *world = *state;
@@ -1027,7 +1028,7 @@ static void test_a_program_that_has_ended_keeps_what_names_need(void **state)
     settle(world);
     assert_true(world->results.spaces.items[0]->mapping_count < mappings);
     assert_true(world->results.spaces.items[0]->mapping_count > 0);
-    /* One that was never observed has nothing to end. */
+    /* A program that was never observed has nothing to end. */
     message.program = own_program(900);
     send(world, &message);
     end(world);
@@ -1076,7 +1077,7 @@ static void tell_certain_end(struct world *world, uint32_t thread)
     tell(world, last);
 }
 
-/* Each thread is in a dump once, if it was there; also one whose stack never came. */
+/* Each thread that existed is in a dump once, even if its stack never arrived. */
 static void test_a_dump_has_each_thread_once(void **state)
 {
     struct world *world = *state;
@@ -1111,11 +1112,11 @@ static void test_a_dump_has_each_thread_once(void **state)
     assert_null(world->waits.programs);
     assert_true(wait_list_has_thread(&world->waits, getpid(), getpid()));
     assert_false(wait_list_has_thread(&world->waits, getpid(), 1));
-    /* Nothing of the process is open any more. */
+    /* None of the process's files is still open. */
     assert_int_equal(atomic_load(&world->program->references), 1);
 }
 
-/* With an address at which there is no function. */
+/* With an address where there is no function. */
 static void test_kernel_functions_of_running_threads(void **state)
 {
     struct world *world = *state;
@@ -1143,7 +1144,7 @@ static void test_kernel_functions_of_running_threads(void **state)
     assert_string_equal(strings_get(&world->results.strings, labels->kernel_stack), "[unknown]\n");
 }
 
-/* Also if the kernel's account says that it has waited for a CPU before. */
+/* Even if the kernel reports that it had waited for a CPU before. */
 static void test_a_dump_has_a_sampled_thread_once(void **state)
 {
     struct world *world = *state;
@@ -1165,8 +1166,7 @@ static void test_a_dump_has_a_sampled_thread_once(void **state)
     assert_false(world->waits.items[0].has_arguments);
 }
 
-/* All snapshots go back, and so more observations can be told of than there are. */
-/* The lock's word names its owner, as it does with priority inheritance. */
+/* The lock's word names its owner, as with priority inheritance. */
 static void test_an_owner_that_waits_for_a_cpu(void **state)
 {
     struct world *world = *state;
@@ -1198,7 +1198,7 @@ static void test_an_owner_that_waits_for_a_cpu(void **state)
     end(world);
 }
 
-/* A thread waits for a CPU at a tick, at which another thread had it. */
+/* A thread waits for a CPU at a tick, and another thread has that CPU. */
 static struct observation behind(const struct world *world, uint64_t at_ns,
                                  const struct cpu_user *user)
 {
@@ -1238,7 +1238,7 @@ static void test_which_thread_had_the_cpu(void **state)
     tell_whole(world, behind(world, 40 * MS, &user));
     user.kind = WAKE_BY_IDLE;
     tell_whole(world, behind(world, 50 * MS, &user));
-    /* Not known. */
+    /* Unknown. */
     user.is_known = false;
     tell_whole(world, behind(world, 60 * MS, &user));
     settle_copy(world);
@@ -1261,6 +1261,7 @@ static void test_which_thread_had_the_cpu(void **state)
     end(world);
 }
 
+/* All snapshots are returned, so more observations can be sent than there are snapshots. */
 static void test_snapshots_come_back(void **state)
 {
     struct world *world = *state;
@@ -1285,7 +1286,7 @@ int __wrap_unwinder_new(struct lookups *lookups, struct unwinder **ret_unwinder)
     return unwinders_fail ? -ENOMEM : __real_unwinder_new(lookups, ret_unwinder);
 }
 
-/* LeakSanitizer sees what it leaves behind. */
+/* LeakSanitizer detects leaks. */
 static void test_no_memory_for_a_worker(void **state)
 {
     struct world *world = *state;

@@ -1,4 +1,4 @@
-/* The function table of Go programs, made by hand in each of its forms. */
+/* The function table of Go programs, built by hand in each of its formats. */
 #include "make_pclntab.h"
 
 #include <elf.h>
@@ -111,7 +111,7 @@ static void test_inlined_calls(void **state)
     }
 }
 
-/* An inlined call is said to be behind its function's end. */
+/* An inlined call whose address is behind its function's end. */
 static void test_an_inlined_call_that_is_elsewhere(void **state)
 {
     (void)state;
@@ -126,7 +126,7 @@ static void test_an_inlined_call_that_is_elsewhere(void **state)
     made_go_free(&made);
 }
 
-/* From Go 1.27 on the record says where the types are with a length, not only with their bounds. */
+/* From Go 1.27 on, the record gives the types' length too, not only their bounds. */
 static void test_inlined_calls_of_go_1_27(void **state)
 {
     (void)state;
@@ -145,7 +145,7 @@ static void test_inlined_calls_of_go_1_27(void **state)
     made_go_free(&made);
 }
 
-/* From Go 1.26 on the header does not say where the code is. */
+/* From Go 1.26 on, the header lacks the address of the code; the runtime's record has it. */
 static void test_the_start_of_the_code_in_the_runtimes_record(void **state)
 {
     (void)state;
@@ -156,7 +156,7 @@ static void test_the_start_of_the_code_in_the_runtimes_record(void **state)
     assert_true(pclntab_open(&table, &made.module));
     assert_int_equal(table.text, MADE_GO_CODE);
     assert_int_equal(table.inline_data, MADE_GO_INLINED);
-    /* Without that record, nothing says it. */
+    /* Without that record, the address is not known. */
     put_go64(&made, MADE_GO_MODULE, 0);
     assert_false(pclntab_open(&table, &made.module));
     put_go64(&made, MADE_GO_TABLE + 24, MADE_GO_CODE);
@@ -165,7 +165,7 @@ static void test_the_start_of_the_code_in_the_runtimes_record(void **state)
     made_go_free(&made);
 }
 
-/* The file has zeros where the loader is to put pointers. */
+/* The file has zeros where the loader will store pointers. */
 static void test_pointers_for_the_loader_to_set(void **state)
 {
     (void)state;
@@ -174,7 +174,7 @@ static void test_pointers_for_the_loader_to_set(void **state)
     struct pclntab table;
     make_go(&made, PCLNTAB_1_20, functions, COUNT);
     uint64_t dynamic = MADE_GO_DATA + 0x3000, relocations = MADE_GO_DATA + 0x3100;
-    /* Another pointer to the table is there first. */
+    /* An unrelated pointer to the table comes first. */
     Elf64_Rela rela = {MADE_GO_DATA + 0x2f00, ELF64_R_INFO(0, R_X86_64_RELATIVE), MADE_GO_TABLE};
 #ifdef __aarch64__
     rela.r_info = ELF64_R_INFO(0, R_AARCH64_RELATIVE);
@@ -199,7 +199,7 @@ static void test_pointers_for_the_loader_to_set(void **state)
     made_go_free(&made);
 }
 
-/* Other linkers put it into a larger section; and all sections may have been removed. */
+/* Other linkers put the table into a larger section, and all sections may have been stripped. */
 static void test_a_table_that_no_section_shows(void **state)
 {
     (void)state;
@@ -207,7 +207,7 @@ static void test_a_table_that_no_section_shows(void **state)
         struct made_go made;
         struct pclntab table;
         make_go(&made, (enum pclntab_form)form, functions, COUNT);
-        /* What only looks like one comes first. */
+        /* Data that only looks like a table comes first. */
         put_go(&made, MADE_GO_DATA + 0x20, made.bytes + 0x2100, 16);
         made.module.go = (struct go_traces){.is_go = true, .has_sections = true};
         assert_true(pclntab_open(&table, &made.module));
@@ -231,13 +231,13 @@ static void test_what_is_no_table(void **state)
         uint64_t address, value;
     } damages[] = {
         {MADE_GO_TABLE, 0xfffffff2},                              /* no magic */
-        {MADE_GO_TABLE + 4, 0x08010001},                          /* no zeros behind it */
+        {MADE_GO_TABLE + 4, 0x08010001},                          /* no zeros after the magic */
         {MADE_GO_TABLE + 4, 0x04010000},                          /* pointers of four bytes */
         {MADE_GO_TABLE + 8, 0},                                   /* no functions */
-        {MADE_GO_TABLE + 8, 0xffffff},                            /* more than there is room for */
-        {MADE_GO_TABLE + 32, 0x7fffffff},                         /* names elsewhere */
-        {MADE_GO_TABLE + 64, 0x7fffffff},                         /* functions elsewhere */
-        {MADE_GO_TABLE + MADE_GO_FUNCTIONS, 0x7fffffff},          /* not in order */
+        {MADE_GO_TABLE + 8, 0xffffff},                            /* more than fit */
+        {MADE_GO_TABLE + 32, 0x7fffffff},                         /* names outside */
+        {MADE_GO_TABLE + 64, 0x7fffffff},                         /* functions outside */
+        {MADE_GO_TABLE + MADE_GO_FUNCTIONS, 0x7fffffff},          /* not ascending */
         {MADE_GO_TABLE + MADE_GO_FUNCTIONS + 8 * COUNT, 0x10000}, /* ends behind the code */
     };
     for (size_t i = 0; i < sizeof damages / sizeof *damages; i++) {
@@ -253,7 +253,7 @@ static void test_what_is_no_table(void **state)
     made_go_free(&made);
 }
 
-/* Looks up all that there is. */
+/* Looks up everything. */
 static void look_up(struct module *module)
 {
     struct pclntab table;
@@ -275,7 +275,7 @@ static void look_up(struct module *module)
     }
 }
 
-/* Each byte of it in turn is another. Ends, and reads nothing that is not there (ASan). */
+/* Changes each byte in turn. The lookups end, and read nothing out of bounds (ASan). */
 static void test_damaged_tables(void **state)
 {
     (void)state;
@@ -297,7 +297,7 @@ static void test_damaged_tables(void **state)
     }
 }
 
-/* The file ends in the table. */
+/* The file ends within the table. */
 static void test_a_table_that_is_cut(void **state)
 {
     (void)state;
@@ -312,7 +312,7 @@ static void test_a_table_that_is_cut(void **state)
     }
 }
 
-/* A table of numbers that never comes to the address. */
+/* A table of numbers that never reaches the address. */
 static void test_numbers_without_end(void **state)
 {
     (void)state;

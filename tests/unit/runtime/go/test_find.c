@@ -1,4 +1,4 @@
-/* What is made of what Go's function table says of an address. The table is played by the test. */
+/* Lookups of an address in Go's function table. The test replaces the table. */
 #include "unit.h"
 #include "runtime/go/find.h"
 

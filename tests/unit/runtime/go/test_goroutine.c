@@ -9,7 +9,7 @@ static void put(size_t offset, uint64_t value)
     memcpy(bytes + offset, &value, sizeof value);
 }
 
-/* One that waits, of Go 1.26. */
+/* A waiting goroutine of Go 1.26. */
 static void begin(void)
 {
     layout = go_layout_of(26);
@@ -53,7 +53,7 @@ static void test_members(void **state)
     assert_int_equal(goroutine.creator, 0x405678);
     assert_int_equal(goroutine.parent, 1);
     assert_int_equal(goroutine_where(&goroutine), GOROUTINE_PARKED);
-    layout = go_layout_of(19); /* it has no parent */
+    layout = go_layout_of(19); /* without the parent's id */
     assert_int_equal(parse().parent, 0);
 }
 
@@ -70,13 +70,13 @@ static void test_where(void **state)
         bytes[layout->g_status] = (unsigned char)i;
         assert_int_equal(where(), wanted[i]);
     }
-    /* It waits, and its thread works for it. */
+    /* It waits, but still has its thread, which works for it. */
     begin();
     put(layout->g_m, 0x20000);
     assert_int_equal(where(), GOROUTINE_ON_THREAD);
 }
 
-/* Stacks that make no sense are not read. */
+/* Impossible stack bounds are not used. */
 static void test_hostile_stacks(void **state)
 {
     static const struct {
@@ -114,13 +114,13 @@ static void test_rest(void **state)
     const struct goroutine goroutine = parse();
     const struct goroutine_rest rest = goroutine_rest(&goroutine);
     assert_true(has_stayed(&rest));
-    bytes[layout->g_status + 1] = 0x10; /* the collector reads its stack */
+    bytes[layout->g_status + 1] = 0x10; /* the garbage collector scans its stack */
     put(layout->g_wait_since, 12345);
     assert_true(has_stayed(&rest));
-    bytes[layout->g_sequence]++; /* it has run, and waits at the same place */
+    bytes[layout->g_sequence]++; /* it has run, and waits at the same place again */
     assert_false(has_stayed(&rest));
     bytes[layout->g_sequence]--;
-    put(layout->g_id, 19); /* another one, in its place */
+    put(layout->g_id, 19); /* another goroutine in its place */
     assert_false(has_stayed(&rest));
     put(layout->g_id, 18);
     bytes[layout->g_status] = 1;

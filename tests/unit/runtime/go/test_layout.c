@@ -15,7 +15,7 @@ static void test_versions(void **state)
     assert_null(go_layout_of(28));
 }
 
-/* As the sources of these versions number them. */
+/* The numbers in the sources of these versions. */
 static void test_reasons(void **state)
 {
     (void)state;

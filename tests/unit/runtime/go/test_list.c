@@ -1,4 +1,4 @@
-/* The list of goroutines of a program that is made in this process's memory. */
+/* The list of goroutines of a program that is built in this process's memory. */
 #include "make_pclntab.h"
 #include "runtime/go/find.h"
 #include "unit.h"
@@ -10,7 +10,7 @@
 #define MAIN MADE_GO_CODE /* where that function begins */
 #define ALLGADD (MADE_GO_CODE + 0x100u)
 
-/* Where the program has its data. */
+/* The addresses of the program's data. */
 enum {
     LIST = MADE_GO_DATA + 0x3000,
     FIRST = MADE_GO_DATA + 0x3018,
@@ -21,7 +21,7 @@ enum {
 static struct made_go made;
 static struct go go;
 static struct pclntab table;
-static int error; /* of what is asked; 0: none */
+static int error; /* the result of each query; 0: success */
 static unsigned char goroutines[GOROUTINES][GOROUTINE_BYTES_MAX] __attribute__((aligned(8)));
 static uint64_t pointers[GOROUTINES];
 
@@ -30,7 +30,7 @@ static void put(size_t number, size_t offset, uint64_t value)
     memcpy(goroutines[number] + offset, &value, sizeof value);
 }
 
-/* Code that reads the word of data; returns the address of what follows. */
+/* Writes code that reads the word `data`; returns the address after it. */
 static uint64_t put_code(uint64_t at, uint64_t data)
 {
 #ifdef __x86_64__
@@ -46,7 +46,7 @@ static uint64_t put_code(uint64_t at, uint64_t data)
 #endif
 }
 
-/* What a reader would answer. */
+/* Answers as the reader process would. */
 static int answer(struct queries *queries, struct module *asked, const struct query *query,
                   union query_answer *ret_answer)
 {
@@ -125,7 +125,7 @@ static void test_the_list(void **state)
     assert_int_equal(go.place.count, COUNT + go.bias);
 }
 
-/* Of a program that is beginning. */
+/* The program is still starting. */
 static void test_it_is_found_later(void **state)
 {
     (void)state;
@@ -137,7 +137,7 @@ static void test_it_is_found_later(void **state)
     assert_true(is_found());
 }
 
-/* A word that is not as the runtime has it. */
+/* A word that contradicts the runtime's layout. */
 static void test_what_does_not_agree(void **state)
 {
     static const struct {
@@ -163,7 +163,7 @@ static void test_what_does_not_agree(void **state)
     assert_true(is_found());
 }
 
-/* All agrees, but what is listed are no goroutines. */
+/* Everything is consistent, but the listed addresses are not goroutines. */
 static void test_made_up_goroutines(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* What code of the architecture that is built for refers to. */
+/* The addresses that code of the build's architecture refers to. */
 #include "unit.h"
 #include "runtime/go/reference.h"
 

@@ -3,7 +3,7 @@
 
 #include <unistd.h>
 
-/* Stand in for the runtime's memory. They are not on a stack. */
+/* Replaces the runtime's memory. It must not be on a stack. */
 static struct {
     uint64_t goroutine[64], sudog[4][16], poll[64], condition[16], stack[32];
 } memory;
@@ -16,7 +16,7 @@ static uint64_t address_of(const void *pointer)
     return (uint64_t)(uintptr_t)pointer;
 }
 
-/* The number of the reason in the version that is to be. */
+/* Uses the reason's number in this version. */
 static void begin(unsigned minor, const char *reason)
 {
     version = minor;
@@ -69,7 +69,7 @@ static void test_channels(void **state)
         assert_int_equal(wait.addresses[1], 0x2000);
         assert_false(wait.is_shared);
         put_sudog(0, 0x1000, 0);
-        put(memory.sudog[0], 8, 1); /* another one comes next in the queue */
+        put(memory.sudog[0], 8, 1); /* another waiter is next in the queue */
         wait = read_wait();
         assert_true(wait.is_shared && wait.count == 1);
     }
@@ -81,7 +81,7 @@ static void test_channels_that_are_not_believed(void **state)
     begin(26, "chan receive");
     goroutine.waiting = address_of(memory.sudog[0]);
     put_sudog(0, 0x1000, 1);
-    put_sudog(1, 0x2000, 1); /* a circle */
+    put_sudog(1, 0x2000, 1); /* a cycle */
     assert_int_equal(read_wait().kind, GO_WAIT_OTHER);
     put_sudog(1, 0x2000, 0);
     assert_int_equal(read_wait().count, 2);
@@ -109,7 +109,7 @@ static void test_semaphores(void **state)
         assert_int_equal(read_wait().addresses[0], minor < 20 ? 0x2004 : 0x2000);
         put(memory.sudog[1], 0, 0x5000);
         assert_int_equal(read_wait().kind, GO_WAIT_OTHER);
-        goroutine.status = 1; /* it was made to run */
+        goroutine.status = 1; /* it was made ready to run */
         put_sudog(1, 0, 0);
         assert_int_equal(read_wait().kind, GO_WAIT_OTHER);
     }
@@ -132,7 +132,7 @@ static void test_conditions(void **state)
     (void)state;
     begin(26, "sync.Cond.Wait");
     memory.stack[9] = address_of(memory.condition);
-    memory.condition[2] = 3; /* as many have waited, and none was woken */
+    memory.condition[2] = 3; /* three have waited, and none was woken */
     memory.condition[4] = address_of(memory.sudog[0]);
     memory.condition[5] = address_of(memory.sudog[2]);
     put(memory.sudog[0], 8, address_of(memory.sudog[1]));
@@ -142,7 +142,7 @@ static void test_conditions(void **state)
     assert_int_equal(read_wait().kind, GO_WAIT_CONDITION);
     assert_int_equal(read_wait().addresses[0], address_of(memory.condition));
     put(memory.sudog[1], 0, 0);
-    put(memory.sudog[1], 8, address_of(memory.sudog[1])); /* a circle */
+    put(memory.sudog[1], 8, address_of(memory.sudog[1])); /* a cycle */
     assert_int_equal(read_wait().kind, GO_WAIT_OTHER);
 }
 

@@ -3,7 +3,7 @@
 
 #define TYPE 0x1234567890u
 
-/* As CPython 3.12 lays out its objects, as far as they are read. */
+/* The layout of CPython 3.12's objects, as far as they are read. */
 struct text {
     uint64_t head[2], length, hash;
     uint32_t state, unused;
@@ -41,7 +41,7 @@ static void set_ascii(struct text *text, const char *value)
     strcpy(text->ascii, value);
 }
 
-/* `each`: bytes of a character. */
+/* `each`: bytes per character. */
 static void set_other(struct text *text, unsigned each, const void *value, size_t length)
 {
     *text = (struct text){.length = length, .state = each << 2 | 1u << 5};
@@ -95,7 +95,7 @@ static void test_what_is_no_code_object(void **state)
     assert_false(python_code_read_head(&memory, (uintptr_t)object, &head));
     assert_false(python_code_read_head(&memory, 16, &head));
     assert_false(python_code_read_head(&memory, 0, &head));
-    memory.code_type = 0; /* then any object is taken for one */
+    memory.code_type = 0; /* without it, any object is accepted */
     assert_true(python_code_read_head(&memory, (uintptr_t)object, &head));
 }
 
@@ -140,7 +140,7 @@ static void test_text_that_is_too_long(void **state)
     } has_more;
     begin();
     set_ascii(&has_more.text, "Server.handle");
-    memset(has_more.rest, 'x', sizeof has_more.rest); /* only pages that are in memory are read */
+    memset(has_more.rest, 'x', sizeof has_more.rest); /* only pages in memory are read */
     has_more.text.length = 1000;                      /* as much as fits is read */
     put_address(memory.layout->code_qualname, &has_more);
     struct python_code code = read_all();
@@ -149,7 +149,7 @@ static void test_text_that_is_too_long(void **state)
     free(code.lines);
 }
 
-/* Python 3.11's table of
+/* Python 3.11's line table of
  *     def f(a,
  *           b):
  *         x = [i for i in
@@ -161,7 +161,7 @@ static void test_text_that_is_too_long(void **state)
  *         for i in range(3):
  *             g(i,
  *               x)
- * and co_lines() of it. */
+ * and the result of its co_lines(). */
 static void test_lines_of_a_function(void **state)
 {
     (void)state;
@@ -190,9 +190,9 @@ static void test_lines_of_other_forms(void **state)
 {
     (void)state;
     static unsigned char table[] = {
-        0x80 | 13 << 3 | 0, 0x48, 0x03, /* no columns: 200, so the line grows by 100 */
+        0x80 | 13 << 3 | 0, 0x48, 0x03, /* without columns: 200, so the line number grows by 100 */
         0x80 | 15 << 3 | 1,             /* two units without a line */
-        0x80 | 13 << 3 | 0, 0x03,       /* one line back */
+        0x80 | 13 << 3 | 0, 0x03,       /* back by one line */
         0x80 | 13 << 3 | 0, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f,
     };
     const struct python_code code = {
@@ -201,13 +201,13 @@ static void test_lines_of_other_forms(void **state)
     assert_int_equal(python_code_line(&code, 2), 0);
     assert_int_equal(python_code_line(&code, 5), 0);
     assert_int_equal(python_code_line(&code, 6), 104);
-    assert_int_equal(python_code_line(&code, 8), 0); /* a line that no file has */
+    assert_int_equal(python_code_line(&code, 8), 0); /* an impossible line number */
     assert_int_equal(python_code_line(&code, 1ull << 60), 0);
     const struct python_code without = {.head = {.first_line = 5}};
     assert_int_equal(python_code_line(&without, 0), 0);
 }
 
-/* The same function in 3.10 and 3.9, with a call in try and one in finally at its end. */
+/* The same function in 3.10 and 3.9, with a call in try, and one in finally at the end. */
 static void test_lines_before_3_11(void **state)
 {
     (void)state;
@@ -264,7 +264,7 @@ static void test_lines_before_3_11(void **state)
     }
 }
 
-/* Lines that are far apart, and code without a line. */
+/* Lines that are far apart, and code without a line number. */
 static void test_growth_in_parts_before_3_11(void **state)
 {
     (void)state;
@@ -299,7 +299,7 @@ static void test_offsets_of_instructions(void **state)
     uint64_t first = 0x1000 + new->code_instructions;
     assert_int_equal(python_code_offset(new, 0x1000, first + 6), 6);
     assert_int_equal(python_code_offset(new, 0x1000, first - 2), 0);
-    /* What follows f_lasti was read with it. */
+    /* The bytes after f_lasti were read with it. */
     assert_int_equal(python_code_offset(three_ten, 0x1000, 7ull << 32 | 3), 6);
     assert_int_equal(python_code_offset(three_nine, 0x1000, 7ull << 32 | 6), 6);
     assert_int_equal(python_code_offset(three_nine, 0x1000, 7ull << 32 | UINT32_MAX), 0);

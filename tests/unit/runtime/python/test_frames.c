@@ -3,9 +3,9 @@
 
 #define ID 4321
 
-/* In this process: as CPython 3.11 and 3.12 lay them out. */
+/* In this process, laid out as in CPython 3.11 and 3.12. */
 static struct {
-    unsigned char before[4096]; /* each read begins below what it is for */
+    unsigned char before[4096]; /* each read begins before its object */
     unsigned char thread[0x100], noted[0x40], frames[8][0x80];
 } * made;
 static struct python_thread thread;
@@ -110,7 +110,7 @@ static void test_3_14_refers_to_code_with_tags(void **state)
     end();
 }
 
-/* Each frame is a call of the loop; there is no owner to be looked at. */
+/* Each frame is a call of the evaluation loop; there is no owner to check. */
 static void test_3_9_has_objects(void **state)
 {
     (void)state;
@@ -150,7 +150,7 @@ static void test_a_circle(void **state)
     end();
 }
 
-/* Frames that are not shown end a circle, too. */
+/* Hidden frames must not hide a cycle. */
 static void test_a_circle_of_the_loops_own_frames(void **state)
 {
     (void)state;
@@ -183,7 +183,7 @@ static void test_wild_pointers(void **state)
     }
 }
 
-/* Its memory was given to another thread. */
+/* The memory now belongs to another thread. */
 static void test_another_thread(void **state)
 {
     (void)state;

@@ -354,13 +354,13 @@ static void test_what_is_not_believed(void **state)
     offsets[0]++;
     assert_int_equal(python_layout_read(offsets, sizeof offsets, &layout), -EBADMSG);
     memcpy(offsets, offsets_3_13, sizeof offsets);
-    offsets[31] = 1ull << 40; /* where a frame has its instruction */
+    offsets[31] = 1ull << 40; /* the offset of a frame's instruction */
     assert_int_equal(python_layout_read(offsets, sizeof offsets, &layout), -EBADMSG);
     memcpy(offsets, offsets_3_13, sizeof offsets);
     offsets[1] = 0x31000f0; /* 3.16 */
     assert_int_equal(python_layout_read(offsets, sizeof offsets, &layout), -ENOTSUP);
     memcpy(offsets, offsets_3_13, sizeof offsets);
-    offsets[2] = 1; /* without a GIL */
+    offsets[2] = 1; /* free-threaded */
     assert_int_equal(python_layout_read(offsets, sizeof offsets, &layout), -ENOTSUP);
     assert_true(python_layout_is_free_threaded(offsets, sizeof offsets));
     assert_false(python_layout_is_free_threaded(offsets, 16));

@@ -1,9 +1,9 @@
 #include "runtime/python/merge.h"
 #include "unit.h"
 
-/* Frames of the native stack and of Python, leaf first: an upper-case letter is a call of the
- * evaluation loop, a lower-case one another function of the interpreter, a digit one of a library.
- * Python frames are letters, those in upper case entries. */
+/* Native and Python frames, leaf first. Native: an upper-case letter is a call of the evaluation
+ * loop, a lower-case letter another function of the interpreter, and a digit a function of a
+ * library. Python: letters, upper case for entry frames. */
 static struct python_frames frames;
 static bool is_cut, keeps_interpreter;
 
@@ -76,7 +76,7 @@ static void test_native_stacks_that_are_cut(void **state)
 {
     (void)state;
     is_cut = true;
-    assert_merged("1E2", "fGhI", "1fG2hI"); /* what is known stays */
+    assert_merged("1E2", "fGhI", "1fG2hI"); /* known frames stay */
     assert_merged("1E2E", "fG", "");
 }
 

@@ -1,7 +1,7 @@
 #include "runtime/python/tasks.h"
 #include "unit.h"
 
-/* In this process, laid out as CPython 3.14 and 3.13 do: words, by their number. */
+/* In this process, laid out as in CPython 3.13 and 3.14: words, by number. */
 #define WORDS 64
 #define AT(object, bytes) (*(uint64_t *)((unsigned char *)(object) + (bytes)))
 #define ADDRESS(object) ((uint64_t)(uintptr_t)(object))
@@ -31,7 +31,7 @@ static void set_text(uint64_t *object, const char *text)
     strcpy((char *)object + layout.ascii_text, text);
 }
 
-/* A coroutine that runs `code` and awaits an object. */
+/* A coroutine that runs `code` and awaits another object. */
 static void set_coroutine(uint64_t *object, uint64_t code, const void *awaited, int state)
 {
     bool has_address = !place.version || place.task_node;
@@ -85,7 +85,7 @@ static void begin(uint32_t version)
     AT(thread, layout.thread_native_id) = 7;
 }
 
-/* The tasks 0 and 1 are of a thread, 2 of one that has ended. */
+/* Tasks 0 and 1 belong to a running thread, task 2 to one that has ended. */
 static void link_lists(void)
 {
     AT(thread, THREAD_TASKS) = ADDRESS(tasks_memory[0]) + NODE;
@@ -145,7 +145,7 @@ static void test_lists(void **state)
     python_task_name(&place, &memory, &tasks.items[0], name, &is_made_up);
     assert_string_equal(name, "first");
     assert_false(is_made_up);
-    /* A number of two digits of 30 bits. */
+    /* An integer with two digits of 30 bits. */
     assert_int_equal(python_task_read(&place, &memory, &tasks.items[1], &frames), PYTHON_TASK_NEW);
     assert_int_equal(frames.count, 1);
     python_task_name(&place, &memory, &tasks.items[1], name, &is_made_up);
@@ -181,7 +181,7 @@ static void test_states(void **state)
     assert_int_equal(frames.count, 0);
     ((signed char *)coroutines[0])[GEN_STATE] = CLEARED;
     assert_int_equal(read_first(), PYTHON_TASK_GONE);
-    /* A compiler's coroutine. */
+    /* A coroutine made by a compiler. */
     AT(coroutines[0], 8) = ADDRESS(other_type);
     assert_int_equal(read_first(), PYTHON_TASK_WAITING);
     assert_int_equal(frames.count, 0);
@@ -189,7 +189,7 @@ static void test_states(void **state)
     assert_int_equal(read_first(), PYTHON_TASK_GONE);
 }
 
-/* What was listed is of another time than what is there. */
+/* The listed task is older than what is in memory. */
 static void test_a_task_that_goes_on(void **state)
 {
     (void)state;
@@ -222,7 +222,8 @@ static void test_awaited_by(void **state)
     check_chain();
     python_task_awaited_by(&place, &memory, &tasks.items[0], text);
     assert_string_equal(text, "");
-    /* A set of a task, an entry that was removed, and a future that a task awaits, and itself. */
+    /* A set with a task, a removed entry, and a future, which a task awaits, and later the future
+     * itself. */
     memset(table, 0, sizeof table);
     set[1] = ADDRESS(set_type);
     set[4] = 7;
@@ -284,7 +285,7 @@ static void test_offsets_that_make_no_sense(void **state)
         uint64_t bad[PYTHON_ASYNCIO_WORDS];
         memcpy(bad, good, sizeof bad);
         bad[i] = (uint64_t)1 << 40;
-        bool is_used = i != 10 && i != 11; /* of what runs on each thread */
+        bool is_used = i != 10 && i != 11; /* except what runs on each thread */
         assert_int_equal(python_tasks_take_offsets(&place, bad), !is_used);
         bad[i] = UINT64_MAX;
         assert_int_equal(python_tasks_take_offsets(&place, bad), !is_used);
@@ -293,7 +294,7 @@ static void test_offsets_that_make_no_sense(void **state)
 
 /* ---- Before 3.14 ---- */
 
-/* A dictionary of one string. */
+/* A dictionary with one string key. */
 static void set_dict(size_t i, const char *name, const void *value)
 {
     set_text(names[i], name);
@@ -319,7 +320,7 @@ static void make_weak_set(uint32_t version)
     memset(weak_set, 0, sizeof weak_set);
     set_text(data_name, "data");
     ((unsigned char *)type_keys)[9] = 3;
-    ((unsigned char *)type_keys)[10] = 2; /* of strings, without values */
+    ((unsigned char *)type_keys)[10] = 2; /* string keys, without values */
     AT(type_keys, 24) = 1;
     AT(type_keys, 40) = ADDRESS(data_name);
     AT(weak_set_type, version >> 16 == 0x030b ? 872 : 880) = ADDRESS(type_keys);
@@ -330,7 +331,7 @@ static void make_weak_set(uint32_t version)
     set[4] = 7;
     set[5] = ADDRESS(table);
     for (size_t i = 0; i < 2; i++) {
-        references[i][2] = i ? 0 : ADDRESS(tasks_memory[0]); /* one has died */
+        references[i][2] = i ? 0 : ADDRESS(tasks_memory[0]); /* one is dead */
         table[3 * i][0] = ADDRESS(references[i]);
     }
 }
@@ -349,12 +350,12 @@ static void test_sets(void **state)
     weak_set[1] = ADDRESS(values) - 1;
     check_chain();
     make_weak_set(0x030b02f0);
-    place.version = NULL; /* generators are laid out otherwise: only the list is looked at */
+    place.version = NULL; /* generators have another layout: only the list is read */
     python_tasks_take_version(&place, 0x030b02f0);
     weak_set[0] = ADDRESS(values);
     assert_int_equal(python_tasks_read(&tasks, &place, getpid(), NULL), 0);
     assert_int_equal(tasks.count, 1);
-    /* Its dictionary was asked for. */
+    /* Its __dict__ has been accessed. */
     make_weak_set(0x030d00f0);
     weak_set[1] = ADDRESS(dicts[2]);
     set_dict(2, "data", set);

@@ -1,5 +1,5 @@
-/* Threads of Python in this process's memory, laid out as CPython 3.11 to 3.13 do: words, by their
- * number. */
+/* Python threads in this process's memory, laid out as in CPython 3.11 to 3.13: words, by number.
+ */
 #include "runtime/python/thread_names.h"
 #include "unit.h"
 
@@ -16,7 +16,7 @@
 
 static uint64_t runtime[64], interpreter[128], states[THREADS][64];
 static uint64_t dicts[4][8], keys[4][32], module[4], text[4 + THREADS][16];
-/* An object begins four words in. */
+/* Objects begin at word four. */
 static uint64_t objects[THREADS][16], values[THREADS][2], type[112];
 static struct python_place place;
 static struct python_memory memory;
@@ -30,7 +30,7 @@ static void set_text(uint64_t *object, const char *from)
     strcpy((char *)object + place.layout.ascii_text, from);
 }
 
-/* Keys of a kind: 0 is general, 1 has strings, 2 has no values. */
+/* The kind of keys: 0 is general, 1 has strings, 2 has no values. */
 static void set_keys(size_t i, unsigned char kind, uint64_t count)
 {
     memset(keys[i], 0, sizeof keys[i]);
@@ -83,7 +83,7 @@ static void begin(uint32_t version)
     set_dict(1, "_active", dicts[2]);
     module[2] = ADDRESS(dicts[1]);
     set_keys(2, 0, THREADS);
-    set_keys(3, 2, 2); /* of the class: _target, _name */
+    set_keys(3, 2, 2); /* the class's keys: _target, _name */
     set_text(text[2], "_target");
     set_text(text[3], "_name");
     keys[3][5] = ADDRESS(text[2]);
@@ -122,7 +122,8 @@ static void test_each_version(void **state)
     assert_false(python_thread_names_are_read(0x030e00f0));
 }
 
-/* A dictionary that somebody has asked for shares the keys of the class, with values of its own. */
+/* If the program has accessed __dict__, the dictionary shares the class's keys, and has values of
+ * its own. */
 static void test_a_dictionary_of_its_own(void **state)
 {
     static uint64_t dict[8];
@@ -158,7 +159,7 @@ static void test_hostile_threads(void **state)
     }
 }
 
-/* It is cut between characters. */
+/* Cut between characters. */
 static void test_long_names(void **state)
 {
     char name[80] = "";
@@ -166,7 +167,7 @@ static void test_long_names(void **state)
     begin(VERSION_3_12);
     memset(name, 'x', 62);
     set_thread(VERSION_3_12, 1, name);
-    /* As text of one byte a character, of which this one has two as UTF-8. */
+    /* Stored as one byte per character; this one takes two in UTF-8. */
     AT(text[5], place.layout.text_state) = 1u << 2 | 1u << 5;
     memset((char *)text[5] + place.layout.other_text, 'x', 62);
     ((unsigned char *)text[5])[place.layout.other_text + 62] = 0xe9;

@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
-/* In this process, as CPython 3.12 lays them out. */
+/* In this process, laid out as in CPython 3.12. */
 static unsigned char runtime[0x40], interpreters[2][0x60], states[4][0xa0];
 static struct python_place place;
 static struct python_threads threads;
@@ -14,7 +14,7 @@ static void put(void *at, size_t offset, uint64_t value)
     memcpy((unsigned char *)at + offset, &value, sizeof value);
 }
 
-/* Two interpreters, of 3 and 1 threads. */
+/* Two interpreters, with 3 threads and 1. */
 static void begin(void)
 {
     const struct python_layout *layout = python_layout_of(0x030c01f0);
@@ -37,7 +37,7 @@ static void test_threads_of_all_interpreters(void **state)
     (void)state;
     begin();
     assert_int_equal(python_threads_read(&threads, &place, getpid(), NULL), 0);
-    assert_int_equal(threads.count, 3); /* one has not begun yet */
+    assert_int_equal(threads.count, 3); /* one has not started yet */
     assert_int_equal(python_threads_find(&threads, 100).state, (uintptr_t)states[1]);
     assert_int_equal(python_threads_find(&threads, 200).state, (uintptr_t)states[3]);
     assert_int_equal(python_threads_find(&threads, 300).state, (uintptr_t)states[0]);
@@ -47,7 +47,7 @@ static void test_threads_of_all_interpreters(void **state)
     assert_int_equal(python_threads_find(&threads, 100).state, 0);
 }
 
-/* Before 3.11 it knows what pthread_self has returned to a thread. */
+/* Before 3.11, a thread state has only the result of pthread_self(). */
 static void test_threads_by_their_pthread(void **state)
 {
     (void)state;
@@ -55,7 +55,7 @@ static void test_threads_by_their_pthread(void **state)
     place.layout.has_frame_objects = true;
     put(states[0], place.layout.thread_native_id, (uint64_t)pthread_self());
     assert_int_equal(python_threads_read(&threads, &place, getpid(), NULL), 0);
-    assert_int_equal(threads.count, 1); /* the other ones are no addresses */
+    assert_int_equal(threads.count, 1); /* the others are not addresses */
     assert_int_equal(python_threads_find(&threads, gettid()).state, (uintptr_t)states[0]);
     assert_int_equal(python_threads_find(&threads, gettid()).id, (uint64_t)pthread_self());
     python_threads_free(&threads);
@@ -76,7 +76,7 @@ static void test_a_circle_ends(void **state)
     python_threads_free(&threads);
 }
 
-/* Also one of threads that have not begun. */
+/* Even a cycle of threads that have not started. */
 static void test_a_circle_of_nothing_ends(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Debug information that is small, and would be large in memory: many entries with one list of
- * ranges. */
+/* Small debug information that would be large in memory: many entries that share a list of ranges.
+ */
 #include "unit.h"
 #include "elf/dwarf.h"
 #include "symbol/dwarf/symbols.h"
@@ -9,7 +9,7 @@
 
 #define RANGES 700000u /* in the list */
 #define FUNCTION 0x1000u
-/* A unit of the 32-bit format, version 5, with addresses of 8 bytes. */
+/* A unit in the 32-bit format, version 5, with 8-byte addresses. */
 #define UNIT_OF(bytes) (bytes) + 8, 0, 0, 0, 5, 0, DW_UT_compile, 8, 0, 0, 0, 0
 
 enum { NO_SECTION, INFO, ABBREV, RNGLISTS, NAMES, SECTIONS };

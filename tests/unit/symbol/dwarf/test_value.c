@@ -1,11 +1,11 @@
-/* The forms of attributes' values: what each takes, and what it says (DWARF 5, 7.5.6). */
+/* Forms of attribute values: the bytes that each takes, and its value (DWARF 5, 7.5.6). */
 #include "unit.h"
 #include "elf/dwarf.h"
 #include "symbol/dwarf/info.h"
 
 #include <errno.h>
 
-#define NO_NUMBER 0u /* of a form whose value is not used */
+#define NO_NUMBER 0u /* for a form whose value is not used */
 
 static const struct unit unit = {.version = 5, .address_bytes = 8, .offset_bytes = 4};
 
@@ -104,7 +104,7 @@ static void test_forms_that_there_are_not(void **state)
     assert_false(value_read(&large, &bytes, DW_FORM_addr, 0, &value));
 }
 
-/* An address of more than 64 bits is a damaged one. */
+/* Addresses of more than 64 bits mean a damaged header. */
 static void test_sizes_of_addresses_in_unit_headers(void **state)
 {
     (void)state;

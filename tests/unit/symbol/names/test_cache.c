@@ -1,4 +1,4 @@
-/* What was looked up is remembered as it was found. */
+/* Lookup results are remembered unchanged. */
 #include "unit.h"
 #include "symbol/names/cache.h"
 
@@ -101,7 +101,7 @@ static void test_inlined_frames_keep_their_lines(void **state)
     assert_name(cache, 1, 0x2000, "behind");
 }
 
-/* Nothing is known of it, and that is known. */
+/* That an address has no name is remembered, too. */
 static void test_an_address_without_a_name(void **state)
 {
     struct name_cache *cache = *state;
@@ -124,7 +124,7 @@ static void test_a_trampoline(void **state)
     assert_true(is_trampoline);
 }
 
-/* Each profile has an address of its own, and one that all have. */
+/* Each profile has one address of its own, and one that all share. */
 static void test_what_no_profile_has_had_for_long_goes(void **state)
 {
     struct name_cache *cache = *state;

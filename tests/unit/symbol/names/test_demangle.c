@@ -50,11 +50,11 @@ static void test_cpp(void **state)
     assert_demangles("_Z1fIPFivEEvT_", "f");
     assert_demangles("_Z1fIiEDTcl1gfp_EET_", "f");
     assert_demangles("_Z3fooB5cxx11v", "foo[abi:cxx11]");
-    /* Whose lambda it is, is told by what its function takes. */
+    /* The parameters of the enclosing function tell which function the lambda belongs to. */
     assert_demangles("_ZZN3foo3barEiENKUlvE_clEv", "foo::bar(int)::{lambda()#1}::operator()");
 }
 
-/* A part of a function that the compiler split off is that function to a reader. */
+/* To a reader, a part of a function that the compiler split off is that function. */
 static void test_clones(void **state)
 {
     (void)state;
@@ -87,7 +87,7 @@ static void test_cpp_in_full(void **state)
         assert_named(names[i][0], FGPROF_NAMES_FULL, names[i][1]);
 }
 
-/* Functions without a linker symbol of their own have the name that the source gives them. */
+/* Functions without a linkage name have their name in the source. */
 static void test_names_of_the_debug_information(void **state)
 {
     (void)state;
@@ -100,7 +100,7 @@ static void test_rust(void **state)
 {
     (void)state;
     static const char *const names[][2] = {
-        /* The hash at the end says nothing to a reader. */
+        /* The hash at the end is left out. */
         {"_ZN4core3fmt5Write9write_fmt17h0123456789abcdefE", "core::fmt::Write::write_fmt"},
         {"_ZN71_$LT$Test$u20$$u2b$$u20$$u27$static$u20$as$u20$foo..Bar$LT$Test$GT$$GT$"
          "3bar17h930b740aa94f1d3aE",
@@ -134,7 +134,7 @@ static void test_not_at_all(void **state)
 static void test_plain_names_stay(void **state)
 {
     (void)state;
-    /* Some of these are mangled types: "i" is int, "f" float, "Pv" void*. */
+    /* Some of these are valid mangled types: "i" is int, "f" float, "Pv" void*. */
     static const char *const symbols[] = {"",
                                           "i",
                                           "f",
@@ -179,7 +179,7 @@ static char *repeated(const char *begin, const char *part, size_t times, const c
     return text;
 }
 
-/* Both namings take no more than a moment, by this thread's clock. */
+/* Demangling takes almost no time in either style, by this thread's clock. */
 static void assert_takes_no_time(const char *symbol)
 {
     for (enum fgprof_names names = FGPROF_NAMES_SHORT; names <= FGPROF_NAMES_FULL; names++) {
@@ -193,7 +193,7 @@ static void assert_takes_no_time(const char *symbol)
     }
 }
 
-/* A symbol is data of the target: one that nests without end must not end us. */
+/* The target chooses its symbols: endless nesting must not crash us. */
 static void test_endless_nesting(void **state)
 {
     (void)state;
@@ -204,7 +204,7 @@ static void test_endless_nesting(void **state)
         {"_RI", "NvC1a1b"}, {"_RIC0", "T"}, {"_D", "Q"},    {"_D1a", "FF"}, {"_D", "1a"},
     };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        /* As long as is read of one, and much longer. */
+        /* The maximum length that is read, and much more. */
         size_t fitting = 4000 / strlen(parts[i][1]);
         for (size_t times = fitting; times <= 1000000; times *= 200) {
             char *symbol = repeated(parts[i][0], parts[i][1], times, "");
@@ -214,8 +214,8 @@ static void test_endless_nesting(void **state)
     }
 }
 
-/* Types of which each has the one before twice: b, a0<b, b>, a1<a0<...>, a0<...>>, ... `first` is
- * the number of the substitution that b is. */
+/* Types that each contain the one before twice: b, a0<b, b>, a1<a0<...>, a0<...>>, ... `first` is
+ * the number of b's substitution. */
 static void append_doubling(char *symbol, int first)
 {
     static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -230,7 +230,7 @@ static void append_doubling(char *symbol, int first)
     }
 }
 
-/* One that doubles with each level would take for ever, or all memory. */
+/* A symbol whose expansion doubles at each level would take for ever, or all memory. */
 static void test_doubling(void **state)
 {
     (void)state;
@@ -238,7 +238,7 @@ static void test_doubling(void **state)
         const char *begin, *end;
         int first;
     } frames[] = {
-        {"_Z1fI", "EvT_", 1},       /* written out */
+        {"_Z1fI", "EvT_", 1},       /* expanded */
         {"_Z1f1c", "", 1},          /* as parameters */
         {"_Z1fIDp1xI", "EEvT_", 2}, /* searched for packs */
         {"_Z1fIDpO1xI", "EEvT_", 2},
@@ -258,7 +258,7 @@ static void test_doubling(void **state)
     free(symbol);
 }
 
-/* As the template libraries of C++ make them. */
+/* Names like those from C++ template libraries. */
 static void test_long_names(void **state)
 {
     (void)state;

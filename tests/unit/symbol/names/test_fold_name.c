@@ -38,7 +38,7 @@ static void test_template_arguments_go(void **state)
     assert_folds("f<&a::operator< >::g", "f::g");
     assert_folds("f<&a::operator->>::g", "f::g");
     assert_folds("f<a::operator()<b>, c>::g", "f::g");
-    /* As GCC writes them into debug information. */
+    /* As GCC writes names into debug information. */
     assert_folds("wait<serve()::<lambda()> >", "wait");
     assert_folds("__invoke_impl<void, main()::<lambda(std::set<int>)> >", "__invoke_impl");
     assert_folds("f<<unnamed struct>, <unnamed>::a<int> >::g", "f::g");
@@ -55,7 +55,7 @@ static void test_operators_stay(void **state)
         char plain[64], with_arguments[64];
         snprintf(plain, sizeof plain, "a::operator%s", signs[i]);
         assert_stays(plain);
-        /* libiberty sets them off behind a '<' only. */
+        /* libiberty puts a space before them only after '<'. */
         snprintf(with_arguments, sizeof with_arguments, "a<b>::operator%s%s<int>", signs[i],
                  signs[i][strlen(signs[i]) - 1] == '<' ? " " : "");
         assert_folds(with_arguments, plain);
@@ -78,7 +78,7 @@ static void test_what_is_no_template_stays(void **state)
         assert_stays(names[i]);
 }
 
-/* Any text is taken: what comes out is no longer, and stays the same when it goes in again. */
+/* Any text is accepted: the result is no longer, and folding it again changes nothing. */
 static void test_any_text(void **state)
 {
     (void)state;

@@ -47,13 +47,14 @@ static void test_a_function(void **state)
     close_names();
 }
 
-/* The line of the address is the inlined function's; the function around it is where it called. */
+/* The address's line belongs to the inlined function; the outer function's line is that of the
+ * call. */
 static void test_an_inlined_function(void **state)
 {
     (void)state;
     struct symbol symbol;
     open_names();
-    /* Called at an address that nothing was inlined at. */
+    /* A call at an address where nothing was inlined. */
     put_go32(&made, MADE_GO_INLINED + 0x10 + 8, 0x50);
     assert_true(go_names_find(names, MADE_GO_CODE + 0x50, &symbol));
     assert_int_equal(symbol.line_count, 2);
@@ -63,7 +64,7 @@ static void test_an_inlined_function(void **state)
     close_names();
 }
 
-/* It says that it was called from where it is. */
+/* An inlined function that claims to be called from within itself. */
 static void test_inlined_functions_in_a_circle(void **state)
 {
     (void)state;
@@ -90,7 +91,7 @@ static void test_foreign_code(void **state)
     close_names();
 }
 
-/* Without what the runtime keeps of the file, it is not known what was inlined. */
+/* Inlined functions need the runtime's record about the file. */
 static void test_without_inlined_functions(void **state)
 {
     (void)state;
@@ -106,7 +107,7 @@ static void test_without_inlined_functions(void **state)
     close_names();
 }
 
-/* As Go's own traces and profiles name them, whichever version of Go linked the program. */
+/* Named as in Go's own traces and profiles, whichever version of Go linked the program. */
 static void test_generic_functions(void **state)
 {
     (void)state;
