@@ -1,5 +1,5 @@
-/* The ring of an agent in a program that says anything: the numbers of the header, and then what is
- * in the ring, in two parts, the second of which comes when the first has been read. */
+/* The agent's ring in a program that writes anything: the numbers in the header, and then the
+ * ring's contents in two parts, the second of which arrives after the first has been read. */
 #include "input.h"
 #include "unit/make_agent.h"
 
@@ -56,7 +56,7 @@ static uint64_t take_header(struct input *input, unsigned flags)
     return position;
 }
 
-/* Fills the ring from a position on. A record is complete if the input says so. */
+/* Fills the ring from `position` on. The input says which records are complete. */
 static uint64_t take_records(struct input input, uint64_t position)
 {
     char *ring = (char *)segment.header + AGENT_HEADER_BYTES;

@@ -1,4 +1,5 @@
-/* What the process that reads perf maps and jitdumps may pass on: any bytes, put in order. */
+/* What the process that reads perf maps and jitdumps may send: arbitrary bytes, which are then
+ * applied. */
 #include "input.h"
 #include "jit/announce.h"
 

@@ -1,11 +1,11 @@
-/* Sections of call frame information: finding an address's entry, its row, and its rule. The input
- * is how the sections lie, and what a module has in memory from address 4096 on. */
+/* Sections of call frame information: looks up addresses' entries, rows and rules. The input gives
+ * the layout of the sections, and the memory of a module from address 4096 on. */
 #include "open_module.h"
 #include "mapping/modules.h"
 #include "unwind/rule.h"
 
 #define ADDRESS 4096u
-#define ADDRESSES 32 /* that are looked up */
+#define ADDRESSES 32 /* looked up */
 
 static void find(struct module *module, struct cfi_entry *entry)
 {

@@ -1,4 +1,5 @@
-/* Machine code, which is followed to find frames. The input is where in it a frame is, and code. */
+/* Machine code, which is followed to find frames. The input is a frame's position in the code, and
+ * the code. */
 #include "open_module.h"
 #include "elf/stubs.h"
 #include "unwind/code/calls.h"
@@ -27,7 +28,7 @@ static void look_at_calls(struct input code)
     free(signal_return);
 }
 
-/* As the only segment of a module, at address 0. */
+/* The code is the only segment of a module, at address 0. */
 static void follow_in_module(struct input code, uint64_t at)
 {
     struct modules modules = {0};

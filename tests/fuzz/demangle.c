@@ -1,4 +1,4 @@
-/* Names of functions as linkers see them, and as debug information has them. */
+/* Function names, from symbol tables and from debug information. */
 #include "symbol/names/demangle.h"
 #include "input.h"
 

@@ -1,4 +1,4 @@
-/* ELF files: headers, segments, sections, and what functions their symbols say there are. */
+/* ELF files: headers, segments, sections, and the functions in their symbol tables. */
 #include "open_module.h"
 #include "elf/functions.h"
 #include "elf/stubs.h"

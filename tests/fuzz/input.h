@@ -1,5 +1,5 @@
-/* What a fuzzer's input is taken apart with: numbers from its start, and the rest. Where it is too
- * short, numbers are 0. */
+/* Takes a fuzzer's input apart: numbers from its start, and the rest. If it is too short, numbers
+ * are 0. */
 #ifndef FGPROF_TESTS_INPUT_H
 #define FGPROF_TESTS_INPUT_H
 
@@ -16,7 +16,7 @@ struct input {
     size_t bytes;
 };
 
-/* A number of that many bytes, at most 8. */
+/* A number of `bytes` bytes, at most 8. */
 static inline uint64_t take_number(struct input *input, size_t bytes)
 {
     uint64_t value = 0;
@@ -28,7 +28,7 @@ static inline uint64_t take_number(struct input *input, size_t bytes)
     return value;
 }
 
-/* The first bytes, at most as many as there are. */
+/* The first bytes, as many as there are up to `bytes`. */
 static inline struct input take_part(struct input *input, size_t bytes)
 {
     struct input part = {input->at, bytes < input->bytes ? bytes : input->bytes};
@@ -37,7 +37,8 @@ static inline struct input take_part(struct input *input, size_t bytes)
     return part;
 }
 
-/* A copy in memory of its own, whose end a sanitizer watches; `more` bytes of 0 behind it. */
+/* A copy in memory of its own, followed by `more` zero bytes, so that a sanitizer detects reads
+ * beyond it. */
 static inline void *copy_of(struct input input, size_t more)
 {
     unsigned char *copy = calloc(1, input.bytes + more + !(input.bytes + more));
@@ -48,7 +49,7 @@ static inline void *copy_of(struct input input, size_t more)
     return copy;
 }
 
-/* What must hold whatever the input is. */
+/* Asserts what must hold for any input. */
 static inline void must(_Bool holds)
 {
     if (!holds)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes the first files of each fuzz target's corpus: small real files, made here.
+"""Writes the initial files of each fuzz target's corpus: small real files, built here.
 
     tests/fuzz/make_seeds.py FOLDER
 
-The committed corpus also holds what the fuzzers found, and need not be made again."""
+The committed corpus also has the inputs that the fuzzers found, and need not be rebuilt."""
 import os
 import pathlib
 import struct
@@ -31,13 +31,13 @@ FORMS = {  # compiler options
     "pointer": ["-static", "-DCALL=inner", "-Wl,-e,LAST", "-fno-omit-frame-pointer"],
 }
 HOSTILE = {  # directives of call frame information, see as's manual and DWARF 5, 7.7.1 and 7.24
-    # The CFA is an expression: DW_OP_skip by -3, back to itself
+    # The CFA's expression never ends: DW_OP_skip by -3, back to itself
     "endless": ".cfi_escape 0x0f, 3, 0x2f, 0xfd, 0xff",
-    # the least number divided by -1, which faults
+    # the smallest number divided by -1, which traps
     "division": ".cfi_escape 0x0f, 12, 0x0e, 0, 0, 0, 0, 0, 0, 0, 0x80, 0x09, 0xff, 0x1b",
-    # a register that there is not, for the return address
+    # an impossible register for the return address
     "return-column": ".cfi_return_column 255\n.cfi_escape 0x0f, 3, 0x77, 8, 6",
-    # more rows put aside than any function has
+    # more saved rows than any function has
     "remember": ".cfi_escape 0x0f, 3, 0x77, 8, 6\n" + ".cfi_remember_state\n" * 3000,
 }
 NAMES = """_ZNSt6vectorIiSaIiEE9push_backEOi _ZN3foo3barILi3EEEvRKNS_3bazE _ZTVN10__cxxabiv117__class_type_infoE
@@ -47,7 +47,7 @@ _ZNKSt8functionIFvvEEclEv _ZN1aIXadL_ZN1b1cEvEEE1dEv _Z1fIJicEEvDpT_ _ZDTcl1gfp_
 
 
 def link(source, out, options):
-    """Segments next to each other in the file: a few KB."""
+    """Segments are adjacent in the file, which has a few KB."""
     subprocess.run(["gcc", "-O1", "-nostdlib", "-fcf-protection=none", "-Wl,-z,noseparate-code",
                     "-Wl,-z,max-page-size=64", "-Wl,-z,norelro", "-Wl,--build-id",
                     f"-ffile-prefix-map={source.parent}=/seed", *options, "-o", out, source], check=True,
@@ -121,7 +121,7 @@ def main():
                     put("cfi", name + "-table", b"\1" + struct.pack("<H", len(table) - 12) + table + eh)
             if name == "debug_frame":
                 put("cfi", name, b"\0\0\0" + parts[".debug_frame"][1])
-            # A frame in each function, above it what calls may have left.
+            # A frame in each function, with possible leftovers of calls above it.
             for at in (8, len(text) // 2, len(text) - 2):
                 words = [("c", text_address + at), ("s", 32), ("c", text_address + len(text) - 4), ("\0", 0)] * 4
                 put("unwind", f"{name}-{at}", unwind_input(elf, text_address + at, words))
@@ -158,7 +158,7 @@ def main():
     put("perf_map", "again", b"\xff\xff" + text * 3)
     put("perf_map", "broken", b"\x10\0" + b"zz 1 a\n10 ffffffffffffffff b\n10 0 c\n10 1 \n" + text)
     put("perf_map", "long", b"\x10\0" + b"10 1 " + b"n" * 9000 + b"\n" + text)
-    # Documentation/jitdump-specification.txt of the kernel's tools/perf
+    # Documentation/jitdump-specification.txt in the kernel's tools/perf
     code = b"\x90" * 32
     load = struct.pack("<IIQQQQ", 10, 10, 0x1000, 0x1000, len(code), 1) + b"handle\0" + code
     lines = struct.pack("<QQQII", 0x1000, 2, 0x1000, 3, 0) + b"a.js\0" + struct.pack("<QII", 0x1008, 4, 0) + b"\xff\0"
@@ -202,7 +202,7 @@ def main():
                                    [struct.pack("<II", slab[0], 1) for slab in slabs], (one, two)))
     put("values", "size", values(4, struct.pack("<Q", 1 << 40) + b"\x02\x04", slabs, (one, two)))
 
-    # The ring of an agent: 16 bytes at a time, a flag before them, without the last one.
+    # The agent's ring: a flag, then 16 bytes, and so on; no flag before the last 16 bytes.
     def record(kind, bytes_, stack=b"", object_=1, room=0):
         registers = struct.pack("<8Q", *range(4096, 4104)) if stack else b""
         head = struct.pack("<QIHBBIIQQQ", 0, 0, kind, 0, 0, 7, len(stack), object_, bytes_, 9)

@@ -1,5 +1,5 @@
-/* Lines of /proc/PID/maps: mapped files have any name. The input is two states of that file, with a
- * NUL between them, the second read as what became of the first. */
+/* Lines of /proc/PID/maps: mapped files may have any name. The input is two states of that file,
+ * separated by NUL; the second is read as an update of the first. */
 #include "input.h"
 #include "mapping/modules.h"
 #include "mapping/spaces.h"
@@ -54,7 +54,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     stack_areas_end(&areas, 0x7ffd00000000);
     stack_areas_free(&areas);
 
-    /* Of a process that is none: no file is opened. */
+    /* For a process that does not exist: no file is opened. */
     struct spaces spaces = {0};
     struct modules modules = {0};
     struct space *space;

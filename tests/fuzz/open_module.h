@@ -6,8 +6,8 @@
 #include "elf/elf_file.h"
 #include "mapping/modules.h"
 
-/* The only one in *modules, for modules_free. It holds a file of these bytes, of which nothing was
- * read. */
+/* The only module in *modules, to be freed with modules_free. It has a file with these bytes, and
+ * nothing has been read of it. */
 static inline struct module *put_module(struct modules *modules, struct input file)
 {
     struct module *module = calloc(1, sizeof *module);

@@ -1,5 +1,5 @@
-/* Go's function table. The input is a file's data, from its start at 0x402000 on; its code lies
- * before (see unit/make_pclntab.h). */
+/* Go's function table. The input is a file's data, starting at address 0x402000; the code lies
+ * before it (see unit/make_pclntab.h). */
 #include "open_module.h"
 #include "elf/go/pclntab.h"
 #include "mapping/modules.h"
@@ -10,7 +10,7 @@
 #define BASE 0x400000u
 #define CODE_OFFSET 0x1000u
 #define DATA_OFFSET 0x2000u
-#define ADDRESSES 64 /* that are looked up */
+#define ADDRESSES 64 /* looked up */
 
 static void look_up(struct module *module)
 {

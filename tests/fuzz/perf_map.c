@@ -1,5 +1,5 @@
-/* Perf maps: any text, in two pieces, with what it says put in order between. The input is where
- * the first piece ends, and the text. */
+/* Perf maps: arbitrary text in two pieces, and the entries are applied in between. The input is the
+ * length of the first piece, and the text. */
 #include "input.h"
 #include "jit/code.h"
 #include "jit/perf_map.h"

@@ -1,4 +1,4 @@
-/* The other files of /proc: threads have any name. */
+/* The other files in /proc: threads may have any name. */
 #include "proc/kernel_stack.h"
 #include "proc/thread_state.h"
 #include "observe/watch.h"

@@ -1,6 +1,6 @@
-/* Kept recordings, without gzip and its checksum around them: any bytes behind the version, as one
- * of time and one of objects. What is read is written in all formats, and again as a recording,
- * which is read alike. */
+/* Recordings without gzip and its checksum: arbitrary bytes after the version, read as a recording
+ * of time and as one of objects. Whatever can be read is written in all formats, and again as a
+ * recording, which must read the same. */
 #include "input.h"
 #include "recording/recording.h"
 #include "output/output.h"
@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define FRAMES_MAX 4096 /* that are written: one stack may be that of many samples */
+#define FRAMES_MAX 4096 /* written at most: many samples may share one stack */
 
 static size_t frames_of(const struct fgprof_profile *profile)
 {

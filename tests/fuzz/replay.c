@@ -1,5 +1,5 @@
-/* Runs a fuzz target over the files of its corpus, as a unit test: a crash or a hang ends the
- * program. argv[0] is named after the target, CORPUS is the folder of all of them. */
+/* Runs a fuzz target over the files in its corpus, as a unit test: a crash or a hang ends the
+ * program. argv[0] is named after the target; CORPUS is the folder with all corpora. */
 #include "input.h"
 
 #include "unit/unit.h"
@@ -17,7 +17,7 @@ static void replay_file(int folder, const char *name)
     assert_true(fd >= 0);
     char *contents = contents_of(fd, &length);
     close(fd);
-    /* Without the byte behind it that contents_of puts there. */
+    /* Without the byte that contents_of adds. */
     uint8_t *data = copy_of((struct input){(const uint8_t *)contents, length}, 0);
     free(contents);
     alarm(HANG_SECONDS);
@@ -42,7 +42,7 @@ static void test_corpus(void **state)
     assert_in_range(files, 4, SIZE_MAX);
 }
 
-/* Inputs that no corpus needs to hold: nothing at all, and numbers alone, of any value. */
+/* Inputs that need not be in a corpus: nothing at all, and numbers alone, of any value. */
 static void test_small_inputs(void **state)
 {
     (void)state;

@@ -3,7 +3,7 @@
 #include "mapping/modules.h"
 #include "symbol/symbols.h"
 
-#define ADDRESSES 16 /* that are named in each segment */
+#define ADDRESSES 16 /* named in each segment */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {

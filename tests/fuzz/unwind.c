@@ -1,5 +1,5 @@
-/* Whole stacks: the input is registers, a stack, and the ELF file of the module that all of the
- * code is in. */
+/* Whole stacks: the input is registers, a stack, and the ELF file of the module that contains all
+ * the code. */
 #include "open_module.h"
 #include "mapping/modules.h"
 #include "unwind/frame_pointer.h"
@@ -9,7 +9,7 @@
 #define STACK 0x7ffd00000000u
 #define DEPTH_MAX 64
 
-/* A number that means an address: of the module, of the stack, or any. */
+/* A number that represents an address: in the module, in the stack, or anywhere. */
 static uint64_t take_address(struct input *input)
 {
     uint64_t kind = take_number(input, 1), number = take_number(input, 4);

@@ -1,5 +1,5 @@
-/* Custom profiles in the memory of a program that says anything of them: the numbers of the header,
- * names, and then pieces of any place of the slots. Read once, changed, and read again. */
+/* Custom profiles in the memory of a program that writes anything: the numbers in the header,
+ * names, and then pieces of the slots. They are read, changed, and read again. */
 #include "input.h"
 #include "objects/values.h"
 
@@ -51,7 +51,7 @@ static void take_header(struct input *input)
     }
 }
 
-/* Each piece: how far behind the one before it begins, its length, and its bytes. */
+/* Each piece has a distance from the piece before it, a length, and bytes. */
 static void take_slots(struct input *input)
 {
     char *slots = (char *)header + VALUES_HEADER_BYTES;

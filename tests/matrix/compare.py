@@ -1,14 +1,14 @@
 """Compares one thread's stack by fgprof-c with gdb's, frame by frame.
 
-What is no disagreement, and who is right:
+These differences do not count as disagreements:
 
 - gdb infers frames of functions that ended in a tail call from the call sites in the debug
-  information. They are not on the stack any more: fgprof-c shows what is. Both are right.
+  information. They are no longer on the stack, and fgprof-c shows only what is. Both are right.
 - A function may have several names in the symbol tables (clone3 and __clone3). Both are right.
-- Of a function that has no name for the linker, such as a lambda, gdb says less of where it is
+- For a function without a linkage name, such as a lambda, gdb shows less of its scope
   (operator(), f()::{lambda(int)#1}::operator()). Both are right.
-- Where fgprof-c is asked for so many frames only, or gdb has call frame information that fgprof-c
-  has not, a stack of fgprof-c's may be cut. It has to say so.
+- If fgprof-c is limited to a number of frames, or gdb has call frame information that fgprof-c
+  lacks, a stack from fgprof-c may be cut. It must say so.
 """
 
 import collections
@@ -19,7 +19,7 @@ Result = collections.namedtuple("Result", "frames same differing is_cut words")
 
 
 def without_tail_calls(frames):
-    """Those that are on the stack. What is inlined in a frame that is not, is not either."""
+    """The frames that are on the stack: without tail calls, and functions inlined in them."""
     kept, group = [], []
     for frame in frames:
         group.append(frame)
@@ -30,8 +30,7 @@ def without_tail_calls(frames):
 
 
 def without_inlined(mine):
-    """The last of those at one address. A function that called itself is there twice, all the same.
-    """
+    """The last of the frames at each address. Equal frames are kept: the function called itself."""
     return [frame for i, frame in enumerate(mine)
             if i + 1 == len(mine) or frame.address != mine[i + 1].address or frame == mine[i + 1]]
 
@@ -46,7 +45,7 @@ def is_same(mine, judge, aliases, files):
 
 
 def is_same_place(mine, judge):
-    """Of a program that has no names."""
+    """The same for a program without names."""
     return mine.address == judge.address and mine.name in (None, judge.name)
 
 
@@ -58,8 +57,8 @@ def text_of(frame):
 
 
 def common_part(mine, judge, may_be_cut):
-    """What is to be compared where fgprof-c's stack may be cut, but not be wrong. It may lack names
-    too, and so inlined functions."""
+    """The frames to compare if fgprof-c's stack may be cut, but not wrong. It may also lack names,
+    and so inlined functions."""
     judge = [frame for frame in judge if frame.kind != "inlined"]
     if mine and mine[-1].address is None and re.search(may_be_cut, mine[-1].name):
         mine = without_inlined(mine[:-1])

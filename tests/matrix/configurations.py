@@ -3,17 +3,17 @@
 import collections
 import os
 
-# commands: how it is built, @ being the program's path; tools: without which it can't be; options:
-# of fgprof-c. judge: the file that gdb reads instead of the program. may_be_cut: a regular
-# expression for the note that may end a stack of fgprof-c's, which must be right up to there. only:
-# the function that a thread must be in to be compared; others do not stay where they are. stop: the
-# commands with which gdb brings the program to where it is to be looked at.
+# commands: how to build it; @ is the program's path. tools: what that needs. options: for fgprof-c.
+# judge: the file that gdb reads instead of the program. may_be_cut: a regular expression for the
+# note that may end a stack from fgprof-c, which must be right up to there. only: the function that
+# a thread must be in to be compared; other threads do not stay in place. stop: gdb commands that
+# bring the program to the place to be compared.
 Configuration = collections.namedtuple("Configuration", "title commands tools options judge "
                                        "may_be_cut only stop", defaults=((), None, None, None, ()))
 
 
 def environment(directory):
-    """Go keeps what it has compiled of its library from one run to the next."""
+    """Go caches the compiled library between runs."""
     return {"GOCACHE": os.path.join(directory, "go"), **os.environ, "LC_ALL": "C.UTF-8"} \
         if "HOME" not in os.environ else {**os.environ, "LC_ALL": "C.UTF-8"}
 
@@ -107,7 +107,7 @@ GO_BUILD = ["env", "-C", "cases_go", "go", "build", "-o"]
 
 GO = [
     Configuration("cases.go go", [[*GO_BUILD, "@"]], ["go"], only="main.spin"),
-    # Built once: with -ldflags=-s, newer Go puts functions elsewhere.
+    # Compiled once: with -ldflags=-s, newer Go puts functions elsewhere.
     Configuration("cases.go go, stripped",
                   [[*GO_BUILD, "@.debug"], ["strip", "-s", "-o", "@", "@.debug"]], ["go", "strip"],
                   judge="@.debug", only="main.spin"),
@@ -115,13 +115,13 @@ GO = [
 
 
 
-# gdb's names for stubs depend on the linker: what the call leads to is one.
+# gdb's names for stubs depend on the linker: compare the function that the call leads to.
 TO_STUB = ("python exec('while gdb.newest_frame().name() == \"call_both\": "
            "gdb.execute(\"stepi\")')")
 
 
 def stopped(flags, where, steps, stop):
-    """Stopped so many instructions later."""
+    """Stopped `steps` instructions later."""
     return compiled("gcc", "calls.c", flags)._replace(
         title=f"calls.c gcc {flags}, {where} + {steps}",
         stop=["set var may_go = 1", *stop, *([f"stepi {steps}"] if steps else [])])
@@ -131,7 +131,7 @@ def in_stub(flags, steps):
     return stopped(flags, "stub", steps, ["tbreak call_both", "continue", TO_STUB])
 
 
-# By the linker's own stub, then the way to the dynamic linker at the first call.
+# In the linker's own stub, then on the way to the dynamic linker at the first call.
 STOPPED = [in_stub("-O2 -Wl,-z,lazy", steps) for steps in (0, 1, 2, 3, 4, 5, 8)]
 STOPPED += [in_stub(flags, 0) for flags in (
     "-O0", "-O2 -Wl,-z,now", "-O2 -no-pie", "-O2 -fcf-protection=full", "-O2 -fuse-ld=gold",

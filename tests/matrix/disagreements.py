@@ -1,8 +1,8 @@
-"""Where fgprof-c and gdb are known to differ, who is right, and why. What is no disagreement at all
+"""Where fgprof-c and gdb are known to differ, which is right, and why. What is no disagreement at all
 is said in compare.py.
 
-An entry stands for all threads of all rows that it matches: where one of them agrees after all, the
-test fails, and the entry is to go or to be made narrower."""
+An entry stands for all threads of all rows that it matches: if one of them agrees after all, the
+test fails, and the entry must be removed or narrowed."""
 
 import collections
 import re
@@ -20,8 +20,8 @@ UNWINDING = [
           "do not tell where the frame pointer is, nor is a call to it found"),
     Known(r"contexts\.c gcc -O[02]", r"other_register", "gdb",
           "asleep in pause, and the CFA is in a register that the kernel does not show"),
-    # __start_context was pushed by hand as the address to return to. It is a function's first byte:
-    # the address before is nobody's.
+    # The code pushed __start_context as the return address. It is a function's first byte, and the
+    # address before it belongs to no function.
     Known(r"contexts\.c gcc -O[02]", r"context_(mapped|heap|own)\+?", "fgprof-c",
           "the first frame of a context: gdb does not know it, and goes on to one in no code"),
 ]

@@ -1,12 +1,12 @@
-"""Runs inside gdb (-x): prints a process's stacks as lines of JSON: first the files that its code
-is from, debug information's own ones too, then each thread:
+"""Runs inside gdb (-x) and prints a process's stacks as lines of JSON: first the files with its code,
+including separate debug information, then each thread:
 
     {"files": [PATH, ...]}
     {"tid": 12, "frames": [[address, name for the linker, kind, line], ...]}
 
-leaf first. The address is where the frame's code is looked up: in the call for one that has called
-the next, exactly where it is for the leaf, one that a signal interrupted, and the trampoline that a
-handler returns to. A caller at 0 is none: gdb shows the zero that marks a stack's end as a frame."""
+leaf first. The address is where the frame's code is looked up: in the call instruction for a caller,
+and at the exact pc for the leaf, for a frame that a signal interrupted, and for the trampoline that
+a handler returns to. A caller at 0 is left out: gdb shows the zero that ends a stack as a frame."""
 
 import json
 
@@ -29,7 +29,7 @@ def frames_of(thread):
     frames, frame, newer, is_call = [], gdb.newest_frame(), None, False
     while frame and len(frames) < FRAMES_MAX:
         kind = KINDS.get(frame.type(), "other")
-        # A frame and those inlined in it are at one address.
+        # A frame and the functions inlined in it have one address.
         if newer != "inlined":
             is_call = newer is not None and newer != "signal" and kind != "signal"
         if is_call and not frame.pc():

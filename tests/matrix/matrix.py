@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""The target matrix: programs of many forms, judged by gdb.
+"""The target matrix: many kinds of programs, with gdb as the judge.
 
     tests/matrix/matrix.py BUILD_DIRECTORY [--show] [WORD...]
 
-Builds each program in each way that there is a compiler and a linker for, has its threads stay
-where they are, and compares what fgprof-c and gdb say of each thread, frame by frame and name by
-name, inlined ones too. Prints a table. WORDs choose rows; --show prints stacks that differ.
+Builds each program in every way for which there is a compiler and a linker, lets its threads reach
+their places, and compares each thread's stack in fgprof-c and gdb, frame by frame and name by name,
+including inlined functions. Prints a table. WORDs select rows; --show prints stacks that differ.
 """
 
 import collections
@@ -28,13 +28,13 @@ import disagreements  # noqa: E402
 import stacks  # noqa: E402
 
 READY_S = 200
-BUILD_S = 600  # with Go's own library, where others have the CPUs
-SPUN_NS = 1000000  # of its time: a thread that spins has come to where it does, one that has said
-                   # that it is ready has gone to sleep
+BUILD_S = 600  # with Go's own library, on a busy machine
+SPUN_NS = 1000000  # of CPU time, after which a spinning thread has reached its place, and a thread
+                   # that has printed that it is ready would be asleep
 ROUNDS_MAX = 15
 ROUND_MS_MAX = 1600
-# What a thread that could not be stopped in time shows: nothing, or what a stop before it found that
-# was to be repeated with more of its stacks.
+# What a thread shows if it could not be stopped in time: nothing, or the result of an earlier stop
+# that was to be repeated with more of its stacks.
 TOO_LATE = {"[truncated: thread not observed in time]", "[truncated: stack unreadable]"}
 NOT_KNOWN = "[truncated: frame pointer not known"
 
@@ -53,13 +53,14 @@ def run_ns(pid, tid):
 
 
 def is_settled(pid, tid, run_before_ns):
-    """Whether a thread is where it stays: one that ran on for long was not on its way to sleep."""
+    """Whether a thread has reached its place: after running for long enough, it was not on its way
+    to sleep."""
     state = read(pid, "task", tid, "stat").rpartition(")")[2].split()[0]
     return state in "SDT" or run_ns(pid, tid) - run_before_ns > SPUN_NS
 
 
 def wait_until_settled(pid):
-    """After all threads have said that they are there: until they are."""
+    """Waits until all threads are in their places, after they have printed that they are there."""
     end = time.monotonic() + READY_S
     before = None
     runs_ns = {tid: run_ns(pid, tid) for tid in os.listdir(f"/proc/{pid}/task")}
@@ -75,7 +76,7 @@ def wait_until_settled(pid):
 
 
 def build(configuration, directory):
-    """Returns the program's path. Raises what its compiler says."""
+    """Returns the program's path. Raises an error with the compiler's output."""
     path = os.path.join(directory, re.sub(r"\W+", "-", configuration.title))
     for command in configuration.commands:
         words = [word.replace("@", path) for word in command]
@@ -88,7 +89,8 @@ def build(configuration, directory):
 
 
 def is_part(stack, other):
-    """Whether it is the other, cut: as long as the frame pointer is still to be learned."""
+    """Whether the stack is the other one, cut: expected while the frame pointer is still being
+    learned."""
     return (stack is not other and stack[-1].address is None
             and stack[-1].name.startswith(NOT_KNOWN)
             and other[:len(stack) - 1] == stack[:-1])
@@ -100,8 +102,8 @@ def whole_ones(found):
 
 
 def sample(fgprof, target, configuration):
-    """({tid: [stack, ...]}, {tid: name}) by fgprof-c. Where there are many threads that run, and
-    others who go before them, one may come off badly: until it has had its turn."""
+    """({tid: [stack, ...]}, {tid: name}) by fgprof-c. With many running threads, and others that
+    preempt them, a thread may be missing at first: tries again until it has had its turn."""
     tids = set(map(int, os.listdir(f"/proc/{target.pid}/task")))
     for round_number in range(ROUNDS_MAX):
         found, names = stacks.of_fgprof(fgprof, target.pid, *configuration.options,
@@ -115,9 +117,9 @@ def sample(fgprof, target, configuration):
 
 def judge(fgprof, program, configuration, aliases):
     """{thread's name: compare.Result}"""
-    # Those that spin leave the CPUs to who looks at them.
-    # Go's scheduler signals who computes for long: that is seen now and then, and is not what is
-    # compared.
+    # nice, so that spinning threads leave the CPUs to the observers.
+    # Go's scheduler signals threads that compute for long. That is visible now and then, and is not
+    # what is compared here.
     target = subprocess.Popen([program], stdout=subprocess.PIPE, text=True,
                               env={**os.environ, "GODEBUG": "asyncpreemptoff=1"},
                               preexec_fn=lambda: os.nice(19))
@@ -166,8 +168,7 @@ def row_of(fgprof, directory, configuration, aliases):
 
 
 def run(fgprof, directory, words=()):
-    """The rows, in order. Two at a time: one's compiler runs while another's threads are waited
-    for."""
+    """The rows, in order. Two at a time: one is compiled while the other's threads are awaited."""
     chosen = [one for one in configurations.ALL
               if not words or any(word in one.title for word in words)]
     aliases = stacks.Aliases(directory)
@@ -195,7 +196,7 @@ def table(rows):
 
 
 def faults(rows):
-    """What is not as it is listed, in words."""
+    """The differences from the list, as text."""
     found = []
     for row in rows:
         if row.failed or not row.skipped and not row.threads:

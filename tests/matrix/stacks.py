@@ -1,4 +1,4 @@
-"""The stacks of a process as fgprof-c has them, and as gdb has them."""
+"""The stacks of a process, from fgprof-c and from gdb."""
 
 import collections
 import json
@@ -6,17 +6,17 @@ import os
 import re
 import subprocess
 
-# Ends what hangs.
+# A time limit, in case something hangs.
 HANGS_S = 300
 HERE = os.path.dirname(os.path.abspath(__file__))
 
-# Leaf first. The address is where the frame's code is looked up; line 0: not known; kind is gdb's;
-# a note, such as "[truncated: max depth]", has no address.
+# Leaf first. The address is where the frame's code is looked up; line 0: unknown; kind as in gdb; a
+# note, such as "[truncated: max depth]", has no address.
 Frame = collections.namedtuple("Frame", "address name line kind", defaults=("normal",))
 
 
 def without_parameters(name):
-    """gdb makes up a name with parameters where there is none for the linker: "in_sort(int)"."""
+    """Without a linkage name, gdb makes up a name with parameters: "in_sort(int)"."""
     name = name.removesuffix(" const")
     if name.startswith("_Z") or not name.endswith(")") or name.endswith("operator()"):
         return name
@@ -29,20 +29,20 @@ def without_parameters(name):
 
 
 def demangled(names):
-    """{mangled: as people write it}, without parameters."""
+    """{mangled name: demangled name}, without parameters."""
     names = sorted(names)
     out = subprocess.run(["c++filt", "--no-params", "--no-verbose"], input="\n".join(map(without_parameters, names)),
                          stdout=subprocess.PIPE, text=True, timeout=HANGS_S, check=True).stdout
     return dict(zip(names, out.splitlines()))
 
 
-# A stop that outlives gdb: the process comes to it before anything else when gdb lets go of it.
+# A stop that outlives gdb: it takes effect before anything else when gdb detaches from the process.
 STOP_FOR_GOOD = "python import os, signal; os.kill(gdb.selected_inferior().pid, signal.SIGSTOP)"
 
 
 def of_gdb(pid, program=None, commands=()):
-    """({tid: [Frame, ...]}, files). The program is a file that stands for the process's own; with
-    the commands gdb brings the process to where it is to be looked at, and leaves it there."""
+    """({tid: [Frame, ...]}, files). `program`: a file that gdb reads instead of the process's own.
+    `commands`: how gdb brings the process to the place to be compared, where it leaves it."""
     settings = ["set print demangle off", "set backtrace past-main on",
                 "set backtrace past-entry on", "set debuginfod enabled off", *commands]
     done = subprocess.run(
@@ -63,8 +63,8 @@ def of_gdb(pid, program=None, commands=()):
 
 
 def frame_of(row, files):
-    """Of a row of the text format: "#\t0xPC\tFUNCTION+0xOFFSET\tFILE:LINE". Where there is no
-    function, there is the name of a file, or [unknown]."""
+    """The frame in a row of the text format: "#\t0xPC\tFUNCTION+0xOFFSET\tFILE:LINE". Without a
+    function, the row has the name of a file, or [unknown]."""
     cells = [cell for cell in row.split("\t")[1:] if cell]
     if cells[1].startswith("[truncated"):
         return Frame(None, cells[1], 0)
@@ -74,7 +74,7 @@ def frame_of(row, files):
 
 
 def mapped_files(pid):
-    """Their names without directories."""
+    """The names of the mapped files, without directories."""
     with open(f"/proc/{pid}/maps") as maps:
         return {os.path.basename(line.split(None, 5)[5].strip()) for line in maps
                 if len(line.split(None, 5)) == 6}
@@ -105,7 +105,7 @@ def of_fgprof(program, pid, *options, duration="100ms"):
 
 
 def copy_vdso(path):
-    """Writes the vdso, which is in no file, to one. All processes have the same."""
+    """Writes the vdso, which is not in any file, to one. It is the same in all processes."""
     for line in open("/proc/self/maps"):
         if line.rstrip().endswith("[vdso]"):
             start, end = (int(word, 16) for word in line.split()[0].split("-"))
@@ -115,7 +115,7 @@ def copy_vdso(path):
 
 
 class Aliases:
-    """Names of one function: those that symbol tables have for one address."""
+    """Names of one function: those with the same address in symbol tables."""
 
     def __init__(self, directory):
         self._of_file = {}
@@ -138,7 +138,7 @@ class Aliases:
         return by_name
 
     def are(self, one, other, files):
-        """Whether the files have both names for one address."""
+        """Whether the files have both names at one address."""
         for path in [*files, self._vdso]:
             if path not in self._of_file and os.path.isfile(path):
                 self._of_file[path] = self._read(path)

@@ -1,12 +1,12 @@
 /* compare-unwinders PID SNAPSHOTS
  *
- * Takes that many snapshots of the process's threads, at most for a minute, unwinds each by rules
- * and by libunwind, and prints a row of what came of it:
+ * Takes that many snapshots of the process's threads, for at most a minute, unwinds each by rules
+ * and by libunwind, and prints a row of results:
  *   snapshots=N frames=N rules_whole=N libunwind_whole=N agree=N disagree=N \
  *       rules_ns=NS libunwind_ns=NS
- * agree and disagree are of the snapshots in which libunwind reaches the thread's first frame; the
- * times are of one frame, when what was learnt before is at hand. Disagreements are printed to
- * standard error. Ends with 1 where there are any, with 2 where it could not be done. */
+ * agree and disagree count snapshots in which libunwind reaches the thread's first frame; the times
+ * are for one frame, with warm caches of rules. Disagreements are printed to standard error. Exits
+ * with 1 if there are any, and with 2 if the comparison failed. */
 #include "base/clock.h"
 #include "mapping/modules.h"
 #include "mapping/spaces.h"
@@ -28,8 +28,8 @@
 #define LIMIT_NS 60000000000u
 #define BETWEEN_NS 1000000
 #define SHOWN_MAX 5
-#define ROUNDS 20 /* of timing; the fastest counts */
-#define REPEATS 8 /* of each snapshot: one that was just taken is in the CPU's caches */
+#define ROUNDS 20 /* of timing; the fastest one counts */
+#define REPEATS 8 /* of each snapshot, because a fresh one is still in the CPU's caches */
 
 struct context {
     struct process process;
@@ -76,12 +76,12 @@ static void take(struct context *context, pid_t tid)
         if (ptrace_source_let_go(context->stopped, 0))
             ptrace_source_collect(context->stopped, &observation, &outcome);
     }
-    watches_forget(&context->watches, 0); /* the next is another thread */
+    watches_forget(&context->watches, 0); /* the next one is of another thread */
     if (outcome != OUTCOME_OBSERVED) {
         snapshot_clear(snapshot);
         return;
     }
-    /* No more memory than it needs: there are many. */
+    /* Only as much memory as it needs, because there are many. */
     unsigned char *fitting = realloc(snapshot->stack.memory, snapshot->stack.bytes + 1);
     if (fitting)
         snapshot->stack.memory = fitting;
@@ -165,7 +165,7 @@ static void compare(struct context *context, struct result *result)
     free(libunwind.addresses);
 }
 
-/* Nanoseconds a frame. */
+/* Nanoseconds per frame. */
 static double measure(struct context *context, bool by_rules)
 {
     struct stack stack = {0};

@@ -1,8 +1,8 @@
 /* count-rules FILE...
  *
- * Makes the rule of each address of the functions in a linker's table of ELF files, and prints how
- * many functions and addresses there are, and at how many no rule can say what the call frame
- * information says (unknown). Files that are not ELF are passed by. */
+ * Makes the rule for each address of the functions in the linkers' tables of ELF files, and prints
+ * the number of functions and addresses, and the number of addresses at which no rule can express
+ * the call frame information (unknown). Files that are not ELF are skipped. */
 #include "fuzz/open_module.h"
 #include "unwind/rule.h"
 

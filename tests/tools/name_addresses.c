@@ -1,12 +1,12 @@
 /* name-addresses FILE [EVERY]
  *
- * Names addresses of an ELF file, as a profile names them: those on standard input, in hex, one a
- * line; or every so many bytes of its code. Prints for each
+ * Names addresses in an ELF file, as a profile names them: those on standard input, in hex, one per
+ * line; or one every EVERY bytes of its code. Prints for each
  *   0xADDRESS <tab> FUNCTION+0xOFFSET <tab> FILE:LINE [<tab> CALLER <tab> FILE:LINE ...]
- * an inlined function before the one that it was inlined into; "?" is what is not known, "!" before
- * the address that inlined calls would not be known. Ends with 2 where the file can't be read, and
- * tells why. With -q before FILE prints only how many have a name, and the milliseconds that it
- * took with the most memory that was in use. */
+ * an inlined function before the one that it was inlined into; "?" stands for unknown parts, and
+ * "!" before an address means that inlined calls would not be known. If the file can't be read,
+ * prints why and exits with 2. With -q before FILE, prints only how many addresses have a name, the
+ * milliseconds that naming took, and the peak of memory used. */
 #include "elf/elf_file.h"
 #include "symbol/names/demangle.h"
 #include "symbol/symbols.h"
@@ -63,7 +63,7 @@ static size_t addresses_of(const struct module *module, uint64_t every, uint64_t
         const struct segment *segment = &module->segments[i];
         uint64_t bytes = segment->executable ? segment->file_bytes : 0;
         if (bytes > module->image.bytes)
-            bytes = module->image.bytes; /* the header may say anything */
+            bytes = module->image.bytes; /* the header may claim anything */
         for (uint64_t at = 0; at < bytes; at += every)
             count = add(addresses, count, segment->address + at);
     }
@@ -134,7 +134,7 @@ int main(int argc, char **argv)
         else
             status = name_module(&module, argc > 2 ? strtoull(argv[2], NULL, 0) : 0, is_quiet);
     }
-    module.path = NULL; /* not its own */
+    module.path = NULL; /* not allocated for it */
     module_clear(&module);
     return status;
 }

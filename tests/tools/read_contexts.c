@@ -1,8 +1,8 @@
-/* Reads the thread context of a thread that changes it as often as it can, so many times, and says
- * what became of that. Usage: read_contexts COUNT. Fails if a record was taken that is a mixture.
+/* Reads COUNT times the thread context of a thread that changes it as often as it can, and prints
+ * the results. Usage: read_contexts COUNT. Fails if a record that mixes two states was accepted.
  *
- * The writer changes its record in place and by another pointer, in turn. Each record's value is
- * one byte, repeated, as are its ids. */
+ * The writer alternately changes its record in place and switches to another record. A record's
+ * value consists of one repeated byte, and so do its ids. */
 #include "observe/thread_context.h"
 
 #include <inttypes.h>
@@ -26,7 +26,7 @@ struct record {
     unsigned char key, length, value[VALUE_BYTES];
 };
 
-/* Shared with the writer, to say how fast it is. */
+/* Shared with the writer, which counts its changes there. */
 struct shared {
     _Atomic uint64_t changes;
 };

@@ -1,21 +1,21 @@
 /* step-stacks [OPTION...] PROGRAM [ARGUMENT...]
  *
- * Runs a program instruction by instruction, keeps the true call stack of its first thread beside
- * it (steps/shadow.h), and compares what unwinding makes of a snapshot with that, frame by frame.
- *   --entry      begin at the program's own entry point, not at the dynamic linker's
- *   --after=MS   let it run for that long first, and between one window and the next; then only
- *                frames that were entered since are known
- *   --windows=N  how many times
- *   --skip=N     instructions that are stepped over without a comparison
- *   --steps=N    instructions of a window
- *   --every=N    compare at every Nth
- *   --seconds=N  end it after that
- *   --show=N     differences
- *   --report=FILE  where to, instead of standard error
+ * Runs a program instruction by instruction, tracks the true call stack of its first thread
+ * (steps/shadow.h), and compares the unwound snapshot with it, frame by frame.
+ *   --entry      start at the program's own entry point, not at the dynamic linker's
+ *   --after=MS   let it run for that long first, and between windows; then only frames that were
+ *                entered since then are known
+ *   --windows=N  number of windows
+ *   --skip=N     instructions to step over without a comparison
+ *   --steps=N    instructions per window
+ *   --every=N    compare at every Nth instruction
+ *   --seconds=N  time limit
+ *   --show=N     number of differences to print
+ *   --report=FILE  write there, instead of to standard error
  * Writes a row
  *   instructions=N compared=N equal=N missing=N wrong=N cut=N doubt=N depth=N seconds=S
- * and the differences, by function. Ends with 1 where a frame is wrong, with 2 where it could not
- * be done. */
+ * and the differences, by function. Exits with 1 if a frame is wrong, and with 2 if the comparison
+ * failed. */
 #include "steps/session.h"
 #include "base/clock.h"
 
@@ -80,7 +80,7 @@ static bool read_options(int argc, char **argv, struct options *options)
     return optind < argc && options->every;
 }
 
-/* It may be asleep for good. */
+/* It may sleep for ever. */
 static void end_tracee(int number)
 {
     (void)number;

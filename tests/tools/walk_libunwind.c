@@ -1,5 +1,5 @@
-/* It reads through the accessors below: registers and stack from the snapshot, unwind tables and
- * code from the mapped files, which it believes: this is for programs that are no danger. */
+/* Reads through the accessors below: registers and stack from the snapshot, unwind tables and code
+ * from the mapped files, which it trusts: this tool is for harmless programs only. */
 #include "walk_libunwind.h"
 #include "unwind/code_address.h"
 
@@ -8,13 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Exported by libunwind for users with accessors of their own, though none of its headers has it:
- * searches the table of an .eh_frame_hdr (include/dwarf.h of v1.6.2). */
+/* Searches the table of an .eh_frame_hdr. Exported by libunwind for users with their own accessors,
+ * but declared in none of its installed headers (include/dwarf.h of v1.6.2). */
 int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t as, unw_word_t ip, unw_dyn_info_t *info,
                                        unw_proc_info_t *ret_info, int need_unwind_info, void *arg);
 
-/* Rows that libunwind keeps per address space. It hashes them to 256 buckets however many there are
- * (v1.6.2, src/dwarf/Gparser.c), so more than this would make it slower again. */
+/* Rows that libunwind caches per address space. It always hashes them to 256 buckets (v1.6.2,
+ * src/dwarf/Gparser.c), so more rows would make it slower again. */
 #define CACHED_ROWS 4096
 
 struct libunwind {
@@ -24,8 +24,8 @@ struct libunwind {
 /* The state of unwinding one stack; accessors get it as `arg`. */
 struct progress {
     struct walk *walk;
-    /* In this step: */
-    bool missed_stack;       /* the copy of the stack does not reach an address */
+    /* In the current step: */
+    bool missed_stack;       /* the copy of the stack does not contain an address */
     bool missed_unwind_info; /* an address has none */
     bool missed_register;    /* a register is not in the snapshot */
 };
@@ -47,7 +47,7 @@ static int find_proc_info(unw_addr_space_t as, unw_word_t ip, unw_proc_info_t *r
         .format = UNW_INFO_FORMAT_REMOTE_TABLE,
         .u.rti.segbase = table->header_address + mapping->bias,
         .u.rti.table_data = table->entries_address + mapping->bias,
-        .u.rti.table_len = table->entry_count, /* in words: two numbers of 32 bits each */
+        .u.rti.table_len = table->entry_count, /* in words: two 32-bit numbers each */
     };
     int err = UNW_OBJ(dwarf_search_unwind_table)(as, ip, &info, ret_info, need_unwind_info, arg);
     if (err < 0)
@@ -143,8 +143,8 @@ void libunwind_free(struct libunwind *libunwind)
     free(libunwind);
 }
 
-/* Whether the last frame ends in the stack. libunwind also takes a return address that would be at
- * address 0 for the stack's end (DWARF_IS_NULL_LOC). */
+/* Whether the last frame ends in the stack. libunwind also reports the stack's end if a return
+ * address would be at address 0 (DWARF_IS_NULL_LOC). */
 static bool ends_in_stack(const struct walk *walk, unw_cursor_t *cursor)
 {
     const struct snapshot *snapshot = walk->snapshot;
@@ -166,8 +166,8 @@ static enum stack_cut cut_of(const struct progress *progress, unw_cursor_t *curs
     return step == 0 || progress->missed_stack ? STACK_CUT_UNREADABLE : STACK_CUT_NO_UNWIND_INFO;
 }
 
-/* Goes from frame to frame. The frame that a signal interrupted, and the kernel's trampoline that
- * the handler "returns" to, are at their exact address; other callers are at a return address. */
+/* Walks the frames. A frame that a signal interrupted, and the kernel's trampoline that the handler
+ * "returns" to, are at their exact address; other callers are at a return address. */
 static int walk_frames(struct progress *progress, unw_cursor_t *cursor)
 {
     struct walk *walk = progress->walk;
@@ -175,13 +175,13 @@ static int walk_frames(struct progress *progress, unw_cursor_t *cursor)
     bool is_exact = true;
     for (;;) {
         unw_word_t pc;
-        /* A caller at 0 is none: the first frame of a thread may be marked so. */
+        /* A caller at 0 means the end: the first frame of a thread may be marked so. */
         if (unw_get_reg(cursor, UNW_REG_IP, &pc) || (!pc && stack->depth))
             return 0;
         const struct mapping *mapping = space_find(walk->space, pc);
         if (!mapping) {
             stack->cut = STACK_CUT_NO_UNWIND_INFO;
-            /* The leaf is where the thread is, known or not; a caller outside all code is none. */
+            /* The leaf is the thread's pc, mapped or not; a caller outside all code is no frame. */
             return stack->depth ? 0 : walk_push(walk, pc);
         }
         if (stack->depth == walk->max_depth) {
@@ -191,7 +191,7 @@ static int walk_frames(struct progress *progress, unw_cursor_t *cursor)
         bool is_trampoline = unw_is_signal_frame(cursor) > 0;
         if (walk_push(walk, lookup_address(pc, is_exact || is_trampoline)))
             return -ENOMEM;
-        /* Without unwind tables libunwind would guess. */
+        /* Without unwind tables, libunwind would guess. */
         if (mapping->has_bias && mapping->module->unread) {
             stack->cut = STACK_CUT_UNREAD;
             return 0;

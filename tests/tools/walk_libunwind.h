@@ -1,10 +1,10 @@
-/* Unwinds a snapshot with libunwind, to judge what our own rules say. */
+/* Unwinds a snapshot with libunwind, to check our own rules. */
 #ifndef FGPROF_TESTS_TOOLS_WALK_LIBUNWIND_H
 #define FGPROF_TESTS_TOOLS_WALK_LIBUNWIND_H
 
 #include "unwind/walk.h"
 
-/* What it has learnt about one address space is kept in `libunwind`. */
+/* Caches what is learnt about one address space. */
 struct libunwind;
 int libunwind_new(struct libunwind **ret_libunwind);
 void libunwind_free(struct libunwind *libunwind);

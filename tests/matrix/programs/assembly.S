@@ -1,5 +1,5 @@
-/* Functions as people write them. Where CFI is not defined, it is only in .debug_frame, which a
- * debugger may read from another file. */
+/* Hand-written functions. Unless CFI is defined, call frame information is only in .debug_frame,
+ * which a debugger may read from another file. */
 #ifndef EH_FRAME
         .cfi_sections .debug_frame
 #endif
@@ -19,7 +19,7 @@
         .size \name, .-\name
 .endm
 
-/* Some room on the stack. */
+/* Allocates some stack. */
 FUNCTION with_room
         push %rbx
         .cfi_adjust_cfa_offset 8
@@ -49,7 +49,7 @@ FUNCTION with_frame_pointer
         ret
 END with_frame_pointer
 
-/* As much hand-written code of OpenSSL's: the CFA is in a register that calls preserve. */
+/* Like much of OpenSSL's hand-written code: the CFA is in a callee-saved register. */
 FUNCTION with_other_register
         push %rbx
         .cfi_adjust_cfa_offset 8
@@ -67,8 +67,8 @@ FUNCTION with_other_register
         ret
 END with_other_register
 
-/* The same, where the CFA is kept on the stack: DW_CFA_def_cfa_expression,
- * DW_OP_breg7 8; DW_OP_deref; DW_OP_plus_uconst 8. */
+/* The same, with the CFA saved on the stack: DW_CFA_def_cfa_expression, DW_OP_breg7 8; DW_OP_deref;
+ * DW_OP_plus_uconst 8. */
 FUNCTION with_expression
         mov %rsp, %rax
         .cfi_def_cfa_register %rax
@@ -89,8 +89,8 @@ END with_expression
         .endif
 .endm
 
-/* Changes from one stack to another: saves where this one is in *%rdi, and goes on with the one at
- * %rsi. What is saved on each has the same form. Stays at one place of it. */
+/* Switches stacks: saves the current one in *%rdi, and continues with the one at %rsi. The saved
+ * frames all have the same layout. Stays at one place in it. */
 .macro SWITCH name, place
 FUNCTION \name
         STAY_HERE \place, 1
@@ -137,7 +137,7 @@ END \name
         SWITCH switch_at_5, 5
         SWITCH switch_at_6, 6
 
-/* Where a fiber begins: it was never called. */
+/* Where a fiber begins: nobody called it. */
         nop
 FUNCTION fiber_start
         .cfi_undefined %rip

@@ -1,4 +1,4 @@
-/* Calls the C library by way of the PLT, and the vdso: a debugger stops it on the way. */
+/* Calls the C library through the PLT, and the vdso: a debugger stops it on the way. */
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>

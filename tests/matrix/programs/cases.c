@@ -1,4 +1,4 @@
-/* What compilers of C make of frames. */
+/* Frames as C compilers create them. */
 #include "stay.h"
 
 #include <alloca.h>
@@ -8,7 +8,7 @@
 
 static volatile int some = 40;
 
-/* ---- Functions inlined in others, and not ---- */
+/* ---- Inlined functions, and functions with inlined ones ---- */
 
 static inline __attribute__((always_inline)) void innermost(void)
 {
@@ -33,7 +33,7 @@ static void in_nest(void)
     some = outer(some) ? some : 1;
 }
 
-/* ---- The call is the function's last instruction: behind it is another's ---- */
+/* ---- The call is the function's last instruction: another function follows it ---- */
 
 static __attribute__((noinline, noreturn)) void never_returns(void)
 {
@@ -46,7 +46,7 @@ static __attribute__((noinline)) void in_noreturn(void)
     never_returns();
 }
 
-/* ---- Frames whose size is not known beforehand, realigned ones, ones with arguments ---- */
+/* ---- Frames of unknown size, realigned frames, and frames with arguments ---- */
 
 static __attribute__((noinline)) void in_alloca(void)
 {
@@ -82,7 +82,7 @@ static __attribute__((noinline)) void in_tail_call(void)
     stay();
 }
 
-/* ---- Back from the C library ---- */
+/* ---- Callbacks from the C library ---- */
 
 static int compare(const void *left, const void *right)
 {
@@ -135,8 +135,8 @@ static void in_alternate(void)
     STAY_GO_ON();
 }
 
-/* At its first instruction the caller's frame has no room on the stack but for the return address;
- * the byte before it is another function's. */
+/* At its first instruction, the caller's frame has nothing on the stack but the return address; the
+ * byte before it belongs to another function. */
 void trap_at_once(void);
 __asm__(".text\n.p2align 4\n.globl trap_at_once\n.type trap_at_once,@function\n"
         "trap_at_once:\n.cfi_startproc\nud2\nret\n.cfi_endproc\n"

@@ -1,4 +1,4 @@
-// What compilers of C++ make of frames.
+// Frames as C++ compilers create them.
 #include "stay.h"
 
 #include <algorithm>
@@ -113,7 +113,7 @@ __attribute__((noinline)) void passes()
     STAY_GO_ON();
 }
 
-// While the stack is unwound.
+// During unwinding.
 __attribute__((noinline)) void in_destructor()
 {
     try {
@@ -142,7 +142,7 @@ struct Copied {
     }
 };
 
-// While the exception is made.
+// While the exception is thrown.
 __attribute__((noinline)) void in_throw()
 {
     static Copied copied;

@@ -1,4 +1,4 @@
-// What the compiler of Rust makes of frames.
+// Frames as the Rust compiler creates them.
 use std::collections::HashMap;
 use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-/* Stacks that are no thread's own, and code that nobody compiled. */
+/* Stacks that no thread began on, and code without a compiler. */
 void stay(void);
 #define STAY_LINKAGE
 #include "stay.h"
@@ -21,7 +21,7 @@ static void *mapped_stack(void)
     return mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 }
 
-/* ---- The C library's ---- */
+/* ---- The C library's contexts ---- */
 
 static _Thread_local ucontext_t before, inside;
 
@@ -58,7 +58,7 @@ static void on_own_stack(void)
     enter(stack);
 }
 
-/* ---- One's own ---- */
+/* ---- Hand-written contexts ---- */
 
 struct fiber {
     void *here, *thread;
@@ -95,7 +95,7 @@ static void in_plain_fiber(void)
     run_fiber(NULL);
 }
 
-/* A thread that would block has nothing to block in. */
+/* A blocking thread that switches has nothing to block in. */
 #define SWITCHING(number)                                                                          \
     static void switching_##number(void)                                                           \
     {                                                                                              \

@@ -1,5 +1,5 @@
-/* Threads that get to a place each, and stay there: a debugger and a sampler see the same of them.
- * Every place has two: one that blocks, and one that runs, in a loop of one instruction. */
+/* Threads that each reach a place and stay there, so that a debugger and a sampler see the same
+ * stack. Each place has two threads: one blocks, and one runs in a loop of one instruction. */
 #ifndef STAY_H
 #define STAY_H
 
@@ -9,7 +9,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-/* Assembly calls it: a program that has some defines this to nothing. */
+/* Assembly calls this function: a program with assembly defines this as nothing. */
 #ifndef STAY_LINKAGE
 #define STAY_LINKAGE static
 #endif
@@ -20,7 +20,7 @@
 #define STAY_THREAD_LOCAL _Thread_local
 #endif
 
-/* Only ends what nobody ended. */
+/* Only a limit, in case nobody ends the program. */
 #define STAY_LIMIT_S 900
 
 struct place {
@@ -31,15 +31,15 @@ struct place {
 
 static STAY_THREAD_LOCAL int stay_spins;
 static int stay_arrived;
-static volatile int stay_on = 1; /* the compiler is not to know that nobody returns */
+static volatile int stay_on = 1; /* the compiler must assume that calls return */
 
-/* Calls that are followed by it are no tail calls. */
+/* Calls followed by this are not tail calls. */
 #define STAY_GO_ON() __asm__ volatile("" ::: "memory")
 
 STAY_LINKAGE __attribute__((noinline)) void stay(void)
 {
     __atomic_fetch_add(&stay_arrived, 1, __ATOMIC_SEQ_CST);
-    /* gdb hides an inlined function whose first instruction is to come: so it is the second. */
+    /* gdb hides an inlined function before its first instruction: so this is the second one. */
     if (stay_spins)
         __asm__ volatile("nop\n1: jmp 1b" ::: "memory");
     while (stay_on)

@@ -10,7 +10,7 @@
 
 #define EARLY_BYTES 65536
 
-/* What is allocated while the functions after ours are looked up. It is never freed. */
+/* Serves allocations while the next functions are looked up. Never freed. */
 static alignas(max_align_t) char early[EARLY_BYTES];
 static size_t early_bytes;
 
@@ -44,8 +44,8 @@ static void *allocate_early(size_t bytes)
     return memory;
 }
 
-/* Whether the functions after ours can be called. The first call comes from the dynamic linker,
- * before there are threads. */
+/* Whether the next functions can be called. The first call comes from the dynamic linker, before
+ * there are threads. */
 static bool are_looked_up(void)
 {
     if (stage == NOT_LOOKED_UP) {
@@ -70,7 +70,7 @@ void *malloc(size_t bytes)
 
 void *calloc(size_t count, size_t bytes)
 {
-    if (!are_looked_up()) /* the memory is still zero */
+    if (!are_looked_up()) /* this memory is still zero */
         return allocate_early(count * bytes);
     return fault_is_due("malloc") ? NULL : next_calloc(count, bytes);
 }

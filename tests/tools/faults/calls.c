@@ -1,4 +1,4 @@
-/* System calls that fail, where libc wraps them. */
+/* Failing system calls, at libc's wrappers. */
 #include "site.h"
 
 #include <dirent.h>
@@ -22,7 +22,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-/* NAME, which fails as FAULT says it and returns FAILED then. */
+/* Wraps NAME, which fails as FAULT says, and then returns FAILED. */
 #define WRAP_AS(TYPE, NAME, FAULT, FAILED, PARAMETERS, ARGUMENTS)                                  \
     TYPE NAME PARAMETERS;                                                                          \
     TYPE NAME PARAMETERS                                                                           \
@@ -37,7 +37,7 @@
 #define WRAP(TYPE, NAME, FAILED, PARAMETERS, ARGUMENTS)                                            \
     WRAP_AS(TYPE, NAME, #NAME, FAILED, PARAMETERS, ARGUMENTS)
 
-/* Transfers: the count may be halved too. */
+/* Wraps a transfer, whose count may also be halved. */
 #define WRAP_TRANSFER(NAME, FAULT, PARAMETERS, ARGUMENTS)                                          \
     ssize_t NAME PARAMETERS;                                                                       \
     ssize_t NAME PARAMETERS                                                                        \
@@ -52,7 +52,7 @@
         return next ARGUMENTS;                                                                     \
     }
 
-/* The one more argument that a variadic function may have. */
+/* Wraps a variadic function with one optional argument. */
 #define WRAP_VARIADIC(NAME, FAULT, PARAMETERS, LAST, ARGUMENTS)                                    \
     int NAME PARAMETERS;                                                                           \
     int NAME PARAMETERS                                                                            \
@@ -179,7 +179,7 @@ WRAP_AS(int, waitid, "wait", -1, (idtype_t type, id_t id, siginfo_t *info, int o
         (type, id, info, options))
 WRAP_AS(pid_t, waitpid, "wait", -1, (pid_t pid, int *status, int options), (pid, status, options))
 
-/* These return the error. */
+/* These return the error number. */
 WRAP(int, pthread_create, errno,
      (pthread_t * thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument),
      (thread, attributes, run, argument))
@@ -192,7 +192,7 @@ WRAP_AS(int, posix_spawnp, "spawn", errno,
          const posix_spawnattr_t *attributes, char *const argv[], char *const environment[]),
         (pid, path, actions, attributes, argv, environment))
 
-/* glibc declares the request as an enumeration. */
+/* glibc declares the request as an enum. */
 long ptrace(int request, ...);
 long ptrace(int request, ...)
 {
@@ -209,7 +209,7 @@ long ptrace(int request, ...)
     return next(request, pid, address, data);
 }
 
-/* perf_event_open, bpf, openat2 and the like have no function of their own. */
+/* perf_event_open, bpf, openat2 and others have no wrapper. */
 long syscall(long number, ...);
 long syscall(long number, ...)
 {

@@ -1,18 +1,18 @@
 /* A call site is a function's name and a hash of the innermost return addresses, each relative to
- * its module, so that it is the same in each run. Threads may reach their calls in any order: a
- * site means the same call in each run, which the Nth call of all does not.
+ * its module, so that it is the same in each run. Threads may reach their calls in any order, so
+ * the Nth call of all would not be the same one in each run.
  *
  *   FAULT_LOG=FILE                   each site, when it is first reached, as "FUNCTION HASH"; with
  *                                    FAULT, the stack of the call that failed; the stack of a
- *                                    crash. Zeroes follow.
- *   FAULT=FUNCTION:HASH:ERRNO[+]     the first call there fails with the number ERRNO, with + also
- *                                    all later calls of the function, at any place. ERRNO 0: it
- *                                    transfers half of what it is asked for. HASH nN means the Nth
+ *                                    crash. Zeros follow.
+ *   FAULT=FUNCTION:HASH:ERRNO[+]     the first call there fails with the number ERRNO; with +, so
+ *                                    do all later calls of the function, anywhere. ERRNO 0: it
+ *                                    transfers half of what was requested. HASH nN means the Nth
  *                                    call of the function.
  *   FAULT_PROGRAM=NAME               only programs of this name: children inherit the environment
  *
- * The file is mapped, and what is known of calls stands in it, so that all processes that are made
- * by fork(2) share it: they may have closed all descriptors, and be allowed hardly any call. */
+ * The file is mapped, and contains the state of all calls, so that all processes created by fork(2)
+ * share it: they may have closed all descriptors, and may be permitted hardly any system call. */
 #include "site.h"
 
 #include <dlfcn.h>
@@ -33,8 +33,8 @@
 #define TEXT_BYTES (4u << 20)
 #define SITES_MAX 65536 /* a power of 2 */
 #define MODULES_MAX 64
-#define DEPTH 7      /* addresses of a stack that tell sites apart, */
-#define OWN_FRAMES 3 /* after those of this library */
+#define DEPTH 7      /* return addresses that identify a site, */
+#define OWN_FRAMES 3 /* after those in this library */
 #define NAME_BYTES 32
 
 static struct module {
@@ -85,7 +85,7 @@ static const struct module *module_of(const void *address)
     return NULL;
 }
 
-/* Whether a sanitizer has called this library: without files it can't name what it finds. */
+/* Whether a sanitizer has called this library: it needs files to name what it reports. */
 static bool is_by_sanitizer(void *const *stack, int depth)
 {
     const struct module *module = NULL, *before;
@@ -112,7 +112,7 @@ static uint64_t hash_of(const char *function, void *const *stack, int depth)
     return hash ? hash : 1;
 }
 
-/* Whether the site has not been reached before. */
+/* Whether the site is reached for the first time. */
 static bool is_new(uint64_t hash)
 {
     for (size_t i = hash % SITES_MAX;; i = (i + 1) % SITES_MAX) {
@@ -139,7 +139,7 @@ static void log_site(const char *function, uint64_t hash)
     write_log(line, (size_t)bytes);
 }
 
-/* As backtrace_symbols_fd(3) does, which writes. */
+/* Like backtrace_symbols_fd(3), which calls write. */
 static void log_stack(void *const *stack, int depth)
 {
     char line[512];
@@ -236,7 +236,7 @@ static void read_fault(const char *text)
     fault.is_set = true;
 }
 
-/* Processes survive a crash of the helpers that work for them, so it is logged. */
+/* Logged, because the main process survives a crash of its helper processes. */
 static void note_crash(int number)
 {
     void *stack[OWN_FRAMES + 3 * DEPTH];
@@ -277,7 +277,7 @@ __attribute__((constructor)) static void arm(void)
     if (!path || !program || strcmp(program_invocation_short_name, program) != 0)
         return;
     dl_iterate_phdr(note_module, NULL);
-    backtrace(first, 1); /* loads what it needs */
+    backtrace(first, 1); /* loads what backtrace needs */
     if (text)
         read_fault(text);
     shared = map_log(path);

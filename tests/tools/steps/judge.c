@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* The frame at `depth` of the true stack; false where it is not known, or there is none. */
+/* The frame at `depth` of the true stack; false if it is unknown, or there is none. */
 static bool true_frame(const struct judged *judged, size_t depth, uint64_t *ret_address)
 {
     const struct shadow_chain *chain = judged->chain;
@@ -16,8 +16,8 @@ static bool true_frame(const struct judged *judged, size_t depth, uint64_t *ret_
     return true;
 }
 
-/* Whether the return address of the frame below is no longer where the call put it: it was
- * overwritten, or taken off the stack. */
+/* Whether the return address of the frame below is no longer where the call put it, because it was
+ * overwritten or popped. */
 static bool is_in_doubt(const struct judged *judged, size_t depth)
 {
     const struct shadow_chain *chain = judged->chain;

@@ -9,15 +9,15 @@
 struct judged {
     const struct shadow_chain *chain;
     const struct snapshot *snapshot;
-    const struct stack *stack; /* what unwinding made of the snapshot */
+    const struct stack *stack; /* the result of unwinding the snapshot */
     struct space *space;
 };
 
-/* Returns in *ret_depth how many frames are right, from the leaf on. Where the true stack is known
- * only so far, no further. */
+/* Sets *ret_depth to the number of correct frames, from the leaf on. Judges only as far as the true
+ * stack is known. */
 enum verdict judge(const struct judged *judged, size_t *ret_depth);
 
-/* Fills in where `difference` is and what was found there. */
+/* Sets where `difference` is, and what was found there. */
 void judge_describe(const struct judged *judged, size_t depth, struct difference *difference);
 
 #endif

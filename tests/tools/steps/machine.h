@@ -16,14 +16,14 @@ uint64_t *machine_pc(struct user_regs_struct *user);
 /* The number of the system call that a thread is about to make. */
 uint64_t machine_call_number(const struct registers *registers);
 
-/* Reads the instruction at `pc` of the thread. Returns false where it can't be read. */
+/* Reads the instruction at `pc` of the thread. Returns false if it can't be read. */
 bool machine_decode(pid_t tid, uint64_t pc, struct instruction *ret_instruction);
 
-/* The mnemonic of an instruction's form, or its code. Valid until the next call. */
+/* The mnemonic of an instruction's form, or its encoding. Valid until the next call. */
 const char *machine_form_name(unsigned form);
 
-/* Where a signal's frame has its ucontext, in bytes from the stack pointer after the handler's
- * return (struct rt_sigframe of the kernel). */
+/* The offset of the ucontext in a signal frame, from the stack pointer after the handler's return
+ * (struct rt_sigframe in the kernel). */
 extern const unsigned machine_ucontext_offset;
 
 #endif

@@ -31,7 +31,7 @@ static int refresh_maps(struct session *session)
                                 session->process.pid, session->maps_fd, &session->space, &changed);
 }
 
-/* Once more with another stack, where it leads to one. */
+/* Repeats with another stack, if this one leads to it. */
 static int unwind(struct session *session)
 {
     struct stack_place other = {0};
@@ -126,7 +126,7 @@ static bool follow(struct session *session, int signal, const struct registers *
     return shadow_step(&session->shadow, instruction, machine_call_number(old), before, after);
 }
 
-/* One step. Returns 1 where it is done, 0 at the program's end, or a negative errno. */
+/* Takes one step. Returns 1 if it was taken, 0 at the program's end, or a negative errno. */
 static int step(struct session *session, bool *ret_moved)
 {
     struct registers old = session->snapshot.registers;
@@ -146,7 +146,7 @@ static int step(struct session *session, bool *ret_moved)
     return 1;
 }
 
-/* Returns 1 at its end, 0 at the program's end, or a negative errno. */
+/* Returns 1 at the window's end, 0 at the program's end, or a negative errno. */
 static int run_window(struct session *session, bool is_whole)
 {
     const struct options *options = &session->options;

@@ -1,4 +1,4 @@
-/* A program that is stepped through, and its true call stack beside what unwinding finds. */
+/* Stepping through a program, with its true call stack beside the unwinder's results. */
 #ifndef FGPROF_STEPS_SESSION_H
 #define FGPROF_STEPS_SESSION_H
 
@@ -38,11 +38,11 @@ struct session {
     uint64_t deadline_ns;
 };
 
-/* Starts the program; session->options are set, the rest is zeroed. Returns 0 or a negative errno,
- * and is to be followed by session_end in any case. */
+/* Starts the program; session->options are set, the rest is zeroed. Returns 0 or a negative errno;
+ * call session_end in either case. */
 int session_begin(struct session *session, char **command);
 
-/* Steps through its windows. Returns 0 or a negative errno. */
+/* Steps through all windows. Returns 0 or a negative errno. */
 int session_run(struct session *session);
 
 void session_end(struct session *session);

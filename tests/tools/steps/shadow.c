@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <sys/syscall.h>
 
-/* A stack pointer that is moved down by less than this makes room on the same stack. */
+/* If the stack pointer moves down by less than this, it allocates space on the same stack. */
 #define ROOM_BYTES_MAX (64u << 10)
 
 static struct shadow_region *region_of(struct shadow_chain *chain)
@@ -21,13 +21,13 @@ static bool push(struct shadow_chain *chain, struct shadow_entry entry)
     return true;
 }
 
-/* The topmost entry of the current stack, or NULL. */
+/* The topmost entry on the current stack, or NULL. */
 static const struct shadow_entry *top_of(struct shadow_chain *chain)
 {
     return chain->count > region_of(chain)->first ? &chain->entries[chain->count - 1] : NULL;
 }
 
-/* Takes away what lies below `sp` on the current stack. */
+/* Removes entries below `sp` on the current stack. */
 static void drop_below(struct shadow_chain *chain, uint64_t sp)
 {
     while (top_of(chain) && top_of(chain)->slot < sp)
@@ -63,7 +63,7 @@ static bool add_region(struct shadow_chain *chain, uint64_t base)
     return true;
 }
 
-/* The stack below is the current one again, and those above it are gone. */
+/* Returns to a lower stack; those above it are gone. */
 static void go_back_to_region(struct shadow_chain *chain, size_t number)
 {
     chain->count = chain->regions[number + 1].first;
@@ -92,8 +92,8 @@ static bool holds(const struct shadow_region *region, uint64_t sp)
     return sp >= region->left_sp && sp <= region->base;
 }
 
-/* Finds the stack that `sp` lies on, among those that were left. Returns false where it is none of
- * them. */
+/* Switches to the stack that contains `sp`, among those that were left. Returns false if there is
+ * none. */
 static bool switch_to_known(struct shadow *shadow, uint64_t sp)
 {
     struct shadow_chain *current = shadow->current;
@@ -129,7 +129,7 @@ static bool move(struct shadow *shadow, const struct instruction *instruction, u
         return true;
     if (switch_to_known(shadow, after))
         return true;
-    /* Up, to frames that were there before we looked. */
+    /* Upwards, to frames from before we started. */
     if (is_near && !shadow->current->is_whole) {
         region->base = after;
         return true;
@@ -141,7 +141,7 @@ static bool move(struct shadow *shadow, const struct instruction *instruction, u
     return true;
 }
 
-/* The end of a handler, whose frame is at `sp`: its entries go, up to that of what it interrupted,
+/* A handler ends whose frame is at `sp`: removes its entries, down to that of the interrupted code,
  * where the thread is at `interrupted_sp`. */
 static void leave_handler(struct shadow *shadow, uint64_t sp, uint64_t interrupted_sp)
 {
@@ -184,7 +184,7 @@ bool shadow_step(struct shadow *shadow, const struct instruction *instruction, u
             done = move(shadow, instruction, before.sp, after.sp);
         break;
     }
-    /* Back to callers from before we looked. */
+    /* Back to callers from before we started. */
     struct shadow_region *region = region_of(shadow->current);
     if (after.sp > region->base && !shadow->current->is_whole)
         region->base = after.sp;
@@ -201,7 +201,7 @@ bool shadow_enter_handler(struct shadow *shadow, const struct shadow_signal *sig
         if (!add_region(chain, signal->stack + signal->stack_bytes))
             return false;
     }
-    /* The trampoline is at its exact address as well: it was not called. */
+    /* The trampoline is also at its exact address, because it was not called. */
     return push(chain, (struct shadow_entry){.slot = signal->end_sp,
                                              .return_address = signal->interrupted_pc,
                                              .is_exact = true}) &&

@@ -33,7 +33,7 @@ static bool is_same_spot(struct spot a, struct spot b)
 
 bool tally_add(struct tally *tally, const struct difference *difference)
 {
-    /* The latest first: differences come in bursts. */
+    /* Newest first, because differences come in bursts. */
     for (size_t i = tally->count; i-- > 0;) {
         struct difference *item = &tally->items[i];
         if (item->verdict == difference->verdict && item->cut == difference->cut &&
@@ -54,7 +54,7 @@ bool tally_add(struct tally *tally, const struct difference *difference)
 struct named_module {
     struct module *module;
     struct own_debug_files own;
-    struct symbols *symbols; /* NULL: there are none */
+    struct symbols *symbols; /* NULL: none */
 };
 
 struct names {
@@ -131,7 +131,7 @@ static void print_spot(struct names *names, FILE *out, struct spot spot)
 /* ---- Groups ---- */
 
 struct group {
-    const struct difference *example; /* the most frequent */
+    const struct difference *example; /* the most frequent one */
     uint64_t count;
     size_t places;
     char function[NAME_BYTES];

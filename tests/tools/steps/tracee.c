@@ -17,7 +17,7 @@
 
 #define EXEC_STATUS (SIGTRAP | PTRACE_EVENT_EXEC << 8)
 
-/* Waits for its next stop. Returns false where there is none any more. */
+/* Waits for its next stop. Returns false if there will be none. */
 static bool await_stop(const struct tracee *tracee, int *ret_status)
 {
     while (waitpid(tracee->pid, ret_status, __WALL) < 0) {
@@ -82,7 +82,7 @@ enum tracee_event tracee_run_to_entry(struct tracee *tracee)
     return TRACEE_STEPPED;
 }
 
-/* What a stop was for. Signals that stop a process are kept from it: nobody would wake it. */
+/* The reason for a stop. Signals that stop a process are withheld: nobody would continue it. */
 static enum tracee_event note(struct tracee *tracee, int status)
 {
     tracee->signal = 0;
@@ -122,7 +122,7 @@ enum tracee_event tracee_step(struct tracee *tracee)
     return note(tracee, status);
 }
 
-/* registers_read_stopped may take a thread right before a system call for one that sleeps in it. */
+/* registers_read_stopped may take a thread just before a system call for one that sleeps in it. */
 int tracee_registers(const struct tracee *tracee, struct registers *ret_registers)
 {
     struct user_regs_struct user;

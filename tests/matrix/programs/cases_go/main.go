@@ -1,4 +1,4 @@
-// What the compiler of Go makes of frames.
+// Frames as the Go compiler creates them.
 package main
 
 import (

@@ -1,4 +1,4 @@
-/* Instructions by the Arm Architecture Reference Manual for A-profile, C4.1, "Branches, Exception
+/* Instructions from the Arm Architecture Reference Manual for A-profile, C4.1, "Branches, Exception
  * Generating and System instructions". */
 #include "steps/machine.h"
 #include "proc/memory.h"
@@ -7,7 +7,7 @@
 
 const unsigned long machine_break = 0xd4200000u, machine_break_mask = 0xffffffffu; /* brk #0 */
 
-const unsigned machine_ucontext_offset = 128; /* a siginfo comes first */
+const unsigned machine_ucontext_offset = 128; /* after a siginfo */
 
 uint64_t *machine_pc(struct user_regs_struct *user)
 {
@@ -24,14 +24,14 @@ static bool is(uint32_t instruction, uint32_t mask, uint32_t bits)
     return (instruction & mask) == bits;
 }
 
-/* Only longjmp uses br x30: functions return by ret, and stubs jump by other registers. */
+/* Only longjmp uses br x30: functions return with ret, and stubs jump through other registers. */
 static enum instruction_kind kind_of(uint32_t instruction)
 {
     static const struct {
         uint32_t mask, bits;
         enum instruction_kind kind;
     } forms[] = {
-        {0xffffffffu, 0x94000001u, INSTRUCTION_OTHER},     /* bl .+4 only asks where it is */
+        {0xffffffffu, 0x94000001u, INSTRUCTION_OTHER},     /* bl .+4 only reads the pc */
         {0xfc000000u, 0x94000000u, INSTRUCTION_CALL},      /* bl */
         {0xfffffc1fu, 0xd63f0000u, INSTRUCTION_CALL},      /* blr */
         {0xfefff800u, 0xd63f0800u, INSTRUCTION_CALL},      /* blraa, blrab, blraaz, blrabz */

@@ -1,4 +1,4 @@
-/* By the Zydis disassembler. */
+/* Uses the Zydis disassembler. */
 #include "steps/machine.h"
 #include "proc/memory.h"
 
@@ -23,7 +23,7 @@ static bool is_sp(const ZydisDecodedOperand *operand)
     return operand->type == ZYDIS_OPERAND_TYPE_REGISTER && operand->reg.value == ZYDIS_REGISTER_RSP;
 }
 
-/* call .+5 only asks where it is: nothing returns to it. */
+/* call .+5 only reads the pc: nothing returns to it. */
 static bool calls_next(const ZydisDecodedOperand *target)
 {
     return target->type == ZYDIS_OPERAND_TYPE_IMMEDIATE && target->imm.is_relative &&
