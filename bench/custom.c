@@ -14,7 +14,7 @@
 
 #define THREADS_MAX 64
 #define ROUNDS 5
-#define MEMORY_BYTES (32u << 20) /* stacks of more may find no room */
+#define MEMORY_BYTES (32u << 20) /* more stacks than this may not fit */
 
 static fgprof_custom_profile *profile;
 static unsigned long threads = 1, held = 1000, pairs = 200000;
@@ -23,13 +23,14 @@ static size_t depth;
 struct work {
     pthread_t thread;
     uintptr_t first;
-    double add_ns, remove_ns; /* each */
+    double add_ns, remove_ns; /* per call */
 };
 
 static double cpu_ns(void)
 {
     struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now); /* other programs may run meanwhile */
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now); /* CPU time, because other programs may run
+                                                     meanwhile */
     return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
 }
 
@@ -38,7 +39,7 @@ static const void *value_of(uintptr_t number)
     return (const void *)number;
 }
 
-/* In blocks of as many as are held: so that each kind of call is timed alone. */
+/* In blocks of as many calls as values are held, so that each kind of call is timed separately. */
 static void measure(struct work *work)
 {
     uintptr_t value = work->first;
@@ -56,7 +57,7 @@ static void measure(struct work *work)
     }
 }
 
-/* With that much more of the stack in use. */
+/* Measures with that much more of the stack in use. */
 static __attribute__((noinline)) void measure_below(struct work *work, size_t bytes)
 {
     volatile char filled[bytes + 1];
@@ -122,7 +123,7 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < sizeof depths / sizeof *depths; i++) {
         fflush(stdout);
         depth = depths[i];
-        /* A child begins with empty memory. */
+        /* A child starts with empty memory. */
         if (threads * held * (depth + 1000) < MEMORY_BYTES && fork() == 0) {
             measure_depth();
             return 0;

@@ -49,7 +49,7 @@ __attribute__((constructor)) static void open_log(void)
     file = path ? fopen(path, "we") : NULL;
 }
 
-/* By now it is known when the ticks were. */
+/* By now the times of all ticks are known. */
 __attribute__((destructor)) static void close_log(void)
 {
     if (!file)

@@ -31,7 +31,7 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* A frame of 100 bytes and more a level, and the pairs at their end. */
+/* Recurses with frames of at least 100 bytes, and runs the pairs at the end. */
 __attribute__((noinline)) static uint64_t at_depth(unsigned depth, unsigned pairs)
 {
     char frame[100];
@@ -80,7 +80,7 @@ static void measure(struct reader *reader, void *next_malloc, void *next_free)
         reader_start(reader, AGENT_WANTS_HEAP, AGENT_RATE_DEFAULT);
         sampling[round] = (double)at_depth(DEPTH, PAIRS) / PAIRS;
         reader_drain(reader);
-        /* Each pair a sample, as many as the ring takes. */
+        /* Every pair is a sample, as many as fit in the ring. */
         reader_start(reader, AGENT_WANTS_HEAP, 1);
         uint64_t before = reader->made;
         uint64_t dense_ns = at_depth(DEPTH, 100);

@@ -37,7 +37,8 @@ int main(int argc, char **argv)
     }
     int fd = atoi(argv[1]), status;
     struct rusage usage;
-    /* What nobody waits for any more ends: this with who started it, the command with this. */
+    /* Nothing outlives the process that waits for it: this program ends with its starter, and the
+     * command with this program. */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     uint64_t begin_ns = now_ns();
     pid_t pid = fork();

@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 #define ROUNDS_MAX 200
-#define DEEP_BYTES 16384 /* of stack, so that there is enough to copy */
+#define DEEP_BYTES 16384 /* stack in use, so that there is enough to copy */
 #define SETTLE_US 20000
 #define TICK_US 10000
 /* As in sampler/off_cpu_samples.c. */

@@ -1,7 +1,7 @@
 /* Short-lived threads: argv[1] a second are created, at equal intervals, and each sleeps for
  * argv[2] milliseconds and exits.
  *
- * Its answer: {"born": how many there were} */
+ * Its answer: {"born": number of threads so far} */
 #include "target.h"
 
 #include <errno.h>

@@ -4,8 +4,8 @@
  * immediately, DEPTH frames deep. Prints {"ns": time of a pair, the mean of all threads}.
  *
  * heap shares ROUNDS: ten functions allocate known numbers of bytes in blocks of 8 B to 8 MB, and
- * every other block stays. Prints {"FUNCTION": {"allocated": BYTES, "in_use": BYTES}, ...}. If
- * there is an input, it ends when that does; what stays is never freed. */
+ * keep every other block. Prints {"FUNCTION": {"allocated": BYTES, "in_use": BYTES}, ...}. If there
+ * is an input, it ends with that; blocks that are kept are never freed. */
 #include "target.h"
 
 #include <inttypes.h>
@@ -19,7 +19,7 @@ struct task {
     uint64_t ns;
 };
 
-/* So that no pair is left out. */
+/* So that the compiler keeps every pair. */
 static void *volatile seen;
 
 static __attribute__((noinline)) void allocate_pairs(unsigned count, size_t bytes)
@@ -78,7 +78,7 @@ struct share {
     uint64_t allocated, in_use;
 };
 
-/* Blocks that stay are linked, so that tools for leaks can tell that they are reachable. */
+/* Blocks that stay are linked, so that leak detectors see that they are reachable. */
 struct block {
     struct block *next;
 };
@@ -98,7 +98,7 @@ static void note(struct share *share, struct block *block, size_t bytes, unsigne
     kept = block;
 }
 
-/* Each has so many bytes a round, in blocks of one size. */
+/* Each function allocates that many bytes per round, in blocks of one size. */
 #define SHARES(X)                                                                                  \
     X(8, 40000)                                                                                    \
     X(24, 60000)                                                                                   \

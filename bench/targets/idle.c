@@ -2,7 +2,7 @@
  * argv[2] = "waking" each wakes about once a second, after a random time of 0.5 to 1.5 s, and
  * sleeps again. With a third argument, "labelled", each has two labels, new ones at each wakeup.
  *
- * Its answer: {"wakes": how often any of them woke up} */
+ * Its answer: {"wakes": total number of wakes so far} */
 #include "fgprof_label.h"
 #include "target.h"
 
@@ -38,7 +38,7 @@ static struct timespec in_ms(uint64_t ms)
     return (struct timespec){(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
 }
 
-/* Gives the thread other labels: one of ten routes, and its own number. */
+/* Changes the thread's labels: one of ten routes, and its own number. */
 static void take_labels(unsigned *seed)
 {
     static __thread struct fgprof_labels sets[2];
@@ -55,7 +55,7 @@ static void take_labels(unsigned *seed)
     fgprof_labels_attach(labels);
 }
 
-/* Each waits at a lock of its own: 3,333 threads that meet at one would be another benchmark. */
+/* Each waits on a lock of its own: 3,333 threads on one lock would be another benchmark. */
 static void in_futex(unsigned *seed)
 {
     pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -119,7 +119,7 @@ int main(int argc, char **argv)
     is_waking = argc > 2 && strcmp(argv[2], "waking") == 0;
     is_labelled = argc > 3 && strcmp(argv[3], "labelled") == 0;
     require(!getrlimit(RLIMIT_NOFILE, &files), "getrlimit");
-    files.rlim_cur = files.rlim_max; /* a timer is a file */
+    files.rlim_cur = files.rlim_max; /* each timer needs a descriptor */
     require(!setrlimit(RLIMIT_NOFILE, &files), "setrlimit");
     never_fd = eventfd(0, EFD_CLOEXEC);
     pthread_attr_init(&attributes);

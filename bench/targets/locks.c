@@ -73,7 +73,7 @@ __attribute__((noinline)) void hold_inner(struct kind *kind, uint64_t hold_ns)
     }
     if (!kind->computes)
         sleep_ns(hold_ns);
-    __asm__ volatile("" ::: "memory"); /* no jump instead of a call */
+    __asm__ volatile("" ::: "memory"); /* so that the call is not a tail call */
 }
 
 __attribute__((noinline)) void hold_outer(struct kind *kind, uint64_t hold_ns)
@@ -94,7 +94,7 @@ static void *hold(void *argument)
         take(kind);
         hold_outer(kind, holds_ns[turn % (sizeof holds_ns / sizeof *holds_ns)]);
         let_go(kind);
-        /* One that computes leaves time for the others on few CPUs. */
+        /* A holder that computes leaves time for the others if CPUs are few. */
         sleep_ns(kind->computes ? 30 * MS : 2 * MS);
     }
     return NULL;

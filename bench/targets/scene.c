@@ -18,7 +18,7 @@
 
 #define DOZE_NS 20000000
 
-/* Keeps a call from being inlined, and from becoming a jump. */
+/* Keeps a call from being inlined, and from becoming a tail call. */
 #define FUNCTION static __attribute__((noipa)) void
 #define AFTER_CALL __asm__ volatile("" ::: "memory")
 

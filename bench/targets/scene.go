@@ -91,7 +91,7 @@ func blockedInner() { mutex.Lock() }
 //go:noinline
 func blockedOuter() { blockedInner() }
 
-// Counts how often epoll_wait, which no event ends, comes back.
+// Counts how often epoll_wait returns, although no event ends it.
 func inEpollWait() {
 	fd, err := syscall.EpollCreate1(syscall.EPOLL_CLOEXEC)
 	if err != nil {

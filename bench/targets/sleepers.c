@@ -107,7 +107,8 @@ static void in_io_uring_enter(struct call *call)
     }
 }
 
-/* Sockets without a timeout start their calls again after a stop; those with one do not. */
+/* After a stop, calls on sockets without a timeout are restarted; those on sockets with one are
+ * not. */
 static void set_timeout(int fd)
 {
     struct timeval timeout = {.tv_sec = LONG_S};
@@ -135,7 +136,8 @@ static void in_accept(struct call *call)
         accept(fd, NULL, NULL);
 }
 
-/* Asks for two bytes where there is one: comes back short, and without an error. */
+/* Asks for two bytes although there is one: after a stop it returns a short count, without an
+ * error. */
 static void in_recv_waitall(struct call *call)
 {
     int fds[2];
@@ -147,7 +149,7 @@ static void in_recv_waitall(struct call *call)
     }
 }
 
-/* Writes more than a pipe holds: comes back short, and without an error. */
+/* Writes more than fits in a pipe: after a stop it returns a short count, without an error. */
 static void in_pipe_write(struct call *call)
 {
     static char much[1024 * 1024], there[1024 * 1024];

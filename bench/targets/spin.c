@@ -34,7 +34,8 @@ static unsigned bucket_of(uint64_t ns)
     return (power << BUCKET_BITS) | ((unsigned)(ns >> (power - BUCKET_BITS)) & 31u);
 }
 
-/* Only the thread itself writes its counters: no need to lock the bus, which would cost work. */
+/* Only the thread itself writes its counters, so no locked instruction is needed, which would cost
+ * work. */
 static void add(_Atomic uint64_t *counter, uint64_t amount)
 {
     uint64_t value = atomic_load_explicit(counter, memory_order_relaxed);
@@ -66,7 +67,7 @@ static void *spin(void *argument)
     uint64_t before_ns = now_ns();
     for (;;) {
         state = work(state);
-        /* Never so, which the compiler does not know. */
+        /* Never true, but the compiler does not know that. */
         if (state == 0)
             puts("");
         uint64_t after_ns = now_ns();

@@ -5,8 +5,8 @@
  * two answers is one measured window. It exits when its input ends, so that an interrupted
  * benchmark leaves none behind.
  *
- * The thread that does this sleeps in a read meanwhile, which a stop does not disturb. It is one
- * more thread for samplers to look at. */
+ * Meanwhile, the thread that answers sleeps in a read, which a stop does not interrupt. It is one
+ * more thread for samplers to observe. */
 #ifndef TARGET_H
 #define TARGET_H
 
@@ -22,7 +22,7 @@ static inline uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Ends the program, where a benchmark could not be what it says it is. */
+/* Ends the program unless `holds`, because the benchmark would not measure what it claims. */
 static inline void require(int holds, const char *what)
 {
     if (!holds) {

@@ -1,4 +1,4 @@
-/* How the targets of the part "truth" keep account of their own time.
+/* How the targets of the part "truth" account for their own time.
  *
  * Each thread has one account, and each of its functions reads the clocks once, as the last thing
  * that it does, and is charged the time since the thread's previous reading. So every moment
@@ -26,7 +26,7 @@
 
 #define ACCOUNTS_MAX 64
 #define FUNCTIONS_MAX 6
-/* Steps of compute() at a time, to learn how long one takes. */
+/* Steps of compute() to time, to learn how long one takes. */
 #define STEPS_TRIED 200000
 
 struct clocks {
@@ -60,7 +60,7 @@ static inline uint64_t thread_cpu_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* The second figure of schedstat, "time spent waiting on a runqueue (in nanoseconds)": the kernel's
+/* The second value in schedstat, "time spent waiting on a runqueue (in nanoseconds)": the kernel's
  * Documentation/scheduler/sched-stats.rst. */
 static inline uint64_t thread_delay_ns(const struct account *account)
 {
@@ -84,7 +84,8 @@ static inline void pass(_Atomic uint64_t *total, _Atomic uint64_t *last, uint64_
     atomic_store_explicit(last, now, memory_order_relaxed);
 }
 
-/* Ends a function of the thread that runs: all time since the last call is the function's. */
+/* Ends a function of the calling thread: all the time since the last call belongs to that function.
+ */
 static __attribute__((noinline)) void end_of(struct account *account, unsigned function)
 {
     struct clocks *spent = &account->totals[function].spent;
@@ -95,7 +96,7 @@ static __attribute__((noinline)) void end_of(struct account *account, unsigned f
     pass(&spent->cpu_ns, &account->last.cpu_ns, thread_cpu_ns());
 }
 
-/* Never 0, from which no other number would follow. */
+/* Never 0, because all further numbers would be 0, too. */
 static inline uint64_t random_seed(unsigned number)
 {
     return 0x9e3779b97f4a7c15u * ((uint64_t)number + 1);
@@ -118,7 +119,7 @@ static inline double chance(struct account *account)
     return random_share(&account->random);
 }
 
-/* Begins the account of the thread that runs. */
+/* Starts the account of the calling thread. */
 static inline void begin(struct account *account)
 {
     char path[64];
@@ -135,7 +136,7 @@ static inline void begin(struct account *account)
     accounts_begun++;
 }
 
-/* Computes without a call or a look at a clock. Each step needs the one before it. */
+/* Computes without calls or clock readings. Each step depends on the one before it. */
 static inline __attribute__((always_inline)) void compute_steps(uint64_t steps)
 {
     uint64_t state = 1;
@@ -150,7 +151,7 @@ static inline __attribute__((always_inline)) void compute_us(double us)
     compute_steps((uint64_t)(us * steps_per_us));
 }
 
-/* The least of some tries, so that no interrupt counts. */
+/* The minimum of several tries, so that interrupts do not count. */
 static inline void learn_speed(void)
 {
     uint64_t least_ns = UINT64_MAX;
@@ -206,7 +207,7 @@ static void answer(void)
     printf("]}");
 }
 
-/* Ready once all threads have begun. */
+/* Prints "ready" once all threads have started their accounts. */
 static inline void serve_accounts(void)
 {
     while (accounts_begun < account_count)

@@ -15,7 +15,7 @@ void wait_250(struct account *account);
 void wait_90(struct account *account);
 void work(struct account *account, double us);
 
-/* For each pair, how many turns are over: the first thread has the even ones. */
+/* The number of finished turns of each pair: the first thread has the even ones. */
 static _Atomic uint32_t turns[PAIRS_MAX];
 static const double durations_us[] = {60, 250, 90};
 

@@ -1,5 +1,5 @@
-/* A server that computes in three functions, one after the other, for each request of a client, and
- * then waits for the next one:
+/* A server that computes in three functions, one after the other, for each request from a client,
+ * and then waits for the next one:
  *   steady   for 60, 30 and 10 us
  *   mixed    for 20 to 500 us in all, a third in each: at the beginning, in the middle, at the end
  * The client is another thread, which pauses for 20 to 150 us before its next request. */
@@ -58,7 +58,7 @@ __attribute__((noinline)) void burst_ends(struct account *account, double us)
     end_of(account, THIRD);
 }
 
-/* Answers the last request, and returns the next one: a time to compute for, if that is mixed. */
+/* Answers the last request, and returns the next one: a time to compute, if mixed. */
 __attribute__((noinline)) double talk(struct account *account)
 {
     double us = 0;
@@ -90,7 +90,7 @@ static void *run_server(void *argument)
 
 __attribute__((noinline)) void pause_and_ask(struct account *account)
 {
-    /* As many of 20 to 50 us as of 200 to 500 us. */
+    /* Times from 20 to 50 us are as likely as those from 200 to 500 us. */
     double us = 20 * pow(25, chance(account));
     nap(20 + 130 * chance(account));
     require(send(client_fd, &us, sizeof us, 0) == sizeof us &&
@@ -103,7 +103,7 @@ static void *run_client(void *argument)
 {
     double greeting;
     begin(argument);
-    /* The server answers before it is asked, once. */
+    /* At first the server answers once before it is asked. */
     require(recv(client_fd, &greeting, sizeof greeting, 0) == sizeof greeting, "client");
     for (;;)
         pause_and_ask(argument);

@@ -11,7 +11,7 @@ static inline void draw_durations(unsigned seed, double least_us, double most_us
                                   unsigned count)
 {
     uint64_t random = random_seed(seed);
-    /* The first numbers of similar seeds are similar. */
+    /* Similar seeds give similar first numbers. */
     for (int i = 0; i < 16; i++)
         random_share(&random);
     for (unsigned i = 0; i < count; i++)

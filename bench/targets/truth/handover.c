@@ -1,4 +1,4 @@
-/* Two threads that hand a lock back and forth: "left" holds it for 80 us and "right" for 240 us,
+/* Two threads that pass a lock back and forth: "left" holds it for 80 us and "right" for 240 us,
  * computing, and each waits for it while the other has it. */
 #include "account.h"
 

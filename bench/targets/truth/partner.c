@@ -24,13 +24,13 @@
 
 #define PAIRS_MAX 32
 #define WAITS_MAX FUNCTIONS_MAX
-#define KERNEL_SIGSET_BYTES 8 /* its sigset_t is shorter than libc's */
+#define KERNEL_SIGSET_BYTES 8 /* the kernel's sigset_t is shorter than libc's */
 
 enum way { BY_FUTEX, BY_EVENTFD, BY_PIPE, BY_SOCKET, BY_TCP, BY_SIGNAL, WAYS };
 
-/* What a waiter and its partner share. */
+/* Shared by a waiter and its partner. */
 struct line {
-    _Atomic uint32_t posts; /* BY_FUTEX: not taken yet */
+    _Atomic uint32_t posts; /* BY_FUTEX: posts not taken yet */
     _Atomic pid_t process, waiter;
     int event_fd;
     int pipe[2], socket[2], tcp[2]; /* the waiter's end, the partner's end */
@@ -226,7 +226,7 @@ static void open_line(struct line *line)
     connect_by_tcp(line->tcp);
 }
 
-/* In a process of its own, which ends with this one. */
+/* The partner is a process of its own, which ends with this one. */
 static void fork_partner(struct line *line)
 {
     pid_t pid = fork();
@@ -265,7 +265,7 @@ static void choose_ways(const char *name, unsigned seed)
     exit(2);
 }
 
-/* Blocked before any thread begins, so that all threads have it blocked. */
+/* Blocked before any thread starts, so that all threads have it blocked. */
 static void block_signal(void)
 {
     sigset_t set;

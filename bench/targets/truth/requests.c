@@ -24,9 +24,7 @@ unsigned await_request(struct account *account);
 static int client_fd, server_fd;
 static double durations_us[TIMES];
 
-/* read() of glibc leaves the frame pointer alone, so that the caller is found by it; recv() does
- * not.
- */
+/* glibc's read() preserves the frame pointer, so the caller can be found by it; recv() does not. */
 static __attribute__((noinline)) void ask(unsigned number)
 {
     char request = (char)number, answer;

@@ -1,4 +1,4 @@
-/* argv[1] threads that compute all the time, in functions that have 50, 30, 15 and 5 % of it. */
+/* argv[1] threads that compute all the time, in functions that take 50, 30, 15 and 5 % of it. */
 #include "account.h"
 
 void share_50(struct account *account, double us);
