@@ -1,5 +1,5 @@
-# Debian packages by CPack: the program, which needs no library of its own; the library; and what is
-# needed to build with it. scripts/package makes them.
+# Debian packages built with CPack by scripts/package: the program, which needs no library of its
+# own; the library; and the files needed to build with it.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_VENDOR "fgprof-c")
 set(CPACK_PACKAGE_CONTACT "The fgprof-c authors <fgprof-c@localhost>")
@@ -16,7 +16,7 @@ set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_NAME fgprof-c)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SECTION devel)
-# Fetching debug information is by this library, which is loaded when that is asked for.
+# Debug information is fetched with this library, which is loaded only when that is requested.
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SUGGESTS "libcurl4, libdebuginfod1")
 # For the agent's library, as below.
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_CONTROL_EXTRA ${CMAKE_CURRENT_SOURCE_DIR}/cmake/debian/triggers)
@@ -45,7 +45,7 @@ This package holds the shared library.")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libfgprof-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_COMPONENT_DEVELOPMENT_DEPENDS library)
-# pkg-config looks for what fgprof.pc requires of these, also where the shared library is linked.
+# pkg-config needs what fgprof.pc requires of these, even to link with the shared library.
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
     "libbpf-dev, libelf-dev, libiberty-dev, liblzma-dev, zlib1g-dev")
 if(FGPROF_ZSTD)
@@ -61,7 +61,7 @@ and off it, and writes the profile in the formats of fgprof-c.
 .
 This package holds the header, the static library and the pkg-config file.")
 
-# What each has in its folder under doc: changelogs compressed, as Debian's policy wants them.
+# The files of each package below doc: changelogs are compressed, as Debian's policy requires.
 string(TIMESTAMP FGPROF_PACKAGE_DATE "%a, %d %b %Y %H:%M:%S +0000" UTC)
 configure_file(cmake/debian/changelog.in changelog.Debian @ONLY)
 add_custom_command(

@@ -9,7 +9,7 @@ string(REGEX MATCHALL "#define __NR_[a-z0-9_]+ " macros "${macros}")
 set(rows "")
 foreach(macro IN LISTS macros)
   string(REGEX REPLACE "#define __NR_([a-z0-9_]+) " "\\1" name "${macro}")
-  # How many there are, and where an architecture's own begin (asm-generic/unistd.h): no calls.
+  # The number of calls, and the start of an architecture's own (asm-generic/unistd.h): not calls.
   if(NOT name MATCHES "^(syscalls|arch_specific_syscall)$")
     string(APPEND rows "{__NR_${name}, \"${name}\"},\n")
   endif()

@@ -35,7 +35,7 @@ static void sleep_until(uint64_t until_ns)
     }
 }
 
-/* The slow service on the other end: answers when it is told to. */
+/* The slow service at the other end: answers on request. */
 static void *serve(void *argument)
 {
     int fd = *(int *)argument;

@@ -1,6 +1,6 @@
-/* Uses the library as a program does that was built with this header or that one. Older: its
- * structs lack their last field (nothing of it is used here); LATER: each has the field `added` as
- * well. Prints what it was told. */
+/* Uses the library like a program that was built with some version of the header. Older: its
+ * structs lack their last field (which is not used here); LATER: each also has the field `added`.
+ * Prints what the library returned. */
 #include <fgprof.h>
 
 #include <inttypes.h>
@@ -11,7 +11,7 @@
 
 #define UNTOUCHED 0xa5
 
-/* A struct for the library to fill, and what it must leave alone. */
+/* A struct for the library to fill, followed by bytes that it must not write. */
 #define GUARDED(type)                                                                              \
     struct {                                                                                       \
         type it;                                                                                   \
