@@ -1,15 +1,6 @@
 #include "unwind/code/code_end.h"
 #include "unwind/aarch64/instruction.h"
 
-/* b, br, ret and eret with their forms that check a signature, or a trap. */
-static bool ends_way(uint32_t instruction)
-{
-    bool is_by_register = (instruction & 0xfe000000u) == 0xd6000000u;
-    bool is_call = field(instruction, 21, 2) == 1;
-    return is_unconditional_branch(instruction) || (is_by_register && !is_call) ||
-           is_trap(instruction);
-}
-
 /* Whether a jump there may be a call at the end: compilers begin functions with a mark, with a
  * frame record (stp x29, x30, [sp, #-bytes]!) or with room on the stack (sub sp, sp, #bytes). */
 static bool may_begin_function(struct module *module, uint64_t address)

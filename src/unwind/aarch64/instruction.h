@@ -24,11 +24,31 @@ static inline bool is_unconditional_branch(uint32_t instruction)
     return (instruction & 0xfc000000u) == 0x14000000u; /* b */
 }
 
+/* br, blr, ret, eret, drps, and those that check a signature. */
+static inline bool is_register_branch(uint32_t instruction)
+{
+    return (instruction & 0xfe000000u) == 0xd6000000u;
+}
+
+static inline bool is_call(uint32_t instruction)
+{
+    return (instruction & 0xfc000000u) == 0x94000000u || /* bl */
+           (is_register_branch(instruction) && field(instruction, 21, 2) == 1);
+}
+
 /* Whether it is brk, hlt, a call of more privileged code, or no instruction at all (udf). */
 static inline bool is_trap(uint32_t instruction)
 {
     bool is_system_call = (instruction & 0x1fu) == 1;
     return instruction < 0x10000 || ((instruction & 0xff000000u) == 0xd4000000u && !is_system_call);
+}
+
+/* Whether what follows is only reached from elsewhere: b, what branches by a register and is no
+ * call, or a trap. */
+static inline bool ends_way(uint32_t instruction)
+{
+    return is_unconditional_branch(instruction) ||
+           (is_register_branch(instruction) && !is_call(instruction)) || is_trap(instruction);
 }
 
 /* Whether functions whose returns are signed, or that are called through pointers in a program with

@@ -1,0 +1,211 @@
+#include "unwind/aarch64/values.h"
+#include "unwind/aarch64/instruction.h"
+
+#define OFFSET_MAX (1 << 20)
+
+bool value_is_same(const struct code_value *left, const struct code_value *right)
+{
+    return left->kind == right->kind && left->register_number == right->register_number &&
+           left->offset == right->offset && left->then_offset == right->then_offset;
+}
+
+static struct code_value register_value(uint8_t number)
+{
+    return (struct code_value){.kind = CODE_VALUE_REGISTER, .register_number = number};
+}
+
+/* `value` + `offset`; unknown if that has no form. */
+static struct code_value sum(struct code_value value, int64_t offset)
+{
+    int64_t whole = value.offset + offset;
+    if (value.kind != CODE_VALUE_REGISTER || whole > OFFSET_MAX || whole < -OFFSET_MAX)
+        return unknown_value;
+    value.offset = (int32_t)whole;
+    return value;
+}
+
+struct values values_begin(void)
+{
+    return (struct values){
+        .sp = register_value(STACK_POINTER),
+        .frame_pointer = register_value(FRAME_POINTER),
+        .link = register_value(LINK),
+    };
+}
+
+/* The value of a register; NULL for those that do not matter. */
+static struct code_value *value_of(struct values *values, unsigned number)
+{
+    return number == STACK_POINTER   ? &values->sp
+           : number == FRAME_POINTER ? &values->frame_pointer
+           : number == LINK          ? &values->link
+                                     : NULL;
+}
+
+static void forget(struct values *values, unsigned number)
+{
+    if (number == FRAME_POINTER || number == LINK)
+        *value_of(values, number) = unknown_value;
+}
+
+/* A register is stored at an address, or loaded from it. */
+static void move(struct values *values, bool is_load, unsigned number, struct code_value at)
+{
+    struct code_value *value = number == STACK_POINTER ? NULL : value_of(values, number);
+    struct stored *stored = values->stored;
+    while (stored < values->stored + values->stored_count && !value_is_same(&stored->at, &at))
+        stored++;
+    bool is_found = stored < values->stored + values->stored_count;
+    if (!is_load) {
+        /* What else is stored there replaces it. */
+        if (is_found)
+            stored->value = value ? *value : unknown_value;
+        else if (value && at.kind == CODE_VALUE_REGISTER && values->stored_count < STORED_MAX)
+            values->stored[values->stored_count++] = (struct stored){at, *value};
+        return;
+    }
+    if (!value)
+        return;
+    if (is_found) {
+        *value = stored->value;
+        return;
+    }
+    *value = at;
+    if (at.kind == CODE_VALUE_REGISTER)
+        value->kind = CODE_VALUE_MEMORY;
+}
+
+/* Where the address is: at base + offset, or at the base; whether the base becomes base + offset.
+ */
+enum addressing { WITH_OFFSET, BASE_ADVANCED_AFTER, BASE_ADVANCED_BEFORE };
+
+struct access {
+    bool is_load, is_general;
+    enum addressing addressing;
+    unsigned base, count, registers[2], bytes;
+    int64_t offset;
+};
+
+/* Loads and stores of registers or pairs, with an offset in the instruction. */
+static bool read_access(uint32_t instruction, struct access *access)
+{
+    *access = (struct access){
+        .is_load = field(instruction, 22, 1),
+        .is_general = !field(instruction, 26, 1),
+        .base = field(instruction, 5, 5),
+        .count = 1,
+        .registers = {field(instruction, 0, 5), field(instruction, 10, 5)},
+    };
+    unsigned size = field(instruction, 30, 2);
+    if ((instruction & 0x3a000000u) == 0x28000000u) {
+        static const enum addressing kinds[] = {WITH_OFFSET, BASE_ADVANCED_AFTER, WITH_OFFSET,
+                                                BASE_ADVANCED_BEFORE};
+        access->count = 2;
+        access->addressing = kinds[field(instruction, 23, 2)];
+        access->bytes = access->is_general ? (size == 2 ? 8 : 4) : 4u << size;
+        access->offset = signed_field(instruction, 15, 7) * access->bytes;
+        return true;
+    }
+    /* A vector register of 128 bits has size 0 and the upper bit of the operation. */
+    bool is_wide = !access->is_general && field(instruction, 23, 1);
+    access->bytes = is_wide ? 16 : 1u << size;
+    access->is_load = field(instruction, 22, 2) != 0 && !(is_wide && !field(instruction, 22, 1));
+    if ((instruction & 0x3b000000u) == 0x39000000u) {
+        access->addressing = WITH_OFFSET;
+        access->offset = (int64_t)field(instruction, 10, 12) * access->bytes;
+        return true;
+    }
+    if ((instruction & 0x3b200000u) != 0x38000000u || field(instruction, 10, 2) == 2)
+        return false;
+    access->addressing = (enum addressing[]){WITH_OFFSET, BASE_ADVANCED_AFTER, WITH_OFFSET,
+                                             BASE_ADVANCED_BEFORE}[field(instruction, 10, 2)];
+    access->offset = signed_field(instruction, 12, 9);
+    return true;
+}
+
+/* Loads and stores without an offset in the instruction. */
+static void follow_other_access(struct values *values, uint32_t instruction)
+{
+    unsigned target = field(instruction, 0, 5);
+    bool is_vector = field(instruction, 26, 1);
+    bool is_literal = (instruction & 0x3b000000u) == 0x18000000u;
+    bool is_single = (instruction & 0x3b200c00u) == 0x38200800u ||      /* by a register's offset */
+                     (instruction & 0x3b200c00u) == 0x38000800u;        /* unprivileged */
+    bool may_write_base = (instruction & 0xbe800000u) == 0x0c800000u || /* of vectors in a row */
+                          (instruction & 0xff200400u) == 0xd9200400u;   /* of memory tags */
+    if (may_write_base && field(instruction, 5, 5) == STACK_POINTER)
+        values->sp = unknown_value;
+    if (is_vector)
+        return;
+    if (is_literal || is_single) {
+        if (is_literal || field(instruction, 22, 2))
+            forget(values, target);
+        return;
+    }
+    /* Exclusive and atomic: of a pair at most, and with a result. */
+    forget(values, target);
+    forget(values, field(instruction, 10, 5));
+    forget(values, field(instruction, 16, 5));
+}
+
+static void follow_access(struct values *values, uint32_t instruction)
+{
+    struct access access;
+    if (!read_access(instruction, &access)) {
+        follow_other_access(values, instruction);
+        return;
+    }
+    struct code_value *base = value_of(values, access.base);
+    struct code_value at =
+        base ? sum(*base, access.addressing == BASE_ADVANCED_AFTER ? 0 : access.offset)
+             : unknown_value;
+    struct code_value new_base = base ? sum(*base, access.offset) : unknown_value;
+    for (unsigned i = 0; access.is_general && i < access.count; i++) {
+        if (access.bytes == 8)
+            move(values, access.is_load, access.registers[i], sum(at, 8 * (int64_t)i));
+        else if (access.is_load)
+            forget(values, access.registers[i]);
+    }
+    if (base && (access.addressing != WITH_OFFSET))
+        *base = new_base;
+}
+
+/* Additions to the stack pointer and the frame pointer; other results are unknown. */
+static void follow_arithmetic(struct values *values, uint32_t instruction)
+{
+    unsigned target = field(instruction, 0, 5), source = field(instruction, 5, 5);
+    bool is_64_bit = field(instruction, 31, 1), sets_flags = field(instruction, 29, 1);
+    bool is_add_immediate = (instruction & 0x1f800000u) == 0x11000000u;
+    bool is_extended = (instruction & 0x1f200000u) == 0x0b200000u;
+    bool is_logical_immediate = (instruction & 0x1f800000u) == 0x12000000u;
+    struct code_value *from = value_of(values, source);
+    if (is_add_immediate && !sets_flags) {
+        int64_t amount = (int64_t)field(instruction, 10, 12)
+                         << (field(instruction, 22, 1) ? 12 : 0);
+        struct code_value *to = value_of(values, target);
+        struct code_value result = from && is_64_bit
+                                       ? sum(*from, field(instruction, 30, 1) ? -amount : amount)
+                                       : unknown_value;
+        if (to)
+            *to = result;
+        return;
+    }
+    if (target != STACK_POINTER)
+        forget(values, target);
+    else if ((is_extended && !sets_flags) ||
+             (is_logical_immediate && field(instruction, 29, 2) != 3))
+        values->sp = unknown_value;
+}
+
+void values_follow(struct values *values, uint32_t instruction)
+{
+    unsigned group = field(instruction, 25, 4);
+    if (is_call(instruction))
+        values->link = unknown_value;
+    else if ((group & 0x5) == 0x4)
+        follow_access(values, instruction);
+    else if ((group & 0xe) == 0x8 || (group & 0x7) == 0x5)
+        follow_arithmetic(values, instruction);
+    else if ((instruction & 0xff20f81fu) == 0x0420501fu) /* addvl, addpl: by vectors' length */
+        values->sp = unknown_value;
+}
