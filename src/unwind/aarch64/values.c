@@ -2,6 +2,7 @@
 #include "unwind/aarch64/instruction.h"
 
 #define OFFSET_MAX (1 << 20)
+#define WORD_BYTES 8
 
 bool value_is_same(const struct code_value *left, const struct code_value *right)
 {
@@ -48,30 +49,48 @@ static void forget(struct values *values, unsigned number)
         *value_of(values, number) = unknown_value;
 }
 
-/* A register is stored at an address, or loaded from it. */
-static void move(struct values *values, bool is_load, unsigned number, struct code_value at)
+static struct stored *find_stored(struct values *values, struct code_value at)
 {
-    struct code_value *value = number == STACK_POINTER ? NULL : value_of(values, number);
-    struct stored *stored = values->stored;
-    while (stored < values->stored + values->stored_count && !value_is_same(&stored->at, &at))
-        stored++;
-    bool is_found = stored < values->stored + values->stored_count;
-    if (!is_load) {
-        /* What else is stored there replaces it. */
-        if (is_found)
-            stored->value = value ? *value : unknown_value;
-        else if (value && at.kind == CODE_VALUE_REGISTER && values->stored_count < STORED_MAX)
-            values->stored[values->stored_count++] = (struct stored){at, *value};
-        return;
+    for (unsigned i = 0; i < values->stored_count; i++) {
+        if (value_is_same(&values->stored[i].at, &at))
+            return &values->stored[i];
     }
+    return NULL;
+}
+
+/* What was stored in these bytes is no longer there. */
+static void overwrite(struct values *values, struct code_value at, unsigned bytes)
+{
+    for (unsigned i = 0; i < values->stored_count; i++) {
+        struct stored *stored = &values->stored[i];
+        int32_t distance = stored->at.offset - at.offset;
+        if (stored->at.kind == at.kind && stored->at.register_number == at.register_number &&
+            distance > -WORD_BYTES && distance < (int32_t)bytes)
+            stored->value = unknown_value;
+    }
+}
+
+static void store(struct values *values, unsigned number, struct code_value at)
+{
+    /* As the value to store, that number is zero. */
+    const struct code_value *value = number == STACK_POINTER ? NULL : value_of(values, number);
+    struct stored *stored = find_stored(values, at);
     if (!value)
         return;
-    if (is_found) {
-        *value = stored->value;
+    if (stored)
+        stored->value = *value;
+    else if (at.kind == CODE_VALUE_REGISTER && values->stored_count < STORED_MAX)
+        values->stored[values->stored_count++] = (struct stored){at, *value};
+}
+
+static void load(struct values *values, unsigned number, struct code_value at)
+{
+    struct code_value *value = number == STACK_POINTER ? NULL : value_of(values, number);
+    const struct stored *stored = find_stored(values, at);
+    if (!value)
         return;
-    }
-    *value = at;
-    if (at.kind == CODE_VALUE_REGISTER)
+    *value = stored ? stored->value : at;
+    if (!stored && at.kind == CODE_VALUE_REGISTER)
         value->kind = CODE_VALUE_MEMORY;
 }
 
@@ -160,11 +179,16 @@ static void follow_access(struct values *values, uint32_t instruction)
         base ? sum(*base, access.addressing == BASE_ADVANCED_AFTER ? 0 : access.offset)
              : unknown_value;
     struct code_value new_base = base ? sum(*base, access.offset) : unknown_value;
+    if (!access.is_load)
+        overwrite(values, at, access.count * access.bytes);
     for (unsigned i = 0; access.is_general && i < access.count; i++) {
-        if (access.bytes == 8)
-            move(values, access.is_load, access.registers[i], sum(at, 8 * (int64_t)i));
-        else if (access.is_load)
+        struct code_value place = sum(at, (int64_t)i * WORD_BYTES);
+        if (access.bytes != WORD_BYTES && access.is_load)
             forget(values, access.registers[i]);
+        else if (access.bytes == WORD_BYTES && access.is_load)
+            load(values, access.registers[i], place);
+        else if (access.bytes == WORD_BYTES)
+            store(values, access.registers[i], place);
     }
     if (base && (access.addressing != WITH_OFFSET))
         *base = new_base;

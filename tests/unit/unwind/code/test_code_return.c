@@ -450,6 +450,37 @@ static void test_what_was_stored_on_the_way(void **state)
     assert_value(&found.return_address, CODE_VALUE_MEMORY, SP, 0);
 }
 
+/* Only the bytes that are written are lost. */
+static void test_what_was_stored_over_it(void **state)
+{
+    (void)state;
+    static const uint32_t over[] = {
+        0x3d8003e0, /* str q0, [sp] */
+        0x290007e0, /* stp w0, w1, [sp] */
+        0xf90003ff, /* str xzr, [sp] */
+        0x3d001fe0, /* str b0, [sp, #7] */
+        0xf81fc3e0, /* stur x0, [sp, #-4] */
+    };
+    static const uint32_t beside[] = {
+        0xb9000be0, /* str w0, [sp, #8] */
+        0xf81f83e0, /* stur x0, [sp, #-8] */
+        0xa90087e0, /* stp x0, x1, [sp, #8] */
+        0x3dc003e0, /* ldr q0, [sp] */
+    };
+    /* 0 str x30, [sp, #-16]!; 1 that; 2 ldr x30, [sp], #16; 3 ret */
+    uint32_t code[] = {0xf81f0ffe, 0, 0xf84107fe, 0xd65f03c0};
+    struct code_return found;
+    for (size_t i = 0; i < sizeof over / sizeof *over; i++) {
+        code[1] = over[i];
+        assert_false(FIND(code, 0, &found));
+    }
+    for (size_t i = 0; i < sizeof beside / sizeof *beside; i++) {
+        code[1] = beside[i];
+        assert_true(FIND(code, 0, &found));
+        assert_value(&found.return_address, CODE_VALUE_REGISTER, LR, 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -463,6 +494,7 @@ int main(void)
         WITH_MODULE(test_registers_that_are_written),
         WITH_MODULE(test_a_jump_to_another_module),
         WITH_MODULE(test_what_was_stored_on_the_way),
+        WITH_MODULE(test_what_was_stored_over_it),
     };
     return cmocka_run_group_tests_name("code_return", tests, NULL, NULL);
 }
