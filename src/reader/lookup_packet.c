@@ -37,6 +37,7 @@ static void put_rule(struct buffer *body, const struct rule *rule)
     packet_put_number(body, rule->may_not_be_saved);
     packet_put_number(body, rule->may_leave_stack);
     packet_put_number(body, rule->is_from_code);
+    packet_put_number(body, rule->has_no_record);
     packet_put_number(body, rule->is_no_call);
     packet_put_number(body, rule->caller_is_exact);
     packet_put_number(body, rule->is_at_return);
@@ -108,6 +109,7 @@ static struct rule take_rule(struct bytes *body)
     rule.may_not_be_saved = take_up_to(body, 1);
     rule.may_leave_stack = take_up_to(body, 1);
     rule.is_from_code = take_up_to(body, 1);
+    rule.has_no_record = take_up_to(body, 1);
     rule.is_no_call = take_up_to(body, 1);
     rule.caller_is_exact = take_up_to(body, 1);
     rule.is_at_return = take_up_to(body, 1);

@@ -87,6 +87,9 @@ bool frame_follows_call(const struct walk *walk, uint64_t address);
  * saved, and the return address is next to it. Believed only if all of that fits. */
 enum step frame_step_by_pointer(struct walk *walk, struct rule_tables *tables, struct frame *frame);
 
+/* Applies RULE_UNKNOWN_FRAME: only the end of a stack can be told. */
+enum step frame_step_by_nothing(struct walk *walk, const struct frame *frame);
+
 /* Applies a rule that was read from the code. Believed only if it leads to an address after a call,
  * or out of a handler. */
 enum step frame_step_by_code(struct walk *walk, struct rule_tables *tables, struct frame *frame,

@@ -50,13 +50,18 @@ static bool leads_to_frame(const struct walk *walk, const struct frame *frame, u
            walk_read_copy(&walk->snapshot->stack, saved, &word);
 }
 
+/* The psABIs mark the first frame by a frame pointer of 0. But if the register is not used as a
+ * frame pointer, it may be 0 in any frame. */
+static bool is_first(const struct walk *walk, const struct frame *frame)
+{
+    return (!frame->has_frame_pointer || !frame->frame_pointer) && is_first_function(walk, frame);
+}
+
 /* Follows the frame pointer from a frame that has set it up. */
 static enum step step_by_own_pointer(struct walk *walk, struct frame *frame)
 {
     uint64_t saved, pc;
-    /* The psABIs mark the first frame this way. But if the register is not used as a frame pointer,
-     * it may be 0 in any frame. */
-    if ((!frame->has_frame_pointer || !frame->frame_pointer) && is_first_function(walk, frame))
+    if (is_first(walk, frame))
         return STEP_WHOLE;
     if (!frame->has_frame_pointer)
         return frame_cut(walk, STACK_CUT_NO_REGISTER);
@@ -124,6 +129,11 @@ enum step frame_step_by_pointer(struct walk *walk, struct rule_tables *tables, s
                                                                  : step_by_own_pointer(walk, frame);
 }
 
+enum step frame_step_by_nothing(struct walk *walk, const struct frame *frame)
+{
+    return is_first(walk, frame) ? STEP_WHOLE : frame_cut(walk, STACK_CUT_NO_UNWIND_INFO);
+}
+
 enum step frame_step_by_code(struct walk *walk, struct rule_tables *tables, struct frame *frame,
                              const struct rule *rule)
 {
@@ -136,9 +146,15 @@ enum step frame_step_by_code(struct walk *walk, struct rule_tables *tables, stru
     /* The stack is not copied there, or not yet. */
     if (walk->stack->cut == STACK_CUT_UNREADABLE)
         return STEP_CUT;
+    bool lacks_register = walk->stack->cut == STACK_CUT_NO_REGISTER;
     walk->stack->cut = STACK_WHOLE;
     walk->misses_other_register = false;
-    return frame_step_by_pointer(walk, tables, frame);
+    if (!rule->has_no_record || lacks_register)
+        return frame_step_by_pointer(walk, tables, frame);
+    /* The caller may be in code that was generated since the mappings were read. */
+    if (caller.pc && !space_find(walk->space, caller.pc))
+        walk->hints->has_unknown_address = true;
+    return frame_step_by_nothing(walk, frame);
 }
 
 enum step frame_step_from_no_code(struct walk *walk, struct frame *frame)

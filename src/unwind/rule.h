@@ -39,8 +39,9 @@ struct rule {
     bool may_not_be_saved;  /* unchanged if the frame pointer does not point to where it is saved */
     bool may_leave_stack;   /* the caller's frame may be on another stack */
     bool is_from_code;      /* not from the module, so it must be checked */
-    bool is_no_call;        /* what returns to the next address was not called here, but made to
-                               return there */
+    bool has_no_record;   /* of is_from_code: the frame pointer leads past the caller, or nowhere */
+    bool is_no_call;      /* what returns to the next address was not called here, but made to
+                             return there */
     bool caller_is_exact; /* the caller did not call: it was made to look so, at any instruction */
     bool is_at_return;    /* the instruction there returns */
     bool has_caller;      /* always: a return address of 0 is not the stack's end, but wrong */

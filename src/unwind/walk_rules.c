@@ -42,6 +42,7 @@ static enum step take_step(struct walk *walk, struct rule_tables *tables, struct
     case RULE_FIRST_FRAME:
         return STEP_WHOLE;
     case RULE_UNKNOWN_FRAME:
+        return frame_step_by_nothing(walk, frame);
     case RULE_ON_THE_MOVE:
         return frame_cut(walk, STACK_CUT_NO_UNWIND_INFO);
     default:

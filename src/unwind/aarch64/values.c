@@ -65,7 +65,8 @@ static void overwrite(struct values *values, struct code_value at, unsigned byte
         struct stored *stored = &values->stored[i];
         int32_t distance = stored->at.offset - at.offset;
         if (stored->at.kind == at.kind && stored->at.register_number == at.register_number &&
-            distance > -WORD_BYTES && distance < (int32_t)bytes)
+            stored->at.then_offset == at.then_offset && distance > -WORD_BYTES &&
+            distance < (int32_t)bytes)
             stored->value = unknown_value;
     }
 }

@@ -1,5 +1,5 @@
 /* Where a function without call frame information has its return address, read from its machine
- * code. The build compiles one of x86_64/code_frame.c and aarch64/code.c. */
+ * code. The build compiles one of x86_64/code_frame.c and aarch64/code_frame.c. */
 #ifndef FGPROF_UNWIND_CODE_CODE_FRAME_H
 #define FGPROF_UNWIND_CODE_CODE_FRAME_H
 
@@ -16,15 +16,18 @@ enum code_frame_kind {
     CODE_FRAME_UNKNOWN,
     CODE_FRAME_BY_SP,      /* known from the stack pointer */
     CODE_FRAME_BY_POINTER, /* known from the frame pointer, which is set up */
-    CODE_FRAME_REALIGNED,  /* unknown: how far up the caller's frame is depends on where it was */
+    CODE_FRAME_LOST,       /* nothing leads to it, not even the frame pointer */
 };
 
 struct code_frame {
     enum code_frame_kind kind;
     /* For CODE_FRAME_BY_SP: where things are, in bytes above the stack pointer. */
+    int32_t caller_sp; /* the stack pointer, once the function has returned */
+    bool is_in_link;   /* the return address is in the link register; or else: */
     int32_t return_address;
     bool has_saved_frame_pointer; /* false: the caller's is still in the register */
     int32_t saved_frame_pointer;
+    bool has_lost_frame_pointer; /* the caller's is nowhere */
 };
 
 /* Follows `code`, which begins with the function, to the instruction that holds the byte at `at` or

@@ -1,5 +1,5 @@
 /* How a function's frame lies below its frame pointer, read from its machine code. The build
- * compiles one of x86_64/prologue.c and aarch64/code.c. */
+ * compiles one of x86_64/prologue.c and aarch64/prologue.c. */
 #ifndef FGPROF_UNWIND_CODE_PROLOGUE_H
 #define FGPROF_UNWIND_CODE_PROLOGUE_H
 

@@ -4,29 +4,30 @@
 #include "unwind/code/code_return.h"
 #include "elf/functions.h"
 
-/* On x86-64 the return address is the last word below the CFA (System V psABI, 3.2.2). The stub on
- * aarch64 that saves it puts it there, too. */
+/* On x86-64 the return address is the last word below the CFA (System V psABI, 3.2.2). */
 #define RETURN_ADDRESS_BYTES 8
 
 static struct rule rule_of_frame(const struct code_frame *frame)
 {
-    if (frame->kind == CODE_FRAME_REALIGNED)
+    if (frame->kind == CODE_FRAME_LOST)
         return (struct rule){.kind = RULE_UNKNOWN_FRAME};
     if (frame->kind != CODE_FRAME_BY_SP)
         return (struct rule){.kind = RULE_NONE};
+    uint8_t sp = (uint8_t)architecture.sp;
     struct rule rule = {
         .kind = RULE_CALLER,
         .is_from_code = true,
-        .has_frame_pointer = true,
-        .cfa = {.register_number = (uint8_t)architecture.sp},
-        .cfa_offset = frame->return_address + RETURN_ADDRESS_BYTES,
-        .return_address = {RULE_CFA, true, -RETURN_ADDRESS_BYTES},
+        .has_no_record = architecture.link != REGISTERS_MAX,
+        .has_frame_pointer = !frame->has_lost_frame_pointer,
+        .cfa = {sp, false, frame->caller_sp},
+        .return_address = {sp, true, frame->return_address},
         .frame_pointer = {.register_number = (uint8_t)architecture.frame_pointer},
         .base_pointer_offset = RULE_BASE_POINTER_LOST,
     };
+    if (frame->is_in_link)
+        rule.return_address = (struct rule_place){.register_number = (uint8_t)architecture.link};
     if (frame->has_saved_frame_pointer)
-        rule.frame_pointer =
-            (struct rule_place){RULE_CFA, true, frame->saved_frame_pointer - rule.cfa_offset};
+        rule.frame_pointer = (struct rule_place){sp, true, frame->saved_frame_pointer};
     return rule;
 }
 
@@ -106,10 +107,15 @@ struct rule rule_from_returns(struct module *module, uint64_t address)
 struct rule rule_from_code(struct module *module, uint64_t address)
 {
     struct code_frame frame = frame_in_function(module, address);
-    if (frame.kind == CODE_FRAME_UNKNOWN)
+    bool is_in_function = frame.kind != CODE_FRAME_UNKNOWN;
+    if (!is_in_function)
         frame = frame_in_stub(module, address);
     struct rule rule = rule_of_frame(&frame);
-    if (frame.kind != CODE_FRAME_UNKNOWN && frame.kind != CODE_FRAME_REALIGNED)
+    /* Hand-written code may jump to the symbol of a function with room still on the stack. A return
+     * address in memory is then seen to be wrong; one in the link register always follows a call.
+     */
+    bool may_mislead = is_in_function && architecture.link != REGISTERS_MAX;
+    if (frame.kind != CODE_FRAME_UNKNOWN && frame.kind != CODE_FRAME_LOST && !may_mislead)
         return rule;
     struct rule by_returns = rule_from_returns(module, address);
     return by_returns.kind == RULE_NONE ? rule : by_returns;

@@ -230,12 +230,14 @@ static struct code_frame frame_of(const struct state *state)
 {
     if (!state->is_known)
         return (struct code_frame){.kind = CODE_FRAME_UNKNOWN};
+    /* How far up the caller's frame is depends on where it was. */
     if (state->is_realigned)
-        return (struct code_frame){.kind = CODE_FRAME_REALIGNED};
+        return (struct code_frame){.kind = CODE_FRAME_LOST};
     if (state->has_frame_pointer)
         return (struct code_frame){.kind = CODE_FRAME_BY_POINTER};
     return (struct code_frame){
         .kind = CODE_FRAME_BY_SP,
+        .caller_sp = state->depth + WORD_BYTES,
         .return_address = state->depth,
         .has_saved_frame_pointer = state->saved_depth != 0,
         .saved_frame_pointer = state->depth - state->saved_depth,
@@ -329,5 +331,7 @@ struct code_frame code_frame_in_stub(const uint8_t code[CODE_STUB_BYTES])
     const uint8_t *here = code + CODE_STUB_BYTES_BEFORE;
     if (!is_stub(here))
         return (struct code_frame){.kind = CODE_FRAME_UNKNOWN};
-    return (struct code_frame){.kind = CODE_FRAME_BY_SP, .return_address = 8 * pushed_before(here)};
+    int32_t depth = WORD_BYTES * pushed_before(here);
+    return (struct code_frame){
+        .kind = CODE_FRAME_BY_SP, .caller_sp = depth + WORD_BYTES, .return_address = depth};
 }

@@ -67,8 +67,10 @@ static void test_answers_arrive(void **state)
     assert_memory_equal(&taken.rule, &rule_answer.rule, sizeof taken.rule);
     assert_true(is_taken(LOOKUP_RETURNS, &numbers, &taken));
     assert_memory_equal(&taken.rule, &rule_answer.rule, sizeof taken.rule);
-    static const union lookup_answer other = {
-        .rule = {.may_not_be_saved = true, .is_from_code = true, .caller_is_exact = true}};
+    static const union lookup_answer other = {.rule = {.may_not_be_saved = true,
+                                                       .is_from_code = true,
+                                                       .has_no_record = true,
+                                                       .caller_is_exact = true}};
     numbers = numbers_of(LOOKUP_RULE, &other);
     assert_true(is_taken(LOOKUP_RULE, &numbers, &taken));
     assert_memory_equal(&taken.rule, &other.rule, sizeof taken.rule);
@@ -86,15 +88,17 @@ static void test_no_rule(void **state)
 {
     (void)state;
     static const uint64_t above_int32 = (uint64_t)INT32_MAX + 1;
-    const uint64_t bad[] = {
-        RULE_UNREAD,   2,           2,           2,           2, 2, 2, 2, 2, /* up to has_caller */
-        RULE_CFA,      2,           above_int32,                             /* cfa */
-        REGISTERS_MAX, 256,         1ull << 32,  above_int32, /* its index and scale, kept, its
-                                                                 offset */
-        RULE_CFA - 1,  2,           above_int32,              /* return_address */
-        256,           2,           above_int32,              /* frame_pointer */
-        above_int32,   above_int32,                           /* link_offset, base_pointer_offset */
-    };
+    const uint64_t bad[] = {RULE_UNREAD, 2, 2, 2, 2, 2, 2, 2, 2, 2, /* up to has_caller */
+                            /* cfa */
+                            RULE_CFA, 2, above_int32,
+                            /* its index and scale, kept, its offset */
+                            REGISTERS_MAX, 256, 1ull << 32, above_int32,
+                            /* return_address */
+                            RULE_CFA - 1, 2, above_int32,
+                            /* frame_pointer */
+                            256, 2, above_int32,
+                            /* link_offset, base_pointer_offset */
+                            above_int32, above_int32};
     union lookup_answer taken;
     const struct numbers good = numbers_of(LOOKUP_RULE, &rule_answer);
     assert_int_equal(good.count, sizeof bad / sizeof *bad);
@@ -111,7 +115,7 @@ static void test_no_rule(void **state)
         assert_int_equal(is_taken(LOOKUP_RULE, &numbers, &taken), kind != RULE_UNREAD);
     }
     struct numbers numbers = good;
-    numbers.items[9] = REGISTERS_MAX;
+    numbers.items[10] = REGISTERS_MAX;
     assert_false(is_taken(LOOKUP_RULE, &numbers, &taken));
 }
 

@@ -22,7 +22,11 @@ enum {
     FIRST = 0x800,
     FIRST_STUB = 0x900,
     RESOLVE = 0xa00,
-    DESCRIBED = 0xb00
+    DESCRIBED = 0xb00,
+    START = 0xc00,
+    FAILS = 0xd00,
+    GOES_ON = 0xe00,
+    INNER = 0xe08
 };
 
 static struct made_walk made;
@@ -93,6 +97,32 @@ static const uint32_t of_go[] = {
     0xd65f03c0, /* ret */
 };
 
+/* Where the program starts. */
+static const uint32_t start[] = {
+    0x97fffd40, /* bl LEAF */
+    0xd2800ba8, /* mov x8, #93 */
+    0xd4000001, /* svc #0 */
+};
+/* It does not return, so that only its beginning tells of its frame. */
+static const uint32_t fails[] = {
+    0xf81f0ffe, /* str x30, [sp, #-16]! */
+    0x97fffcff, /* bl LEAF */
+    0xd4200020, /* brk #1 */
+};
+/* Its rest has a symbol, too. */
+static const uint32_t goes_on[] = {
+    0xd10043ff, /* sub sp, sp, #16 */
+    0x14000001, /* b INNER */
+    0x910043ff, /* add sp, sp, #16 */
+    0xd65f03c0, /* ret */
+};
+static struct function_range functions[] = {
+    {MADE_ADDRESS + START, MADE_ADDRESS + START + sizeof start},
+    {MADE_ADDRESS + FAILS, MADE_ADDRESS + FAILS + sizeof fails},
+    {MADE_ADDRESS + GOES_ON, MADE_ADDRESS + INNER},
+    {MADE_ADDRESS + INNER, MADE_ADDRESS + GOES_ON + sizeof goes_on},
+};
+
 static void put_words(uint64_t offset, const uint32_t *words, size_t bytes)
 {
     put_code(&made, offset, (const uint8_t *)words, bytes);
@@ -110,6 +140,9 @@ static int set_up(void **state)
     put_words(TWO_WAYS, two_ways, sizeof two_ways);
     put_words(REALIGNED, realigned, sizeof realigned);
     put_words(OF_GO, of_go, sizeof of_go);
+    put_words(START, start, sizeof start);
+    put_words(FAILS, fails, sizeof fails);
+    put_words(GOES_ON, goes_on, sizeof goes_on);
     put_words(FIRST_STUB, first_stub, sizeof first_stub);
     put_words(FIRST, (const uint32_t[]){0x97fffec0}, 4); /* bl CALLER */
     static const struct made_form form = {1, false, "zR", 0x1b, 4, -8, X30};
@@ -131,6 +164,8 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     (void)state;
+    if (made.module.functions.items == functions)
+        made.module.functions = (struct functions){0};
     made_walk_free(&made);
     return 0;
 }
@@ -278,6 +313,159 @@ static void test_generated_code(void **state)
                  code_at(FIRST + 3));
 }
 
+/* ---- Generated code whose start is known ---- */
+
+enum { JIT_FRAMED = 0x100, JIT_SAVING = 0x200, JIT_LOSING = 0x300, JIT_OTHER_USE = 0x400 };
+
+static const uint32_t jit_framed[] = {
+    0xa9be7bfd, /* 0 stp x29, x30, [sp, #-32]! */
+    0x910003fd, /* 1 mov x29, sp */
+    0xd63f0040, /* 2 blr x2 */
+    0xa8c27bfd, /* 3 ldp x29, x30, [sp], #32 */
+    0xd65f03c0, /* 4 ret */
+};
+static const uint32_t jit_saving[] = {
+    0xf81f0ffe, /* 0 str x30, [sp, #-16]! */
+    0xd63f0040, /* 1 blr x2 */
+    0xf84107fe, /* 2 ldr x30, [sp], #16 */
+    0xd65f03c0, /* 3 ret */
+};
+static const uint32_t jit_losing[] = {
+    0xaa1e03e9, /* 0 mov x9, x30 */
+    0xd63f0040, /* 1 blr x2 */
+    0xd65f0120, /* 2 ret x9 */
+};
+
+static const uint32_t jit_other_use[] = {
+    0xa9bf7bfd, /* 0 stp x29, x30, [sp, #-16]! */
+    0xaa0003fd, /* 1 mov x29, x0 */
+    0xd63f0040, /* 2 blr x2 */
+};
+
+static void learn(uint64_t function, const uint32_t *code, size_t bytes)
+{
+    for (uint64_t at = 0; at < bytes; at++)
+        assert_int_equal(rule_tables_learn_generated(&made.tables, made.space.id,
+                                                     MADE_JIT + function + at, MADE_JIT + function,
+                                                     (const uint8_t *)code, bytes),
+                         0);
+}
+
+static void learn_all(void)
+{
+    learn(JIT_FRAMED, jit_framed, sizeof jit_framed);
+    learn(JIT_SAVING, jit_saving, sizeof jit_saving);
+    learn(JIT_LOSING, jit_losing, sizeof jit_losing);
+    learn(JIT_OTHER_USE, jit_other_use, sizeof jit_other_use);
+    made.words[12] = 0; /* CALLER's record */
+    made.words[13] = code_at(FIRST + 4);
+}
+
+static void test_generated_code_that_was_learnt(void **state)
+{
+    (void)state;
+    learn_all();
+    made.words[8] = word_at(12);
+    made.words[9] = code_at(CALLER + 12);
+    for (unsigned i = 0; i < sizeof jit_framed / sizeof *jit_framed; i++) {
+        uint64_t at = MADE_JIT + JIT_FRAMED + 4 * i;
+        bool has_frame = i >= 1 && i <= 3;
+        set_register(&made, X29, i == 2 || i == 3 ? word_at(8) : word_at(12));
+        set_register(&made, X30, i == 3 ? at : code_at(CALLER + 12));
+        assert_int_equal(walk_from(&made, at, has_frame ? 8 : 12), 0);
+        ASSERT_STACK(&made.stack, STACK_WHOLE, at, code_at(CALLER + 11), code_at(FIRST + 3));
+    }
+}
+
+/* The frame pointer is CALLER's throughout. */
+static void test_generated_code_without_a_record(void **state)
+{
+    (void)state;
+    learn_all();
+    set_register(&made, X29, word_at(12));
+    set_register(&made, X30, MADE_JIT + JIT_SAVING + 8);
+    made.words[10] = code_at(CALLER + 12);
+    uint64_t leaf_at = MADE_JIT + JIT_FRAMED;
+    assert_int_equal(walk_from(&made, leaf_at, 10), 0);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, leaf_at, MADE_JIT + JIT_SAVING + 7, code_at(CALLER + 11),
+                 code_at(FIRST + 3));
+    /* A callee's frame record does not tell where the frame is. */
+    made.words[6] = word_at(12);
+    made.words[7] = MADE_JIT + JIT_SAVING + 8;
+    set_register(&made, X29, word_at(6));
+    assert_int_equal(walk_from(&made, MADE_JIT + 0x80, 6), 0);
+    ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, MADE_JIT + 0x80, MADE_JIT + JIT_SAVING + 7);
+    /* Nor that of a function that uses the frame pointer for something else. */
+    made.words[6] = word_at(20);
+    made.words[7] = MADE_JIT + JIT_OTHER_USE + 12;
+    made.words[20] = word_at(12);
+    made.words[21] = code_at(CALLER + 12);
+    assert_int_equal(walk_from(&made, MADE_JIT + 0x80, 6), 0);
+    ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, MADE_JIT + 0x80,
+                 MADE_JIT + JIT_OTHER_USE + 11);
+}
+
+/* The frame pointer would lead past the caller. */
+static void test_generated_code_that_tells_no_caller(void **state)
+{
+    const uint64_t nowhere = 0x123456789000;
+    (void)state;
+    learn_all();
+    set_register(&made, X29, word_at(12));
+    set_register(&made, X30, MADE_JIT + JIT_LOSING + 8);
+    assert_int_equal(walk_from(&made, MADE_JIT + JIT_FRAMED, 12), 0);
+    ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, MADE_JIT + JIT_FRAMED,
+                 MADE_JIT + JIT_LOSING + 7);
+    assert_false(made.hints.has_unknown_address);
+    set_register(&made, X30, nowhere);
+    assert_int_equal(walk_from(&made, MADE_JIT + JIT_FRAMED, 12), 0);
+    ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, MADE_JIT + JIT_FRAMED);
+    assert_true(made.hints.has_unknown_address);
+    forget_register(&made, X30);
+    assert_int_equal(walk_from(&made, MADE_JIT + JIT_FRAMED, 12), 0);
+    ASSERT_STACK(&made.stack, STACK_CUT_NO_REGISTER, MADE_JIT + JIT_FRAMED);
+}
+
+static void put_symbols(void)
+{
+    made.module.functions = (struct functions){
+        .items = functions, .count = sizeof functions / sizeof *functions, .were_read = true};
+}
+
+static void test_a_function_that_does_not_return(void **state)
+{
+    (void)state;
+    put_symbols();
+    made.words[8] = code_at(CALLER + 12);
+    made.words[12] = 0;
+    made.words[13] = code_at(FIRST + 4);
+    set_register(&made, X29, word_at(12));
+    set_register(&made, X30, code_at(FAILS + 8));
+    assert_int_equal(walk_from(&made, code_at(LEAF), 8), 0);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(LEAF), code_at(FAILS + 7), code_at(CALLER + 11),
+                 code_at(FIRST + 3));
+    /* Nothing has called the first function. */
+    set_register(&made, X29, 0);
+    set_register(&made, X30, code_at(START + 4));
+    assert_int_equal(walk_from(&made, code_at(LEAF), 8), 0);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(LEAF), code_at(START + 3));
+}
+
+static void test_a_symbol_within_a_function(void **state)
+{
+    (void)state;
+    put_symbols();
+    made.words[8] = word_at(12);
+    made.words[9] = code_at(FRAMED + 20);
+    made.words[10] = 0;
+    made.words[11] = code_at(FIRST + 4);
+    set_register(&made, X29, word_at(10));
+    set_register(&made, X30, code_at(CALLER + 12));
+    assert_int_equal(walk_from(&made, code_at(INNER), 8), 0);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(INNER), code_at(CALLER + 11),
+                 code_at(FIRST + 3));
+}
+
 /* Its record lies below what else is in its frame, so that it does not tell where the frame ends:
  * its caller's frame is known by the caller's own record. */
 static void test_a_record_at_the_bottom_of_a_frame(void **state)
@@ -322,6 +510,12 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_realigned_stack, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_function_of_go, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_generated_code, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_generated_code_that_was_learnt, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_generated_code_without_a_record, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_generated_code_that_tells_no_caller, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_a_function_that_does_not_return, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_symbol_within_a_function, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_record_at_the_bottom_of_a_frame, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_from_no_code, set_up, tear_down),
     };
