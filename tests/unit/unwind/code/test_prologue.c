@@ -1,10 +1,14 @@
 #include "unit.h"
 #include "unwind/code/prologue.h"
 
-#ifdef __x86_64__
+#ifdef __aarch64__
+typedef uint32_t code_unit; /* an instruction */
+#else
+typedef uint8_t code_unit;
+#endif
 
 #define CODE(...)                                                                                  \
-    (const uint8_t[]){__VA_ARGS__}, sizeof(const uint8_t[])                                        \
+    (const uint8_t *)(const code_unit[]){__VA_ARGS__}, sizeof(const code_unit[])                   \
     {                                                                                              \
         __VA_ARGS__                                                                                \
     }
@@ -28,6 +32,8 @@ static bool holds(const uint8_t *code, size_t bytes, uint64_t wanted)
     }
     return false;
 }
+
+#ifdef __x86_64__
 
 static void test_plain(void **state)
 {
@@ -111,11 +117,115 @@ int main(void)
     return cmocka_run_group_tests_name("prologue", tests, NULL, NULL);
 }
 
+#elif defined __aarch64__
+
+static void test_plain(void **state)
+{
+    (void)state;
+    assert_int_equal(first_of(CODE(0xa9bd7bfd,   /* stp x29, x30, [sp, #-48]! */
+                                   0x910003fd,   /* mov x29, sp */
+                                   0xd10083ff)), /* sub sp, sp, #32 */
+                     0x20);
+    assert_int_equal(first_of(CODE(0xd503245f,   /* bti c */
+                                   0xa9bd7bfd,   /* stp x29, x30, [sp, #-48]! */
+                                   0x910003fd,   /* mov x29, sp */
+                                   0xd14007ff)), /* sub sp, sp, #1, lsl #12 */
+                     0x1000);
+    /* nothing below it: stp x29, x30, [sp, #-48]!; mov x29, sp */
+    assert_int_equal(first_of(CODE(0xa9bd7bfd, 0x910003fd)), 0);
+    assert_int_equal(first_of(CODE(0xd100c3ff,   /* sub sp, sp, #48 */
+                                   0xa9027bfd,   /* stp x29, x30, [sp, #32] */
+                                   0x910083fd)), /* add x29, sp, #32 */
+                     0x20);
+    assert_int_equal(first_of(CODE(0xd28a000c,   /* mov x12, #0x5000 */
+                                   0xcb2c63ff,   /* sub sp, sp, x12 */
+                                   0xa9007bfd,   /* stp x29, x30, [sp] */
+                                   0x910003fd)), /* mov x29, sp */
+                     0);
+}
+
+/* What an optimizing compiler puts between: mov w19, w0; eor w0, w0, w0. */
+static void test_other_instructions_between(void **state)
+{
+    (void)state;
+    assert_int_equal(
+        first_of(CODE(0xa9bd7bfd, 0x2a0003f3, 0x910003fd, 0x4a000000, 0xd10083ff, 0x2a0003f3)),
+        0x20);
+}
+
+/* An end in the middle, and then code that is jumped to. */
+static void test_code_behind_an_end(void **state)
+{
+    (void)state;
+    assert_int_equal(first_of(CODE(0xa9bd7bfd,   /* stp x29, x30, [sp, #-48]! */
+                                   0x910003fd,   /* mov x29, sp */
+                                   0xd10083ff,   /* sub sp, sp, #32 */
+                                   0x910003bf,   /* mov sp, x29 */
+                                   0xa8c37bfd,   /* ldp x29, x30, [sp], #48 */
+                                   0xd65f03c0,   /* ret */
+                                   0x2a0003f3)), /* mov w19, w0 */
+                     0x20);
+    /* Within the end, the likeliest is not all that may be. */
+    assert_true(holds(CODE(0xa9bd7bfd, 0x910003fd, 0xd10083ff, 0x910003bf), 0));
+    assert_true(holds(CODE(0xa9bd7bfd, 0x910003fd, 0xd10083ff, 0x910003bf), 0x20));
+}
+
+/* For the arguments of one call, which are gone at the next: sub sp, sp, #16; blr x2; add sp, sp,
+ * #16 */
+static void test_arguments_of_an_earlier_call(void **state)
+{
+    (void)state;
+    assert_int_equal(
+        first_of(CODE(0xa9bd7bfd, 0x910003fd, 0xd10083ff, 0xd10043ff, 0xd63f0040, 0x910043ff)),
+        0x20);
+}
+
+static void test_no_frame_pointer(void **state)
+{
+    (void)state;
+    uint64_t candidates[PROLOGUE_CANDIDATES_MAX];
+    /* str x30, [sp, #-32]!; sub sp, sp, #32 */
+    assert_int_equal(prologue_frame_bytes(CODE(0xf81e0ffe, 0xd10083ff), candidates), 0);
+    /* It is set below the stack pointer: str x30, [sp, #-32]!; sub x29, sp, #8 */
+    assert_int_equal(prologue_frame_bytes(CODE(0xf81e0ffe, 0xd10023fd), candidates), 0);
+    /* Half an instruction: stp x29, x30, [sp, #-48]!; mov x29, sp */
+    assert_int_equal(
+        prologue_frame_bytes((const uint8_t *)(const uint32_t[]){0xa9bd7bfd, 0x910003fd}, 6,
+                             candidates),
+        0);
+    assert_int_equal(prologue_frame_bytes((const uint8_t *)"", 0, candidates), 0);
+}
+
+/* An array of variable size. What was before is all that can be said. */
+static void test_room_of_variable_size(void **state)
+{
+    (void)state;
+    assert_int_equal(first_of(CODE(0xa9bd7bfd,   /* stp x29, x30, [sp, #-48]! */
+                                   0x910003fd,   /* mov x29, sp */
+                                   0xd10043ff,   /* sub sp, sp, #16 */
+                                   0xcb2163ff,   /* sub sp, sp, x1 */
+                                   0xd10083ff)), /* sub sp, sp, #32 */
+                     0x10);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_plain),
+        cmocka_unit_test(test_other_instructions_between),
+        cmocka_unit_test(test_code_behind_an_end),
+        cmocka_unit_test(test_arguments_of_an_earlier_call),
+        cmocka_unit_test(test_no_frame_pointer),
+        cmocka_unit_test(test_room_of_variable_size),
+    };
+    return cmocka_run_group_tests_name("prologue", tests, NULL, NULL);
+}
+
 #else
 
 int main(void)
 {
-    return 77; /* skipped: nothing is read on this architecture */
+    return 77; /* skipped: no tests for this architecture */
 }
 
 #endif
