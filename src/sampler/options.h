@@ -3,7 +3,7 @@
 #define FGPROF_SAMPLER_OPTIONS_H
 
 #include "objects/source.h"
-#include "sampler/choice.h"
+#include "sampler/thread_choice.h"
 
 #include <stdint.h>
 

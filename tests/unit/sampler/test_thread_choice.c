@@ -1,5 +1,5 @@
 #include "unit.h"
-#include "sampler/choice.h"
+#include "sampler/thread_choice.h"
 
 #include <errno.h>
 

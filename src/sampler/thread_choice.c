@@ -1,4 +1,4 @@
-#include "sampler/choice.h"
+#include "sampler/thread_choice.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* Which threads are sampled: those whose name matches a regular expression, or whose id was given;
  * all if neither was asked for. */
-#ifndef FGPROF_SAMPLER_CHOICE_H
-#define FGPROF_SAMPLER_CHOICE_H
+#ifndef FGPROF_SAMPLER_THREAD_CHOICE_H
+#define FGPROF_SAMPLER_THREAD_CHOICE_H
 
 #include <regex.h>
 #include <stdbool.h>
