@@ -81,5 +81,5 @@ int main(void)
         cmocka_unit_test(test_by_id_or_name),
         cmocka_unit_test(test_copy_outlives_its_original),
     };
-    return cmocka_run_group_tests_name("choice", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("thread_choice", tests, NULL, NULL);
 }
