@@ -173,7 +173,7 @@ struct fake {
     int cpu;          /* where it is, */
     uint64_t came_ns; /* and since when, by that CPU's clock; 0: not known */
     unsigned came_asked;
-    bool is_pinned;   /* it has asked to stay there */
+    bool is_pinned;                          /* it has asked to stay there */
     bool resets_on_fork, lost_reset_on_fork; /* a stop has given it SCHED_RESET_ON_FORK, which it
                                                 no longer has */
     unsigned moves;                          /* how often it has asked to go to one CPU */
