@@ -1,12 +1,12 @@
 #include "sampler/activity_check.h"
 #include "base/clock.h"
 
-/* What it takes the kernel to add up, about. */
+/* Approximate cost of the kernel's addition. */
 #define READING_NS 500
 #define READING_PER_THREAD_NS 150
 #define READING_PART_OF_TIME 300
-/* Between the beginnings of two sweeps; a look takes about 2 us, so that sweeps of very many
- * threads take about 2 % of a CPU. */
+/* Minimum time between the beginnings of two sweeps. A look takes about 2 us, so sweeps of very
+ * many threads take about 2 % of a CPU. */
 #define SWEEP_MIN_AGE_NS 100000000u
 #define SWEEP_AGE_PER_THREAD_NS 100000u
 
@@ -19,7 +19,7 @@ void activity_check_read(struct sampled_process *process)
     if (!check->is_read)
         return;
     if (process_cpu_ns(&process->process, &check->cpu_ns))
-        check->cpu_ns = UINT64_MAX; /* unknown: any may have run */
+        check->cpu_ns = UINT64_MAX; /* unknown: any thread may have run */
     check->reading =
         (struct throttle){now_ns, READING_NS + process->threads.count * READING_PER_THREAD_NS};
 }
@@ -36,7 +36,7 @@ void activity_check_note_look(struct sampled_process *process, struct thread *th
     if (!now->has_activity || now->activity.counts_ends)
         return;
     uint64_t ran_ns = now->activity.running_ns;
-    /* What it ran before the account was settled is in that already. */
+    /* Its running time from before the account was settled is already included. */
     if (last_look_tick >= process->activity_check.settled_tick && ran_ns > thread->ran_ns)
         process->activity_check.seen_ns += ran_ns - thread->ran_ns;
     thread->ran_ns = ran_ns;
@@ -55,8 +55,9 @@ void activity_check_sweep(struct sampled_process *process, uint64_t tick)
     begin_sweep(&process->activity_check, tick, tick);
 }
 
-/* All threads have been looked at since the sweep began; none was missing, and they are as many as
- * there are, so there is no other. What is left was used by threads that have gone. */
+/* All threads have been looked at since the sweep began; none was missing, and their number is that
+ * of the process, so there are no others. The remaining CPU time was used by threads that are
+ * gone. */
 static void settle(struct sampled_process *process, uint64_t tick)
 {
     struct activity_check *check = &process->activity_check;

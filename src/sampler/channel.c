@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Room for tick messages, of which a large one takes kilobytes. */
+/* Limit of unread messages; a large tick message takes kilobytes. */
 #define UNREAD_MAX 8192
 #define AWAIT_NS 1000000
 
@@ -16,17 +16,17 @@ struct channel {
     struct queue *requests;
     struct news_queue news;
     struct bell message_bell, request_bell; /* rung when a queue may have something */
-    struct lazy_bell lazy_bell;             /* the first of them, for the sampling thread */
+    struct lazy_bell lazy_bell;             /* message_bell, as the sampling thread rings it */
     uint64_t sent;                          /* written by the sampling thread */
-    atomic_uint goroutine_changes;          /* messages with these that are not released */
-    _Atomic uint64_t done;                  /* how many of those the worker has finished */
+    atomic_uint goroutine_changes;          /* messages with such changes, not released yet */
+    _Atomic uint64_t done; /* how many of the sent messages the worker has finished */
     atomic_bool is_closed;
     /* The worker's: */
     uint64_t taken, news_taken; /* how many messages it has received from each queue */
-    struct message held;        /* the next of the first one, if others come before it, */
-    struct news_message next;   /* and of the second one */
+    struct message held;        /* the next of the first queue, if others come before it, */
+    struct news_message next;   /* and the next of the second queue */
     bool has_held, has_next;
-    bool was_news; /* the last that it received; `next` still says which */
+    bool was_news; /* the last message received was news; `next` still holds it */
 };
 
 int channel_new(struct channel **ret_channel)
@@ -145,7 +145,7 @@ static bool take_news(struct channel *channel, struct message *ret_message)
     return true;
 }
 
-/* From both queues in turn. */
+/* Takes from both queues in turn. */
 static bool take(struct channel *channel, struct message *ret_message)
 {
     if (channel->was_news)

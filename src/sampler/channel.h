@@ -1,10 +1,10 @@
 /* The messages between the sampling thread and the worker, and from the collector to the worker.
  *
- * Messages to the worker: observations and what frames them, and the collector's messages about
- * objects, in a queue of their own (objects/news_queue.h). The worker takes from both in turn, but
- * a message only after the messages of the other queue that it says come before it. Requests come
- * back: what a step of the worker needed but lacked, served at the thread's next observation.
- * Neither thread waits for the other. Observations are bounded by their snapshots
+ * The worker receives observations and the messages that belong to them, and, in a separate queue
+ * (objects/news_queue.h), the collector's messages about objects. It takes from both queues in
+ * turn; each message says how many messages of the other queue must be taken before it. The worker
+ * sends requests back: what one of its steps needed but lacked, served at the thread's next
+ * observation. Neither thread waits for the other. Observations are bounded by their snapshots
  * (observe/snapshot_pool.h), other messages by the number of threads that come and go, and by
  * channel_is_behind. */
 #ifndef FGPROF_SAMPLER_CHANNEL_H
@@ -21,40 +21,41 @@
 
 #include <stddef.h>
 
-/* Bytes of a thread's stack that are copied before the worker has said how much it needs: this
- * holds almost every whole stack. Both threads begin with it. */
+/* Bytes of a thread's stack that are copied before the worker has said how much it needs: enough
+ * for almost every whole stack. Both threads start with it. */
 #define STACK_LIMIT_FIRST (16u << 10)
 
-/* How sampling has gone so far, by the sampling thread's count. */
+/* How sampling has gone so far, as counted by the sampling thread. */
 struct sampling_counts {
     /* Sums since the start, SAMPLING_SUMS of them: */
     uint64_t ticks_taken;
-    uint64_t samples_thinned;        /* looks at running threads that were spared a stop */
-    uint64_t samples_assumed;        /* ticks between two looks at a sleeper that then had moved,
-                                        and before its account was first read */
-    uint64_t observations_put_off;   /* made later because the worker was behind */
-    uint64_t recorded_samples;       /* ticks at which only the record knew where threads were */
-    uint64_t recorded_lost;          /* waits whose place the record did not know, or not in time */
-    uint64_t wakes_lost;             /* ends of waits that the record had no room for */
-    uint64_t hidden_returns;         /* to a CPU, which the kernel did not tell the record */
-    uint64_t switches_unrecorded;    /* of threads that the record had no room for */
-    uint64_t kernel_samples;         /* of threads that ran; of these: */
-    uint64_t kernel_samples_lost;    /* dropped by the kernel, not collected in time */
+    uint64_t samples_thinned;      /* looks at running threads that were not stopped */
+    uint64_t samples_assumed;      /* ticks between two looks at a sleeper that has moved in
+                                      between, and before its account was first read */
+    uint64_t observations_put_off; /* deferred because the worker was behind */
+    uint64_t recorded_samples;     /* ticks at which only the record knew where threads were */
+    uint64_t recorded_lost;        /* waits whose place the record did not know, or knew too late */
+    uint64_t wakes_lost;           /* ends of waits that the record had no room for */
+    uint64_t hidden_returns;       /* to a CPU that the kernel did not report to the record */
+    uint64_t switches_unrecorded;  /* of threads that the record had no room for */
+    uint64_t kernel_samples;       /* of threads that ran; of these: */
+    uint64_t kernel_samples_lost;  /* dropped by the kernel, not collected in time */
     uint64_t kernel_samples_dropped; /* of threads that were gone before they were listed */
 
-    uint64_t ticks_planned; /* up to the last one that was taken: it may stand for others */
+    uint64_t ticks_planned; /* up to the last one taken, which may stand for others */
     uint64_t threads_seen, threads_chosen; /* of those that were seen */
     uint64_t processes_refused;            /* descendants that could not be sampled */
     bool has_kernel_samples;               /* the kernel samples running threads, */
     bool has_thread_events;                /* with an event for each thread */
-    int kernel_refusal;                    /* an errno: why it does not; 0: it was not asked to */
-    int filter_refusal;       /* an errno: why samples of others are not dropped in the kernel */
-    int kernel_names_refusal; /* an errno: why samples lack kernel functions that are wanted; 0:
+    int kernel_refusal;                    /* why it does not (an errno); 0: it was not asked to */
+    int filter_refusal;       /* why samples of other processes are not dropped in the kernel (an
+                                 errno) */
+    int kernel_names_refusal; /* why samples lack kernel functions that are wanted (an errno); 0:
                                  they have them */
     bool has_switch_record;   /* the kernel records where threads leave their CPUs */
-    int record_refusal;       /* an errno: why it does not; 0: it was not asked to */
+    int record_refusal;       /* why it does not (an errno); 0: it was not asked to */
     uint64_t threads_kernel_sampled, threads_stopped;  /* while they ran, at any time */
-    uint64_t threads_without_event, threads_unsampled; /* stopped while they ran, instead */
+    uint64_t threads_without_event, threads_unsampled; /* stopped instead while they ran */
     uint64_t threads_waits_unseen;                     /* for a CPU */
     int event_refusal, waits_refusal;                  /* errnos: why */
     bool lacks_files;             /* too few descriptors: some files are reopened for each look */
@@ -63,8 +64,8 @@ struct sampling_counts {
 };
 #define SAMPLING_SUMS (offsetof(struct sampling_counts, ticks_planned) / sizeof(uint64_t))
 
-/* How many ticks there should have been by now, if `ticks` were due: at least those up to the last
- * one that was taken. */
+/* How many ticks there should have been by now, if `ticks` were due: at least the ticks up to the
+ * last one that was taken. */
 static inline uint64_t sampling_ticks_planned(const struct sampling_counts *counts, uint64_t ticks)
 {
     return ticks > counts->ticks_planned ? ticks : counts->ticks_planned;
@@ -86,20 +87,20 @@ enum message_kind {
     MESSAGE_OBSERVATION,   /* owned by the worker from now on */
     MESSAGE_WAKE,          /* what ended a thread's wait */
     MESSAGE_OBJECT,        /* an object was made, or is gone */
-    MESSAGE_OBJECT_COUNTS, /* what is known of all sources of objects now */
-    MESSAGE_GOROUTINES,    /* what is new of a Go program's goroutines */
+    MESSAGE_OBJECT_COUNTS, /* what all sources of objects know now */
+    MESSAGE_GOROUTINES,    /* changes of a Go program's goroutines */
     MESSAGE_TASKS,         /* a tick at which a Python program's tasks may be read */
-    MESSAGE_TICK,          /* which of a process's threads a tick found awake */
+    MESSAGE_TICK,          /* the threads of a process that a tick found awake */
     MESSAGE_PROGRAM_ENDED, /* no more observations or objects of this program; holds its own
                               reference */
-    MESSAGE_COPY,          /* asks for a copy of all that was counted so far */
-    MESSAGE_MOMENT,        /* asks to note how much was counted so far */
+    MESSAGE_COPY,          /* requests a copy of everything counted so far */
+    MESSAGE_MOMENT,        /* requests a note of how much was counted so far */
     MESSAGE_END,           /* nothing follows */
 };
 
 struct message {
     enum message_kind kind;
-    uint64_t after; /* the number of the collector's messages that come before it */
+    uint64_t after; /* how many of the collector's messages come before it */
     union {
         struct {
             uint32_t number; /* in the order of these messages, from 0 */
@@ -109,11 +110,11 @@ struct message {
         } process;
         struct observation observation;
         struct {
-            /* The thread that woke it; tid 0: which of those that are sampled is not known; no
-             * snapshot: its stack is not. */
+            /* The thread that woke it. tid 0: it is not a known, sampled thread; no snapshot: its
+             * stack is not known. */
             struct observation waker;
-            bool is_sampled; /* its process is, and has this number */
-            uint32_t thread; /* the one that waited: its number, and its tid */
+            bool is_sampled; /* the waker's process is sampled, and has this number */
+            uint32_t thread; /* the thread that waited: its number, and its tid */
             pid_t tid;
             struct wake_seen *seen; /* the worker's to free */
         } wake;
@@ -123,7 +124,7 @@ struct message {
             uint32_t process;
             uint64_t number;              /* as in observations */
             uint64_t ticks;               /* this one, and those that were missed before it */
-            uint64_t idle_ticks;          /* ticks before those, that found no thread awake */
+            uint64_t idle_ticks;          /* earlier ticks that found no thread awake */
             uint64_t end_ns;              /* the process's time ends here; 0: it goes on */
             struct awake_thread *threads; /* the worker's to free; NULL: none */
             size_t thread_count;
@@ -149,10 +150,10 @@ struct message {
 
 enum request_kind {
     REQUEST_STACK,         /* copy this much of the thread's stacks from now on */
-    REQUEST_STACK_ANEW,    /* ... and observe it again: the copy was too short */
-    REQUEST_ANEW,          /* observe it again: what was seen of it can't be counted */
-    REQUEST_LATER,         /* observe it again in the next round, also if it has not moved */
-    REQUEST_FRAME_POINTER, /* stop it in its sleep, where it was seen, for its registers */
+    REQUEST_STACK_ANEW,    /* the same, and observe it again: the copy was too short */
+    REQUEST_ANEW,          /* observe it again: its observation can't be counted */
+    REQUEST_LATER,         /* observe it again in the next round, even if it has not moved */
+    REQUEST_FRAME_POINTER, /* stop it while it sleeps where it was seen, for its registers */
     REQUEST_REGISTERS,     /* from its next sleeps on, report more registers than /proc does */
     REQUEST_OWNER,    /* read the owner of what it waits for at each observation, until it moves */
     REQUEST_NO_OWNER, /* stop that: the owner will not change */
@@ -168,8 +169,8 @@ struct request {
     enum request_kind kind;
     uint32_t thread; /* its number; its tid too, as numbers are reused: */
     pid_t tid;
-    uint32_t serial; /* counts, for each thread, the requests to observe it again; 0: it is none */
-    size_t stack_limit;             /* REQUEST_STACK*: bytes */
+    uint32_t serial;    /* counts each thread's requests to be observed again; 0: another request */
+    size_t stack_limit; /* REQUEST_STACK*: bytes */
     struct stack_place other_stack; /* REQUEST_STACK*: address 0: none */
     struct sleep_place asleep;      /* REQUEST_FRAME_POINTER */
     uint32_t program; /* REQUEST_AREAS, _CONTEXT, _PYTHON, _GOROUTINES, _HURRY: its number */
@@ -183,7 +184,7 @@ struct channel;
 
 /* Returns 0 or a negative errno. */
 int channel_new(struct channel **ret_channel);
-/* Call it when both threads have ended. Gives up all that is still under way. Takes NULL. */
+/* Call it when both threads have ended. Drops all pending messages and requests. Accepts NULL. */
 void channel_free(struct channel *channel);
 
 struct snapshot_pool *channel_snapshots(struct channel *channel);
@@ -191,45 +192,47 @@ struct snapshot_pool *channel_snapshots(struct channel *channel);
 /* The collector's queue to the worker. */
 struct news_queue *channel_news(struct channel *channel);
 
-/* For the sampling thread: sends a message; the worker wakes at channel_ring. Returns 0 or -ENOMEM,
- * and then the message is still the caller's. */
+/* For the sampling thread: sends a message; channel_ring wakes the worker. Returns 0 or -ENOMEM; on
+ * error the caller still owns the message. */
 int channel_send(struct channel *channel, const struct message *message);
 void channel_ring(struct channel *channel);
-/* How many were sent. */
+/* How many messages were sent. */
 uint64_t channel_sent(const struct channel *channel);
-/* Rings if it is due (base/bell.h). Returns whether it rang. */
+/* Rings if that is due (base/bell.h). Returns whether it rang. */
 bool channel_ring_if_due(struct channel *channel, uint64_t now_ns);
-/* A request that answers the last message may soon be too late. */
+/* Hurries the worker: its request in answer to the last message may soon come too late. */
 void channel_hurry(struct channel *channel);
-/* Whether so many messages are unread that none should be sent that a later one can stand for. */
+/* Whether so many messages are unread that messages which a later one can replace should not be
+ * sent. */
 bool channel_is_behind(const struct channel *channel);
 /* How many messages with changes of goroutines the worker has not finished. */
 unsigned channel_goroutine_changes(const struct channel *channel);
-/* Nothing more is sent: the worker ends once it has taken all messages, the collector's
- * included. */
+/* Nothing more will be sent: the worker ends once it has taken all messages, including the
+ * collector's. */
 void channel_close(struct channel *channel);
 /* Takes a request. Returns false if there is none. */
 bool channel_next_request(struct channel *channel, struct request *ret_request);
-/* Waits until CLOCK_MONOTONIC is `until_ns`, or for a request since `heard`: what channel_heard
- * returned before the requests were taken that there were. May also return early. */
+/* channel_await waits until CLOCK_MONOTONIC is `until_ns`, or for a request since `heard`, which
+ * channel_heard returned before pending requests were taken. It may return early. */
 uint32_t channel_heard(struct channel *channel);
 void channel_await(struct channel *channel, uint32_t heard, uint64_t until_ns);
-/* Ends that wait. Safe in any thread or signal handler. */
+/* Ends that wait. Safe to call from any thread or signal handler. */
 void channel_end_wait(struct channel *channel);
-/* Waits until there is a request, but not for long: the worker is behind, and no later tick makes
- * up for what can't be sent now. */
+/* Waits briefly for a request: the worker is behind, and no later tick makes up for messages that
+ * can't be sent now. */
 void channel_await_worker(struct channel *channel);
-/* Whether the worker has dealt with all that was sent and its requests have been taken. */
+/* Whether the worker has handled all messages and its requests have been taken. */
 bool channel_is_settled(struct channel *channel);
 
 /* For the worker: takes the next message, and waits for it if `may_wait`. Returns false if there is
- * none; if it may wait, that means that the channel is closed. */
+ * none; with `may_wait`, that means that the channel is closed. */
 bool channel_receive(struct channel *channel, bool may_wait, struct message *ret_message);
 /* The worker is done with the message that it received last. */
 void channel_done(struct channel *channel);
-/* Gives back what came with a message. */
+/* Releases what came with a message. */
 void channel_release(struct channel *channel, struct message *message);
-/* Returns 0 or -ENOMEM, and then the areas are still the caller's. */
+/* For the worker: sends a request. Returns 0 or -ENOMEM; on error the caller still owns the
+ * areas. */
 int channel_request(struct channel *channel, const struct request *request);
 
 #endif

@@ -1,9 +1,9 @@
-/* All goroutines are read in a pass, in the order of their addresses, as neighbours are read at
- * once. That order is made in parts of LISTED_AT_ONCE, as a program may have a million: goroutines
- * that were made together lie together. A pass may take several ticks: each goroutine then stands
- * for the time since it was last read. The stack of a parked goroutine is copied only when it has
- * run since; and then what is known of the goroutine is read again, as it may have gone on
- * meanwhile. */
+/* A pass reads all goroutines in the order of their addresses, because neighbours are read with one
+ * call. A program may have a million of them, so they are sorted in parts of LISTED_AT_ONCE:
+ * goroutines that were made together are close together. A pass may take several ticks; each
+ * goroutine then represents the time since it was last read. The stack of a parked goroutine is
+ * copied only if the goroutine has run since the last copy. After the copy the goroutine is read
+ * again, because it may have continued meanwhile. */
 #include "sampler/goroutines.h"
 #include "base/array.h"
 #include "base/clock.h"
@@ -14,21 +14,20 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* How much of the time between ticks reading may take: of the first pass, which copies all stacks,
- * and of others. */
+/* The part of the time between ticks that reading may take: in the first pass, which copies all
+ * stacks, and in later passes. */
 #define FIRST_PART_OF_PERIOD 5
 #define PART_OF_PERIOD 100
-/* At the end of a recording, and of a dump. */
+/* The same, as an absolute time, at the end of a recording and of a dump. */
 #define FINISH_NS 1000000000u
 #define DUMP_NS 10000000000u
 #define FINISH_PART_NS 1000000u
 #define DUMP_TRIES 10
 
 #define ROOM_BYTES (64u << 10)
-#define GAP_BYTES                                                                                  \
-    2048u /* it costs less to read what is between two goroutines than to read twice */
+#define GAP_BYTES 2048u /* reading a gap of this size is cheaper than a second read */
 #define CHANGES_UNDER_WAY_MAX 8
-#define REPORTED_EACH_NS 500000000u /* that all are where they were */
+#define REPORTED_EACH_NS 500000000u /* interval of reports that all are where they were */
 #define LISTED_AT_ONCE 1024u
 
 static pid_t live_tid(const struct sampled_process *process)
@@ -64,7 +63,7 @@ static void sort_from(struct sampled_goroutines *goroutines, size_t first)
               compare_addresses);
 }
 
-/* Lists those that are new, as many as a tick has time for: allgs only grows (allgadd in
+/* Lists new goroutines, as many as a tick has time for: allgs only grows (allgadd in
  * runtime/proc.go). They come last in the order. */
 static int list(struct sampled_goroutines *goroutines, const struct sampled_process *process)
 {
@@ -87,7 +86,7 @@ static int list(struct sampled_goroutines *goroutines, const struct sampled_proc
     return 0;
 }
 
-/* Few may have been added each time: sorts them into the others of the last part of the order. */
+/* Sorts the last part of the order, to which each listing may have added only a few goroutines. */
 static void sort_last_part(struct sampled_goroutines *goroutines)
 {
     size_t listed = goroutines->count - goroutines->count_before;
@@ -97,7 +96,7 @@ static void sort_last_part(struct sampled_goroutines *goroutines)
     goroutines->count_before = goroutines->count;
 }
 
-/* ---- What is reported ---- */
+/* ---- Reports ---- */
 
 static int send(struct sampler *sampler, struct sampled_process *process)
 {
@@ -159,7 +158,7 @@ static bool read_again(const struct sampled_process *process, uint64_t address,
                           &process->areas, ret_goroutine);
 }
 
-/* Of the goroutine that was added last. */
+/* Copies the labels of the goroutine that was added last. */
 static int copy_labels(struct sampled_process *process, const struct goroutine *goroutine)
 {
     const struct go_layout *layout = process->goroutines.place.layout;
@@ -170,7 +169,7 @@ static int copy_labels(struct sampled_process *process, const struct goroutine *
     return bytes ? goroutine_changes_label(process->goroutines.changes, text, bytes) : 0;
 }
 
-/* Copies the stack of a parked goroutine. If it has moved meanwhile, what was read is no use. */
+/* Copies the stack of a parked goroutine. If it has moved meanwhile, the copy is useless. */
 static int copy_stack(struct sampler *sampler, struct sampled_process *process,
                       struct sampled_goroutine *known, struct goroutine_seen *seen)
 {
@@ -210,8 +209,8 @@ static int copy_stack(struct sampler *sampler, struct sampled_process *process,
     return 0;
 }
 
-/* Reports the goroutine if something is new. Returns 0, -ENOMEM, or -EAGAIN if it is to be looked
- * at later. */
+/* Reports the goroutine if it has changed. Returns 0, -ENOMEM, or -EAGAIN if it must be looked at
+ * later. */
 static int take(struct sampler *sampler, struct sampled_process *process,
                 const struct goroutine_address *place, const struct goroutine *goroutine,
                 uint64_t at_ns)
@@ -227,7 +226,7 @@ static int take(struct sampler *sampler, struct sampled_process *process,
                                   .goroutine = *goroutine};
     unsigned char *stack;
     int err = 0;
-    /* It stays where it was while its stack is moved. */
+    /* A goroutine does not move on while its stack is being moved. */
     if (where == GOROUTINE_MOVING && known->rest.id == goroutine->id)
         return 0;
     bool is_wanted = sampler->options->is_dump && where == GOROUTINE_ON_THREAD;
@@ -258,8 +257,8 @@ static int take_again(struct sampler *sampler, struct sampled_process *process,
 
 /* ---- A pass ---- */
 
-/* How many goroutines from number `first` of the order on are read at once. *ret_bytes: how much
- * memory that is. */
+/* How many goroutines from index `first` of the order on are read at once. *ret_bytes: the size of
+ * that memory. */
 static size_t neighbours(const struct sampled_goroutines *goroutines, size_t first,
                          uint64_t *ret_bytes)
 {
@@ -274,7 +273,7 @@ static size_t neighbours(const struct sampled_goroutines *goroutines, size_t fir
     return next - first;
 }
 
-/* Reads the goroutines that come next, which are neighbours. */
+/* Reads the next goroutines, which are neighbours. */
 static int read_next(struct sampler *sampler, struct sampled_process *process)
 {
     struct sampled_goroutines *goroutines = &process->goroutines;
@@ -344,8 +343,8 @@ int goroutines_report(struct sampler *sampler, struct sampled_process *process)
                : 0;
 }
 
-/* All that is read of a pass is of a time after it began. If nothing is new, the worker need not
- * know at once. */
+/* Everything that a pass reads is from after its begin. If nothing has changed, the worker need not
+ * know immediately. */
 static int end_pass(struct sampler *sampler, struct sampled_process *process)
 {
     struct sampled_goroutines *goroutines = &process->goroutines;
@@ -408,7 +407,7 @@ int goroutines_finish(struct sampler *sampler, struct sampled_process *process)
     for (;;) {
         uint64_t part_ns = monotonic_ns() + FINISH_PART_NS;
         int err = read_until(sampler, process, part_ns < until_ns ? part_ns : until_ns);
-        /* One that was asked to stop before does not wait until all are read. */
+        /* Threads whose stops were requested before need not wait until all goroutines are read. */
         if (ptrace_source_pending(sampler->stopped))
             ptrace_source_let_go(sampler->stopped, 0);
         if (err != -EAGAIN && (err || (!goroutines->is_reading && is_last)))

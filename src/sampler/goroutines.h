@@ -1,4 +1,4 @@
-/* Reads the goroutines of Go programs, which are not stopped for it, and reports what is new. */
+/* Reads the goroutines of Go programs without stopping them, and reports changes. */
 #ifndef FGPROF_SAMPLER_GOROUTINES_H
 #define FGPROF_SAMPLER_GOROUTINES_H
 
@@ -13,10 +13,10 @@ int goroutines_begin(struct sampler *sampler, struct sampled_process *process,
 /* Reads as many goroutines as a tick has time for. */
 int goroutines_update(struct sampler *sampler, struct sampled_process *process);
 
-/* Reports that those that are parked are still there, as far as is known. */
+/* Reports that parked goroutines are still there, as far as is known. */
 int goroutines_report(struct sampler *sampler, struct sampled_process *process);
 
-/* Reads all goroutines once more: the recording ends. */
+/* The recording ends: reads all goroutines once more. */
 int goroutines_finish(struct sampler *sampler, struct sampled_process *process);
 
 /* The program has ended. */

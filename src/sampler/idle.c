@@ -1,14 +1,14 @@
 #include "sampler/idle.h"
 
-/* A thread has not moved as long as it sleeps with the same count of switches. A thread that a stop
- * has woken is on its way back until it is found asleep again; that may take long if others want
- * its CPU. */
+/* A thread has not moved as long as it sleeps with the same number of switches. A thread that was
+ * woken by a stop is on its way back until it is found asleep again; that may take long if other
+ * threads want its CPU. */
 void idle_note_look(struct thread_idle *idle, enum outcome outcome,
                     const struct observation *observation)
 {
     bool was_woken = idle->woken_at.pc != 0;
     bool is_asleep = outcome == OUTCOME_OBSERVED && observation->evidence == EVIDENCE_ASLEEP;
-    /* The thread may still be in our stop, or wait for a CPU there. */
+    /* The thread may still be in our stop, or waiting for a CPU there. */
     bool is_back =
         is_asleep && observation->state != THREAD_STOPPED && !observation->record.woken_ns;
     if (outcome == OUTCOME_UNMOVED || (was_woken && !is_back))

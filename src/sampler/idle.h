@@ -10,11 +10,10 @@
 void idle_note_look(struct thread_idle *idle, enum outcome outcome,
                     const struct observation *observation);
 
-/* Call it for a time off the CPU that is over: the thread was asleep there, or only waited for a
- * CPU. */
+/* Call it for a completed time off the CPU: the thread was asleep, or only waited for a CPU. */
 void idle_note_departure(struct thread_idle *idle, const struct departure *departure);
 
-/* Call it after a stop of a running thread, or of a sleeping one; `asked` says which. */
+/* Call it after the stop of a running or a sleeping thread. */
 void idle_note_stop(struct thread_idle *idle, const struct observation *observation);
 
 #endif

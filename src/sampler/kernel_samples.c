@@ -10,22 +10,22 @@
 
 #include <errno.h>
 
-/* The kernel has not sampled a thread that ran for this many periods: something is wrong, such as a
- * CPU without an event. */
+/* If the kernel has not sampled a thread that ran for this many periods, something is wrong, such
+ * as a CPU without an event. */
 #define SILENT_PERIODS 64
 #define ADJUST_EACH_NS 1000000000u
 #define ROOMY_PART 4
 /* The sampling thread may be late by this much. */
 #define HELD_NS 500000000
-/* A dump wants one sample of a thread, soon. It collects them about once a period. */
+/* A dump wants one sample of each thread, soon. It collects samples about once a period. */
 #define DUMP_PERIOD_NS 1000000
 #define DUMP_HELD_NS (4 * DUMP_PERIOD_NS)
-/* How long a dump waits for a thread's sample. A thread that is on a CPU has one within a period or
- * two. The rest is for threads that take turns on a CPU, a few milliseconds each
+/* How long a dump waits for a thread's sample. A thread on a CPU has one within a period or two.
+ * The rest is for threads that take turns on a CPU, a few milliseconds each
  * (sysctl_sched_base_slice in the kernel's kernel/sched/fair.c). */
 #define DUMP_PATIENCE_NS 10000000
 
-/* Addresses of the kernel are of no use without its names. */
+/* Kernel addresses are useless without symbols. */
 static bool may_name_kernel(struct sampler *sampler)
 {
     int err = sampler->options->has_kernel_stacks ? kallsyms_check() : 0;
@@ -40,7 +40,7 @@ static struct perf_source_options options_for(struct sampler *sampler)
         .period_ns = is_dump ? DUMP_PERIOD_NS : sampler->clock.ticks.period_ns,
         .seed = sampler->clock.ticks.seed,
         .held_ns = is_dump ? DUMP_HELD_NS : HELD_NS,
-        /* In a dump, no later sample makes up for one that is cut. */
+        /* In a dump, no later sample makes up for one that is cut off. */
         .stack_limit = is_dump ? PERF_STACK_LIMIT_MAX : STACK_LIMIT_FIRST,
         .has_kernel_chains = may_name_kernel(sampler),
         .snapshots = channel_snapshots(sampler->channel),
@@ -64,12 +64,12 @@ static int follow_all(struct sampler *sampler)
     return err;
 }
 
-/* Samples have the Python frames of threads once there is a record. */
+/* Once there is a record, samples include Python frames. */
 static void join_record(struct kernel_samples *kernel, const struct switch_record *record)
 {
     if (kernel->has_joined_record || !record)
         return;
-    /* If it fails, threads of Python are stopped. */
+    /* If this fails, Python threads are stopped. */
     perf_source_set_next(kernel->source, switch_record_sample_program(record));
     kernel->has_joined_record = true;
 }
@@ -91,7 +91,7 @@ int kernel_samples_begin(struct sampler *sampler)
     return follow_all(sampler);
 }
 
-/* Whether samples have the Python frames of the thread, which are not on the stack that the kernel
+/* Whether samples include the thread's Python frames, which are not on the stack that the kernel
  * copies. */
 static bool has_python(struct sampler *sampler, const struct thread *thread)
 {
@@ -129,7 +129,7 @@ static bool await(struct sampler *sampler, const struct sampled_process *process
     return true;
 }
 
-/* The thread will be stopped, though the kernel could sample it if there were an event. */
+/* The thread will be stopped, although the kernel could sample it if there were an event. */
 static void note_gap(struct sampler *sampler, const struct sampled_process *process,
                      struct thread *thread)
 {
@@ -152,12 +152,13 @@ bool kernel_samples_cover(struct sampler *sampler, const struct sampled_process 
         note_gap(sampler, process, thread);
         return false;
     }
-    /* The kernel samples only what runs. A thread that waits for a CPU all the time, or has hardly
-     * run until the end, is stopped once, so that there is a stack of it. */
+    /* The kernel samples only running threads. A thread that waits for a CPU all the time, or has
+     * hardly run until the end, is stopped once, so that there is at least one stack of it. */
     if (!(thread->facts & (FACT_KERNEL_SAMPLED | FACT_STOPPED)) &&
         (running_ns == own->running_ns || sampler->clock.end_ns))
         return false;
-    /* Or the first look, or a thread that took over this id by executing a program. */
+    /* The other cases are the first look, and a thread that took over this id by executing a
+     * program. */
     if (own->is_sampled || !own->sampled_running_ns || running_ns < own->sampled_running_ns)
         own->sampled_running_ns = running_ns;
     own->is_sampled = false;
@@ -173,7 +174,7 @@ bool kernel_samples_cover(struct sampler *sampler, const struct sampled_process 
 }
 
 /* A dump takes a thread's first sample after the look that found it running. If the process has
- * executed another program since, the next round has its maps too. */
+ * executed another program since, its mappings are known in the next round. */
 static enum program_match match_in_dump(const struct sampled_process *process,
                                         const struct thread *thread, uint64_t sampled_ns)
 {
@@ -181,7 +182,7 @@ static enum program_match match_in_dump(const struct sampled_process *process,
     uint64_t awaited_ns = thread->kernel.awaited_ns;
     bool is_awaited = awaited_ns && sampled_ns >= awaited_ns && thread_is_counted(thread) &&
                       !wants->is_dumped && !thread_is_in_a_stop(thread);
-    /* A thread of Python is known as one only now: it will be stopped, for its Python frames. */
+    /* A thread that turns out to run Python will be stopped, for its Python frames. */
     return is_awaited && !python_of(process, thread).layout && process->program &&
                    program_is_current(process->program)
                ? PROGRAM_CURRENT
@@ -224,8 +225,8 @@ static void note(struct sampler *sampler, struct thread *thread)
         kernel->wanted_stack_limit = thread->wants.stack_limit;
 }
 
-/* If the record had no room for the frames, they are missing this once. If there are more than it
- * copies, that will be so again: the thread is stopped from now on. */
+/* If the record had no room for the frames, they are missing only this time. If there are more
+ * frames than it copies, that will happen again, so the thread is stopped from now on. */
 static int read_python(struct sampler *sampler, struct sampled_process *process,
                        struct thread *thread, const struct observation *observation)
 {
@@ -238,8 +239,8 @@ static int read_python(struct sampler *sampler, struct sampled_process *process,
     return err;
 }
 
-/* Sends the sample, or gives it up, and returns true; false if its thread or program may be known
- * later. */
+/* Sends or drops the sample, and returns true; returns false if its thread or program may become
+ * known later. */
 static bool send_or_drop(struct sampler *sampler, struct observation *observation, bool is_last_try,
                          int *ret_err)
 {
@@ -282,8 +283,8 @@ static int retry_held(struct sampler *sampler, bool is_last_try)
     return err;
 }
 
-/* Samples hold as much of a stack as recently running threads need: more immediately, less after a
- * while. */
+/* Sets how much stack samples hold to what recently running threads need: raised immediately,
+ * lowered after a while. */
 static int adjust(struct sampler *sampler)
 {
     struct kernel_samples *kernel = &sampler->kernel;

@@ -27,8 +27,8 @@ uint64_t listing_gone_ns(const struct sampler *sampler, const struct sampled_pro
     return there_ns < now_ns ? there_ns : now_ns;
 }
 
-/* The thread's birth in CLOCK_MONOTONIC, from its start after boot in units of 10 ms: rounded down,
- * and never before the last listing, which did not show it. */
+/* The thread's birth in CLOCK_MONOTONIC, from its start time since boot, which is in units of
+ * 10 ms: rounded down, but never before the last listing, which did not show it. */
 static uint64_t birth_ns(const struct sampler *sampler, const struct sampled_process *process,
                          pid_t tid)
 {
@@ -45,11 +45,11 @@ static uint64_t birth_ns(const struct sampler *sampler, const struct sampled_pro
     return born_ns > listed_ns ? born_ns : listed_ns;
 }
 
-/* A thread that is listed for the first time also represents those that lived and died unseen since
- * the listing before: it counts as if it had been there all that time. Over many threads their time
- * is so counted in full: as many have gone as have come, and each listed thread is counted for the
- * time between two listings. If rounds skipped the listing because nothing seemed to have changed,
- * its time counts since the round before, or since its birth. */
+/* A thread that is listed for the first time also represents threads that lived and died unseen
+ * since the previous listing: it counts as if it had been there all that time. Over many threads,
+ * their time is thus counted in full: as many threads go as come, and each listed thread counts for
+ * the time between two listings. If rounds skipped the listing because nothing seemed to have
+ * changed, its time counts since the previous round, or since its birth. */
 static uint64_t unseen_since_ns(const struct sampler *sampler,
                                 const struct sampled_process *process, pid_t tid)
 {
@@ -60,8 +60,8 @@ static uint64_t unseen_since_ns(const struct sampler *sampler,
     return born_ns < last_ns ? born_ns : last_ns;
 }
 
-/* If the collector reports which thread made which, it also learns of threads whose birth was not
- * seen. */
+/* If the collector reports which thread created which, it is also notified of threads whose birth
+ * was not seen. */
 static void note_thread(struct update *update, enum notice_kind kind, const struct thread *thread)
 {
     const struct sampled_process *process = update->process;
@@ -91,7 +91,7 @@ static void thread_appeared(void *context, struct thread *thread)
     naming_first(sampler, process, thread);
     if (thread->phase == PHASE_UNWANTED)
         return;
-    struct reading begin = {.has_activity = true}; /* at its birth everything was 0 */
+    struct reading begin = {.has_activity = true}; /* at its birth all values were 0 */
     if (!process->turns.round_ns) {
         begin = (struct reading){.at_ns = sampler->clock.ticks.start_ns};
         process->listing.lacks_begins = true;
@@ -103,7 +103,7 @@ static void thread_appeared(void *context, struct thread *thread)
     report_begin(thread, &begin);
 }
 
-/* What the kernel's account said of a thread when the recording began. A command began then too. */
+/* The kernel's account of a thread when the recording began. A command also began then. */
 static struct reading read_begin(struct sampler *sampler, const struct sampled_process *process,
                                  struct thread *thread)
 {
@@ -170,7 +170,7 @@ static void thread_vanished(void *context, struct thread *thread)
         update->err = err;
     note_thread(update, NOTICE_THREAD_GONE, thread);
     listing_close_events(sampler, thread);
-    /* While it is being stopped, its number is still in use: stops.c takes it back. */
+    /* While the thread is being stopped, its number is still in use; stops.c takes it back. */
     if (thread->phase == PHASE_STOPPING) {
         numbers_withhold(&sampler->numbers, thread->number);
         return;
@@ -188,9 +188,9 @@ static bool is_due(const struct sampled_process *process, const struct sampler_o
     if (process_count_threads(&process->process) != process->threads.count)
         return true;
     /* If one thread goes while another comes, their number stays the same. That is expected if
-     * threads have come or gone lately. Otherwise it is noticed when the missing thread is looked
-     * at: soon, as a thread has run unseen. Threads that are not wanted are not looked at, and
-     * without time none is. */
+     * threads have come or gone recently. Otherwise it is noticed when the missing thread is looked
+     * at, which is soon, because a thread has run unseen. Unwanted threads are not looked at, and
+     * no thread is if time is not recorded. */
     if (now_ns - listing->changed_ns < MAX_AGE_NS)
         return throttle_allows(&listing->listed, now_ns, 0, PART_OF_TIME);
     bool may_be_missed =
@@ -213,7 +213,7 @@ int listing_update(struct sampler *sampler, struct sampled_process *process)
     uint64_t began_cpu_ns = thread_cpu_ns();
     int err = process_list_threads(&process->process, &listing->list, LISTED_PER_ROUND);
     listing->listed.cost_ns += thread_cpu_ns() - began_cpu_ns;
-    /* The threads stay as they are known until the next tick, if they are known. */
+    /* If there was a listing before, it remains valid until the next tick. */
     if (err && err != -ENOMEM && listing->listed.done_ns) {
         listing->is_wanted = true;
         return 0;

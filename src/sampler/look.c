@@ -16,13 +16,14 @@
 
 #include <errno.h>
 
-/* How often a long sleep is reported; with very many threads, a thousand a second. */
+/* How often a long sleep is reported; with very many threads, a thousand reports a second in all.
+ */
 #define UNMOVED_REPORTED_EACH_NS 1000000000u
 #define UNMOVED_REPORTED_PER_S 1000
 
 #define FOR_VISITS_NS 300000
 
-/* The snapshot that the next look may fill. NULL if the worker is behind. */
+/* The snapshot for the next look to fill. NULL if the worker is behind. */
 static struct snapshot *spare_for(struct sampler *sampler, const struct thread_wants *wants)
 {
     struct snapshot_pool *snapshots = channel_snapshots(sampler->channel);
@@ -57,7 +58,7 @@ int look_note_gone(struct sampler *sampler, struct sampled_process *process, str
     return err;
 }
 
-/* A leader that exited while other threads ran is back when one of them executes a program: that
+/* A leader that exited while other threads ran reappears when one of them executes a program: that
  * thread becomes the leader. */
 void look_note_alive(struct thread *thread)
 {
@@ -68,8 +69,8 @@ void look_note_alive(struct thread *thread)
     report_begin(thread, &begin);
 }
 
-/* A thread's counted time ends with a look at it, some time after it was listed. If it is new, as
- * much is taken off its beginning, so that the time is counted once. */
+/* A thread's counted time ends with a look at it, some time after it was listed. For a new thread
+ * the same amount is subtracted from its beginning, so that no time is counted twice. */
 static void note_first_look(const struct sampler *sampler, const struct sampled_process *process,
                             struct thread *thread)
 {
@@ -96,9 +97,9 @@ static int take_unmoved(struct sampler *sampler, struct sampled_process *process
     return report_unmoved(sampler, process, thread, observation);
 }
 
-/* Returns false if the process runs another program now: this would be that one's stack with the
- * maps of the one before. Then the thread is looked at again once the round has found the new
- * program, as if it had not been looked at since `last_look_tick`. */
+/* Returns false if the process runs another program now: its stack does not match the mappings that
+ * are known. Then the thread is looked at again once the round has found the new program, as if it
+ * had not been looked at since `last_look_tick`. */
 static bool accept_copy(struct sampled_process *process, struct thread *thread,
                         uint64_t last_look_tick, const struct observation *observation)
 {
@@ -136,7 +137,7 @@ static void note_running(struct sampler *sampler, struct sampled_process *proces
     otel_context_note_running(sampler, process, thread);
 }
 
-/* Asks to stop a running thread, unless that would cost it too much. */
+/* Requests a stop of a running thread, unless that would cost the thread too much. */
 static bool ask_for_affordable_stop(struct sampler *sampler, struct sampled_process *process,
                                     struct thread *thread, const struct reading *now,
                                     int64_t reserve_ns)
@@ -158,8 +159,8 @@ void look_at_visit(struct sampler *sampler, struct sampled_process *process, str
     thread->visits.was_found = ask_for_affordable_stop(sampler, process, thread, now, 0);
 }
 
-/* A thread that often waits for our CPU must not spend its pauses there: visits need some, to show
- * where it runs. */
+/* A thread that often waits for our CPU must not spend its whole pause budget there: visits need
+ * some of it, to show where the thread runs. */
 static bool stop_for_tick(struct sampler *sampler, struct sampled_process *process,
                           struct thread *thread, const struct reading *now)
 {
@@ -170,7 +171,7 @@ static bool stop_for_tick(struct sampler *sampler, struct sampled_process *proce
     return is_asked;
 }
 
-/* If it is not stopped, its next sample stands for this look too. */
+/* If the thread is not stopped, its next sample represents this look too. */
 static void take_running(struct sampler *sampler, struct sampled_process *process,
                          struct thread *thread, const struct reading *now)
 {
@@ -197,7 +198,7 @@ static void note_files(struct sampler *sampler, const struct thread *thread)
         sampler->counts.lacks_files = true;
 }
 
-/* A look begins at this tick. Returns the tick of the look before. */
+/* A look begins at this tick. Returns the tick of the previous look. */
 static uint64_t begin_look(struct sampler *sampler, struct sampled_process *process,
                            struct thread *thread, uint64_t tick, struct observation *observation,
                            enum outcome outcome)
@@ -214,8 +215,8 @@ static uint64_t begin_look(struct sampler *sampler, struct sampled_process *proc
     return last_look_tick;
 }
 
-/* The tick that what a look finds is counted from. The first look stands for its own tick; one that
- * is repeated, for those that it stood for before. */
+/* The tick after which a look's result is counted. The first look represents its own tick; a
+ * repeated look represents the same ticks as before. */
 static uint64_t known_tick(const struct thread_schedule *schedule, uint64_t tick)
 {
     if (!schedule->looked_tick)
@@ -223,7 +224,7 @@ static uint64_t known_tick(const struct thread_schedule *schedule, uint64_t tick
     return schedule->looked_tick < tick ? schedule->looked_tick : tick - schedule->look_ticks;
 }
 
-/* The record knows where it was off its CPU, and since when. */
+/* The record knows where the thread was off its CPU, and since when. */
 static int take_off_cpu(struct sampler *sampler, struct sampled_process *process,
                         struct thread *thread, uint64_t tick, enum outcome outcome,
                         struct observation *observation)
@@ -275,7 +276,8 @@ static int take_found(struct sampler *sampler, struct sampled_process *process,
     if (has_moved || outcome == OUTCOME_WOKEN)
         sampler->counts.samples_assumed +=
             schedule_moved(thread, last_look_tick, &process->activity_check.rest);
-    /* This is its first copy, or another one, of a sleep that it was in when it was first read. */
+    /* The thread is still in the sleep in which it was first read: this is the first copy of that
+     * sleep, or another one. */
     if (outcome == OUTCOME_OBSERVED && !thread->idle.has_moved)
         thread->schedule.asleep_since_tick = since_tick;
     switch (outcome) {
@@ -288,7 +290,7 @@ static int take_found(struct sampler *sampler, struct sampled_process *process,
     case OUTCOME_RUNNING:
         if (switch_events_observe(sampler, process, thread, now, observation))
             return take_observed(sampler, process, thread, last_look_tick, observation);
-        look_note_alive(thread); /* a first thread that was replaced by one that executes */
+        look_note_alive(thread); /* a leader that was replaced by a thread that executes */
         take_running(sampler, process, thread, now);
         return 0;
     case OUTCOME_GONE:

@@ -1,6 +1,6 @@
 #include "sampler/missed_sleeps.h"
 
-/* A place that is hardly ever proven does not outweigh all others when it is. */
+/* So that a place that is hardly ever proven does not outweigh all others when it is. */
 #define TICKS_MAX 16u
 
 static bool is_at(const struct missed_sleep *sleep, const struct observation *observation)

@@ -6,13 +6,13 @@
 
 #include <string.h>
 
-/* Names are read soon after a thread's birth and seldom later: a name is read again when it is
- * older by a part of its age. */
+/* Names are read often soon after a thread's birth and seldom later: a name is read again when it
+ * is older by a part of its age. */
 #define PART_OF_AGE 1
 #define PART_OF_AGE_OF_CHOICE 8 /* if it decides whether the thread is sampled */
 #define LONGEST_NS 1000000000u
 #define LONGEST_OF_CHOICE_NS 10000000000u
-#define READS_PER_S 200 /* for all threads together, once they are old: 2 ms of a second */
+#define READS_PER_S 200 /* of old names, for all threads together: 2 ms of CPU time a second */
 
 /* Threads of equal age take turns. */
 static uint64_t next_tick(const struct sampler *sampler, const struct sampled_process *process,
@@ -65,7 +65,7 @@ static void start_counting(struct sampler *sampler, struct sampled_process *proc
 {
     const struct reading begin = thread_read_account(sampler, process, thread);
     thread_note(thread, EVENT_NAME_WANTED);
-    thread->idle.has_moved = true; /* a running thread changes names, mostly its own */
+    thread->idle.has_moved = true; /* changing a name takes a running thread, mostly this one */
     threads_forget_sleep(&process->threads, thread);
     report_begin(thread, &begin);
 }
@@ -90,14 +90,14 @@ static int read_name(struct sampler *sampler, struct sampled_process *process,
     naming->has_news = true;
     if (is_wanted && thread->phase == PHASE_UNWANTED)
         start_counting(sampler, process, thread);
-    /* With another name its stack makes another sample. */
+    /* With another name, the same stack is another sample. */
     threads_forget_sleep(&process->threads, thread);
     note_chosen(sampler, thread);
     return err;
 }
 
-/* Only a thread of the process can change a name (comm_write in the kernel's fs/proc/base.c), which
- * takes CPU time. */
+/* Only a thread of the process can change a name, and that takes CPU time (comm_write in the
+ * kernel's fs/proc/base.c). */
 static bool may_have_changed(const struct sampled_process *process,
                              const struct thread_naming *naming)
 {

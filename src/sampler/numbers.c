@@ -7,7 +7,7 @@
 int numbers_give(struct numbers *numbers, struct sampled_process *process, pid_t tid,
                  uint32_t *ret_number)
 {
-    /* Makes room to take the number back now: that can't fail later. */
+    /* Allocates the room to take the number back now, so that this can't fail later. */
     if (array_reserve(&numbers->items, &numbers->capacity, numbers->count + 1) ||
         array_reserve(&numbers->free, &numbers->free_capacity, numbers->count + 1))
         return -ENOMEM;

@@ -1,5 +1,5 @@
-/* Numbers for the threads of a recording, so that others can keep tables by them: small numbers,
- * reused once their thread is gone. */
+/* Numbers for the threads of a recording, so that other parts can index tables by them: small
+ * numbers, reused once their thread is gone. */
 #ifndef FGPROF_SAMPLER_NUMBERS_H
 #define FGPROF_SAMPLER_NUMBERS_H
 
@@ -14,7 +14,7 @@ struct numbered_thread {
     pid_t tid;
 };
 
-/* Zeroed at first. */
+/* All zeros at first. */
 struct numbers {
     struct numbered_thread *items;
     size_t count, capacity;
@@ -25,11 +25,11 @@ struct numbers {
 /* Returns 0 or -ENOMEM. */
 int numbers_give(struct numbers *numbers, struct sampled_process *process, pid_t tid,
                  uint32_t *ret_number);
-/* The thread is gone, but something still uses its number: it is not reused for now. */
+/* The thread is gone, but its number is still in use: it is not reused for now. */
 void numbers_withhold(struct numbers *numbers, uint32_t number);
 void numbers_take_back(struct numbers *numbers, uint32_t number);
 
-/* The process of the thread with this number if that still has this id, else NULL. */
+/* The process of the thread with this number if the thread still has this id, else NULL. */
 struct sampled_process *numbers_find(const struct numbers *numbers, uint32_t number, pid_t tid);
 void numbers_free(struct numbers *numbers);
 

@@ -25,15 +25,15 @@
 
 /* The record keeps the stack of a thread that leaves its CPU within this part of a period before a
  * tick, or that has not left it for STACK_PAUSE_NS. A thread that left earlier and still sleeps at
- * the tick mostly sleeps at the look, too, and its stack is read then. */
+ * the tick usually also sleeps at the look, and its stack is read then. */
 #define STACK_WINDOW_PART 2
 #define STACK_PAUSE_NS 500000u
-/* The stack of a wait that is over can't be requested again, so more of it is read than is usually
+/* The stack of a completed wait can't be requested again, so more of it is read than is usually
  * needed. */
 #define PAST_STACK_BYTES (32u << 10)
 /* How many wakers' stacks are read for each tick: thousands of waits may end at once. */
 #define WAKER_STACKS_MAX 128
-/* CPUs are watched so long after a wait for one was found. */
+/* CPUs are watched for this long after a wait for one was found. */
 #define WATCH_NS 1000000000u
 /* The verifier's log of one program has at most 16 MiB (libbpf's BPF_LOG_BUF_SIZE). */
 #define LOG_BYTES_MAX (32u << 20)
@@ -41,7 +41,7 @@
 /* ---- Begin and end ---- */
 
 /* Opening takes some 100 ms: the kernel's types are read and its verifier checks the programs.
- * Samples are taken meanwhile, without a record. */
+ * Meanwhile samples are taken without a record. */
 struct record_opening {
     pthread_t thread;
     struct switch_options options;
@@ -75,7 +75,7 @@ void off_cpu_samples_start(struct sampler *sampler)
 }
 
 /* Starts to use the record, or notes why there is none. Returns 0 or -ENOMEM; if a record is
- * demanded, also the error that prevents it. */
+ * required, also the error that prevents it. */
 static int use_record(struct sampler *sampler, struct switch_record *record, int err)
 {
     struct off_cpu_samples *samples = &sampler->off_cpu;
@@ -88,7 +88,7 @@ static int use_record(struct sampler *sampler, struct switch_record *record, int
         off_cpu_samples_end(sampler);
         return err == -ENOMEM || sampler->options->capture == CAPTURE_RECORD ? err : 0;
     }
-    switch_events_end(sampler); /* events of threads tell no more, and cost several times as much */
+    switch_events_end(sampler); /* threads' events add nothing, and cost several times as much */
     off_cpu_samples_start(sampler);
     for (size_t i = 0; i < sampler->process_count; i++)
         off_cpu_samples_follow(sampler, sampler->processes[i]);
@@ -120,7 +120,7 @@ static int start_opening(struct sampler *sampler)
     return 0;
 }
 
-/* Waits until it is opened. Returns 0, or why there is none. */
+/* Waits until the record is open. Returns 0, or why there is none. */
 static int join_opening(struct sampler *sampler, struct switch_record **ret_record)
 {
     struct record_opening *opening = sampler->off_cpu.opening;
@@ -162,7 +162,7 @@ int off_cpu_samples_begin(struct sampler *sampler)
 void off_cpu_samples_end(struct sampler *sampler)
 {
     struct off_cpu_samples *samples = &sampler->off_cpu;
-    /* A recording that ends before it is opened has no use for it. */
+    /* The recording ends before the record is open, so it is not used. */
     if (samples->opening)
         sampler->counts.record_refusal = -join_opening(sampler, &samples->record);
     record_source_free(samples->source);
@@ -172,7 +172,7 @@ void off_cpu_samples_end(struct sampler *sampler)
     samples->wait_ns = 0;
 }
 
-/* The file shows registers, so only those that may trace the thread may read it (proc(5)). */
+/* The file shows registers, so only a process that may trace the thread may read it (proc(5)). */
 static bool may_read_registers(const struct sampled_process *process)
 {
     int fd = openat(process->process.proc_fd, "syscall", O_RDONLY | O_CLOEXEC);
@@ -217,15 +217,15 @@ int off_cpu_samples_continue(struct sampler *sampler)
     return is_opened ? end_opening(sampler) : 0;
 }
 
-/* ---- For which ticks ---- */
+/* ---- Ticks ---- */
 
 static uint64_t within(uint64_t low, uint64_t value, uint64_t high)
 {
     return value < low ? low : value < high ? value : high;
 }
 
-/* How many ticks came before that moment. One that comes right then is not among them: for the
- * record, a thread that leaves its CPU at the moment of a tick is off it at that tick. */
+/* How many ticks came before that time. A tick at exactly that time is not included: in the record,
+ * a thread that leaves its CPU at the time of a tick is off it at that tick. */
 static uint64_t ticks_before(const struct ticks *all, uint64_t at_ns)
 {
     return at_ns ? ticks_until(all, at_ns - 1) : 0;
@@ -245,8 +245,8 @@ struct off_cpu_ticks off_cpu_ticks_since(const struct ticks *all, uint64_t known
 
 /* ---- Which thread had the CPU ---- */
 
-/* Several ticks may each find another thread. One of them stands for all, at random: a wait always
- * ends when the last of these threads leaves the CPU. */
+/* Each tick may find another thread. A random tick represents all: the last one would always find
+ * the thread whose leaving the CPU ends the wait. */
 void off_cpu_samples_find_cpu_user(struct sampler *sampler, struct observation *observation,
                                    uint64_t last_tick, uint64_t ticks)
 {
@@ -260,7 +260,7 @@ void off_cpu_samples_find_cpu_user(struct sampler *sampler, struct observation *
              moved_ns = observation->record.moved_ns;
     watch_cpus(samples, clock_now_ns(clock));
     if (moved_ns && moved_ns <= tick_ns)
-        return; /* for which CPU it waited then is not known */
+        return; /* it is not known for which CPU the thread waited then */
     if (!switch_record_find_cpu_user(samples->record, observation->record.woken_cpu, tick_ns,
                                      user) ||
         user->kind != WAKE_BY_THREAD)
@@ -274,10 +274,10 @@ void off_cpu_samples_find_cpu_user(struct sampler *sampler, struct observation *
     user->process = process->number;
 }
 
-/* ---- What the record reports ---- */
+/* ---- Departures that the record reports ---- */
 
-/* The process that the departure is of. One that took over its id, which the record knows before we
- * notice, has a first thread that was made later. */
+/* The process of the departure. If another process has taken over its id, which the record knows
+ * before we notice, that process's first thread was created later. */
 static struct sampled_process *process_of(const struct sampler *sampler,
                                           const struct departure *departure)
 {
@@ -305,8 +305,8 @@ static enum program_match find_program(struct sampler *sampler, const struct dep
     return sampled_process_match(process, exec_ns, departure->out_ns);
 }
 
-/* The last observation found it where it was off its CPU: reports until when it was there. The
- * kernel's account of the thread, `until`, has stayed the same meanwhile. */
+/* The last observation found the thread where it was off its CPU: reports until when it was there.
+ * The kernel's account of the thread, `until`, has not changed meanwhile. */
 static int report_same(struct sampler *sampler, struct sampled_process *process,
                        struct thread *thread, struct observation *observation, struct reading until,
                        struct off_cpu_ticks ticks)
@@ -351,7 +351,7 @@ int off_cpu_samples_report(struct sampler *sampler, struct sampled_process *proc
     return report_woken(sampler, process, thread, &woken);
 }
 
-/* Which file a descriptor is of seldom changes while a thread waits on it. */
+/* The file of a descriptor seldom changes while a thread waits on it. */
 static void read_link(const struct sampled_process *process, struct observation *observation)
 {
     if (observation->wait.call.kind != CALL_FILE)
@@ -360,7 +360,7 @@ static void read_link(const struct sampled_process *process, struct observation 
     observation->wait.has_call = true;
 }
 
-/* Says how much of the thread's stacks is wanted, of later departures too. */
+/* Says how much of the thread's stacks is wanted, for later departures too. */
 static struct subject want_stacks(struct sampler *sampler, const struct sampled_process *process,
                                   const struct thread *thread, const struct past_departure *past)
 {
@@ -383,7 +383,8 @@ static int report_new(struct sampler *sampler, struct sampled_process *process,
                       struct observation *observation, struct off_cpu_ticks ticks)
 {
     const struct subject subject = want_stacks(sampler, process, thread, past);
-    /* It may be of the program that it has executed since, whose maps the next round has. */
+    /* The stack may be that of a program that was executed since, whose mappings are known in the
+     * next round. */
     bool is_current = sampled_process_is_current(process);
     if (is_current && past->stack_bytes && past->departure.registers.known)
         observation->snapshot = take_snapshot(sampler, past, &subject);
@@ -402,9 +403,9 @@ static int report_new(struct sampler *sampler, struct sampled_process *process,
     return off_cpu_samples_report(sampler, process, thread, observation, ticks);
 }
 
-/* ---- Who ended a wait ---- */
+/* ---- Wakers ---- */
 
-/* The waker runs on, so what is left of its stack is read as that of a wait that is over. */
+/* The waker continues to run, so the rest of its stack is read like that of a completed wait. */
 static void read_waker(struct sampler *sampler, struct sampled_process *process,
                        struct thread *thread, const struct past_departure *past,
                        struct observation *waker)
@@ -469,8 +470,8 @@ static int report_wake(struct sampler *sampler, const struct past_departure *pas
     return err;
 }
 
-/* The record does not know the departure of a wait that is older than itself, only its end. The
- * last look, long ago perhaps, found the thread asleep: it has slept until now. */
+/* If a wait is older than the record, the record knows only its end, not the departure. The last
+ * look, which may be long ago, found the thread asleep: it has slept until now. */
 static int take_end_of_old_wait(struct sampler *sampler, struct sampled_process *process,
                                 struct thread *thread, uint64_t woken_ns)
 {
@@ -496,14 +497,14 @@ static int take_wake(struct sampler *sampler, const struct past_departure *past)
     struct thread *thread = sampled_process_thread(process, past->woken_tid);
     if (!thread || !thread_is_counted(thread))
         return 0;
-    /* The worker comes to know of the wait, but not what ended it. */
+    /* If the worker is behind, it learns of the wait, but not what ended it. */
     int err = channel_is_behind(sampler->channel) ? 0 : report_wake(sampler, past, thread);
     if (err || past->wake.departed_ns)
         return err;
     return take_end_of_old_wait(sampler, process, thread, past->departure.out_ns);
 }
 
-/* ---- What is over ---- */
+/* ---- Completed departures ---- */
 
 static int take_sampled(struct sampler *sampler, const struct past_departure *past)
 {
@@ -511,7 +512,7 @@ static int take_sampled(struct sampler *sampler, const struct past_departure *pa
     return process ? python_keep_copy(process, past) : 0;
 }
 
-/* Takes a departure that was over before we looked, as a look at the last tick that it spans. */
+/* Takes a departure that ended before we looked, as a look at the last tick that it spans. */
 static int take(void *argument, const struct past_departure *past)
 {
     struct sampler *sampler = argument;
@@ -538,7 +539,7 @@ static int take(void *argument, const struct past_departure *past)
     if (!ticks.asleep && !ticks.runnable)
         return 0;
     struct watch *watch = watches_get(&sampler->watches, thread->number);
-    /* If the worker is behind, only as many are reported as there are snapshots. */
+    /* If the worker is behind, only as many departures are reported as there are snapshots. */
     bool is_same = watch && watch->departed_ns == departure->out_ns && !thread->wants.copy &&
                    !channel_is_behind(sampler->channel);
     off_cpu_samples_find_cpu_user(sampler, &observation, past->last_tick, ticks.runnable);
@@ -574,7 +575,7 @@ int off_cpu_samples_take(struct sampler *sampler)
     return err < 0 ? err : 0;
 }
 
-/* ---- What is still there ---- */
+/* ---- Threads that are still off their CPU ---- */
 
 bool off_cpu_samples_observe(struct sampler *sampler, struct sampled_process *process,
                              struct thread *thread, uint64_t tick, struct observation *observation,

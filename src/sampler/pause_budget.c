@@ -1,8 +1,9 @@
 #include "sampler/pause_budget.h"
 
-/* How long a thread may be paused at first, before anything is known of it: some twenty samples. */
+/* How long a thread may be paused at first, before anything is known about it: some twenty
+ * samples. */
 #define BALANCE_FIRST_NS 1000000
-/* The most that can be saved up, and so lost to pauses in a row. */
+/* The most that can be saved up, and so the most that consecutive pauses can take. */
 #define BALANCE_MAX_NS 10000000
 
 static int64_t paid_in(int64_t balance_ns, double payment_ns)

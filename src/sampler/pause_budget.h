@@ -20,7 +20,7 @@ struct pause_budget {
 #define PAUSE_DEBT_MAX_NS 500000000
 
 /* Pays in for the time that the thread ran, up to `running_ns` of its own clock, and returns
- * whether it may be paused, if that leaves more than `reserve_ns` for other pauses. */
+ * whether it may be paused: only if that leaves more than `reserve_ns` for other pauses. */
 bool pause_budget_allows(struct pause_budget *budget, uint64_t running_ns, double max_pause_percent,
                          int64_t reserve_ns);
 

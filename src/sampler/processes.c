@@ -13,10 +13,11 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* So long the accounts of a process's threads are read before the first tick: those of some
- * hundred. */
+/* How long the accounts of a process's threads are read before the first tick: time for some
+ * hundred threads. */
 #define BEGINS_AT_START_NS 5000000
-/* How often it is checked whether a process still runs its program, if that would be reported. */
+/* How often we check whether a process still runs its program, even if an execve would be
+ * reported. */
 #define PROGRAM_CHECKED_EACH_NS 100000000
 
 static void close_process(struct sampled_process *process)
@@ -70,7 +71,7 @@ int processes_add(struct sampler *sampler, pid_t pid)
     return sampler_process(sampler, pid) ? -EEXIST : add(sampler, pid, &process);
 }
 
-/* Events of CPUs report each execve, and copies are taken only of the current program. */
+/* CPU events report each execve, and copies are only made of the current program. */
 static bool may_have_changed(const struct sampler *sampler, const struct sampled_process *process,
                              uint64_t now_ns)
 {
@@ -125,8 +126,8 @@ int processes_update_program(struct sampler *sampler, struct sampled_process *pr
         naming_expire(&process->threads.items[i]);
         process->threads.items[i].wants.unasked = 0;
         threads_forget_sleep(&process->threads, &process->threads.items[i]);
-        /* Its event may be of a thread that is gone: another one executed the program, and got its
-         * id. */
+        /* Its event may belong to a thread that is gone: another thread executed the program, and
+         * got its id. */
         switches_disarm(sampler->switches, process->threads.items[i].number);
     }
     return err == -ENOMEM ? err : 0;
@@ -158,8 +159,8 @@ static int start(struct sampler *sampler, struct sampled_process *process)
     return processes_update_program(sampler, process);
 }
 
-/* Takes in the threads of a process that was born while recording. It also represents processes
- * that lived and died unseen since the last search, as a new thread does. */
+/* Adds the threads of a process that was born while recording. Like a new thread, it also
+ * represents those that lived and died unseen since the last search. */
 static int join(struct sampler *sampler, struct sampled_process *process, uint64_t unseen_ns)
 {
     process->listing.listed.done_ns = unseen_ns;
@@ -167,8 +168,8 @@ static int join(struct sampler *sampler, struct sampled_process *process, uint64
     return sampler_lists_threads(sampler->options) ? listing_update_whole(sampler, process) : 0;
 }
 
-/* Counts a descendant that can't be sampled. One that has gone already is like those that are never
- * found: the others represent it. */
+/* Adds a descendant; counts it if it can't be sampled. A descendant that is already gone is like
+ * those that are never found: the others represent it. */
 static int take_in(struct sampler *sampler, const struct relative *found, bool is_start)
 {
     struct sampled_process *process;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How often the interpreter's threads are listed, at most. */
+/* The minimum time between two listings of the interpreter's threads. */
 #define LISTED_EACH_NS 100000000u
 #define LISTING_PART_OF_TIME 200
 
@@ -15,7 +15,7 @@ static pid_t native_id_of(const struct sampled_process *process, const struct th
     return process->has_inner_ids ? thread->inner_tid : thread->tid;
 }
 
-/* Looks again at those that have not moved and are known to run Python only now. */
+/* Makes threads that have not moved, and are only now known to run Python, be looked at again. */
 static void forget_sleeps(struct sampled_process *process, const struct python_threads *before)
 {
     for (size_t i = 0; i < process->threads.count; i++) {
@@ -49,7 +49,7 @@ void python_begin(struct sampled_process *process, const struct python_place *pl
 {
     process->python.place = *place;
     process->python.listing = (struct throttle){0};
-    /* Memory that is short now may be there at the next tick. */
+    /* An error is ignored: the next tick tries again. */
     python_update(process);
 }
 
@@ -62,9 +62,9 @@ struct python_thread python_of(const struct sampled_process *process, const stru
                : (struct python_thread){0};
 }
 
-/* ---- Of samples ---- */
+/* ---- Frames of samples ---- */
 
-/* More than come between two rounds, unless very many CPUs run the process's threads. */
+/* More than arrive between two rounds, unless very many CPUs run the process's threads. */
 #define COPIES 32u
 /* The frames are copied just before the sample gets its time. A thread's samples are further apart
  * than this. */
@@ -148,7 +148,7 @@ int python_report_tasks(struct sampler *sampler, struct sampled_process *process
         return err;
     }
     python->tasks_ns = now_ns;
-    channel_hurry(sampler->channel); /* they are read when it comes to this message */
+    channel_hurry(sampler->channel); /* the worker reads tasks when it takes this message */
     return 0;
 }
 

@@ -7,8 +7,8 @@
 
 /* A gap of fewer ticks is ignored: a tick may be late. */
 #define GAP_TICKS 2
-/* When so many copies of a thread have been reported without a request, the next ones hardly bring
- * one. */
+/* After this many reported copies of a thread without a request, the next ones are unlikely to
+ * bring one. */
 #define UNASKED_MAX 16
 
 void report_begin(struct thread *thread, const struct reading *begin)
@@ -30,7 +30,7 @@ struct reading thread_read_account(struct sampler *sampler, const struct sampled
     return reading;
 }
 
-/* A thread that goes before it is looked at still needs a name. */
+/* A thread that exits before it is looked at still needs a name. */
 static void complete_name(const struct sampled_process *process, struct thread *thread,
                           struct observation *observation)
 {
@@ -44,7 +44,7 @@ static void complete_name(const struct sampled_process *process, struct thread *
     naming->has_news = false;
 }
 
-/* Read once, and only where it is another id than here. */
+/* The thread's id in its own PID namespace. Read once, and only if it differs from the id here. */
 static pid_t inner_tid(const struct sampled_process *process, struct thread *thread)
 {
     if (!thread->inner_tid)
@@ -54,7 +54,7 @@ static pid_t inner_tid(const struct sampled_process *process, struct thread *thr
     return thread->inner_tid;
 }
 
-/* Up to when it is known what the thread did, reported or not. */
+/* The time up to which the thread's state is known, reported or not. */
 static uint64_t known_ns(const struct thread *thread)
 {
     uint64_t known_ns = thread->life.reported_ns;
@@ -68,7 +68,8 @@ static bool is_news(const struct reading *reading, const struct thread *thread)
     return reading->at_ns > thread->life.reported_ns;
 }
 
-/* What the worker asks for is best done while the thread is still there. */
+/* Whether the worker should see a copy soon, so that its requests reach the thread while that is
+ * still there. */
 static bool is_in_a_hurry(const struct sampled_process *process, struct thread *thread,
                           const struct observation *observation)
 {
@@ -138,7 +139,7 @@ int report_observed(struct sampler *sampler, struct sampled_process *process, st
     return send(sampler, process, thread, observation);
 }
 
-/* Its time is from the last observation that found the thread running: a sample has no reading. */
+/* A sample has no reading, so the last observation that found the thread running provides it. */
 int report_sampled(struct sampler *sampler, struct sampled_process *process, struct thread *thread,
                    struct observation *observation)
 {

@@ -8,11 +8,11 @@
 
 #include "sampler/state.h"
 
-/* Sends an observation with a copy: its snapshot is the worker's from now on. */
+/* Sends an observation with a copy: the worker owns its snapshot from now on. */
 int report_observed(struct sampler *sampler, struct sampled_process *process, struct thread *thread,
                     struct observation *observation);
 
-/* The same for a sample that the kernel took. */
+/* The same for a sample by the kernel. */
 int report_sampled(struct sampler *sampler, struct sampled_process *process, struct thread *thread,
                    struct observation *observation);
 
@@ -28,15 +28,15 @@ int report_woken(struct sampler *sampler, struct sampled_process *process, struc
  * recently. */
 int report_assumed(struct sampler *sampler, struct sampled_process *process, struct thread *thread);
 
-/* The thread's counted time ends with `until`; `is_certain`: it was there until then. Does nothing
- * if none of its time is counted. */
+/* The thread's counted time ends with `until`; `is_certain`: it existed until then. Does nothing if
+ * none of its time is counted. */
 int report_gone(struct sampler *sampler, struct sampled_process *process, struct thread *thread,
                 const struct reading *until, bool is_certain);
 
-/* The process no longer runs its program, and has none from now on. */
+/* The process no longer runs its program, and has no program from now on. */
 int report_program_ended(struct sampler *sampler, struct sampled_process *process);
 
-/* Tells the collector, if there is one, and if it knows the process. */
+/* Sends a notice to the collector, if there is one, and if it knows the process. */
 int report_to_collector(struct sampler *sampler, struct notice notice);
 int report_process_to_collector(struct sampler *sampler, struct sampled_process *process);
 

@@ -31,7 +31,7 @@ static void take_areas(struct sampled_process *process, struct request *request)
     process->areas.mem_fd_plus_1 = process->program->mem_fd + 1;
 }
 
-/* Threads that still sleep are copied again, with what they say they work on. */
+/* Threads that still sleep are copied again, now with their contexts. */
 static void take_context(struct sampled_process *process, const struct request *request)
 {
     if (!process)
@@ -41,7 +41,7 @@ static void take_context(struct sampled_process *process, const struct request *
         threads_forget_sleep(&process->threads, &process->threads.items[i]);
 }
 
-/* Returns whether the request is about something else than a thread. */
+/* Serves a request that is not about a thread; returns false if it is about one. */
 static bool serve_other(struct sampler *sampler, struct request *request)
 {
     struct sampled_process *process = find_process(sampler, request);
@@ -57,7 +57,7 @@ static bool serve_other(struct sampler *sampler, struct request *request)
             python_begin(process, &request->python);
         return true;
     case REQUEST_GOROUTINES:
-        if (process) /* memory that is short now may be there at the next tick */
+        if (process) /* an error is ignored: the next tick tries again */
             goroutines_begin(sampler, process, &request->go);
         return true;
     case REQUEST_HURRY:
@@ -72,7 +72,7 @@ static bool serve_other(struct sampler *sampler, struct request *request)
     }
 }
 
-/* Observes the thread again at once: it has probably not moved, or not gone far. Returns 0 or
+/* Observes the thread again immediately, while it has probably not moved, or not far. Returns 0 or
  * -ENOMEM. */
 static int observe_anew(struct sampler *sampler, struct sampled_process *process,
                         struct thread *thread)
@@ -84,10 +84,10 @@ static int observe_anew(struct sampler *sampler, struct sampled_process *process
     if (thread_is_in_a_stop(thread) || thread->life.has_exited)
         return 0;
     if (was_running) {
-        /* Its next sample will do. */
+        /* Its next sample is enough. */
         if (kernel_samples_cover(sampler, process, thread, thread->kernel.running_ns))
             return 0;
-        /* Its time is known up to that look; ptrace_source.c checks whether it still runs. */
+        /* Its time is known up to the last look; ptrace_source.c checks whether it still runs. */
         look_ask_for_stop(process, thread);
         return 0;
     }

@@ -22,11 +22,11 @@
 
 #define LOOKS_PART_OF_PERIOD 5
 #define LOOKS_BETWEEN_CLOCK 4
-/* How often, at the end, threads that have not stopped yet are looked at. The total wait is longer
- * if the machine stalls. */
+/* How many times, at the end, we check for threads that have not stopped yet. The total wait is
+ * longer if the machine stalls. */
 #define FINISH_LOOKS 250
-/* The same for a dump, which has no other stack of them; counted from the last thread that stopped.
- * If many threads share few CPUs, they stop one by one. */
+/* The same for a dump, which has no other stack of these threads, counted from the last thread that
+ * stopped: if many threads share few CPUs, they stop one by one. */
 #define DUMP_LOOKS 2000
 /* Dump only: retry threads that fell asleep before they were stopped. */
 #define DUMP_ROUNDS_MAX 10
@@ -34,7 +34,7 @@
 #define IDLE_REPORTED_NS 500000000u
 
 /* ---- Which threads each tick found awake, that is, running or waiting for a CPU: elapsed time is
- * divided among those (count/elapsed.h) ---- */
+ * divided among them (count/elapsed.h) ---- */
 
 /* Adds the thread if its last look found it awake. */
 static int note_awake(struct sampled_process *process, const struct thread *thread)
@@ -46,9 +46,8 @@ static int note_awake(struct sampled_process *process, const struct thread *thre
                         (struct awake_thread){thread->number, thread->tid});
 }
 
-/* Reports all ticks that were not reported yet; the last `ticks` of them found the threads of the
- * list.
- */
+/* Reports all ticks that were not reported yet; the last `ticks` of them found the threads in the
+ * list. */
 static int report_ticks(struct sampler *sampler, struct sampled_process *process, uint64_t ticks,
                         uint64_t end_ns)
 {
@@ -99,9 +98,9 @@ static int report_end(struct sampler *sampler, struct sampled_process *process, 
 
 /* ---- Rounds ---- */
 
-/* Whether any thread still lives: a zombie keeps its leader in the list until its parent reaps it.
- * If the process has a program, a counted thread can only have exited since; without one, the
- * process must be looked at. */
+/* Whether any thread still lives: a zombie process keeps its leader in the list until its parent
+ * reaps it. If the process has a program, a counted thread was alive at its last look; without a
+ * program, the process itself must be checked. */
 static bool has_live_thread(struct sampled_process *process)
 {
     for (size_t i = 0; process->program && i < process->threads.count; i++) {
@@ -111,7 +110,7 @@ static bool has_live_thread(struct sampled_process *process)
     return process_live_thread(&process->process) != 0;
 }
 
-/* False for a thread that a late round has already looked at, or whose turn is later. */
+/* False for a thread that a late round has already looked at, or that is due later. */
 static bool is_due(const struct sampled_process *process, const struct thread *thread,
                    uint64_t tick)
 {
@@ -151,16 +150,16 @@ static uint64_t looks_until_ns(const struct sampler *sampler, const struct sampl
     return process->turns.round_ns + sampler->clock.ticks.period_ns / LOOKS_PART_OF_PERIOD;
 }
 
-/* One tick's looks at a process. */
+/* The looks at a process in one tick. */
 struct looks {
     uint64_t tick, until_ns;
-    pid_t first_tid; /* the thread to begin with, or the next one there is */
+    pid_t first_tid; /* the thread to begin with, or the next existing one */
     size_t count;
-    bool is_behind; /* the worker is: the other threads that are due are only counted */
-    bool is_over;   /* the time for looks is: the others are due in the next tick */
+    bool is_behind; /* the worker is behind: the other due threads are only counted */
+    bool is_over;   /* the time for looks is over: the other threads are due in the next tick */
 };
 
-/* Lets threads run that wait for this CPU. Returns the time. */
+/* Lets threads that wait for this CPU run. Returns the time. */
 static uint64_t yield_cpu(struct sampler *sampler)
 {
     uint64_t now_ns = monotonic_ns();
@@ -190,7 +189,7 @@ static int look_if_due(struct sampler *sampler, struct sampled_process *process,
         turns->has_looks_left = looks->is_over = true;
         return 0;
     }
-    /* One that needs no snapshot is a message, too. */
+    /* Even a look that needs no snapshot sends a message. */
     int err = channel_is_behind(sampler->channel)
                   ? -EAGAIN
                   : look_at_thread(sampler, process, thread, looks->tick);
@@ -202,7 +201,7 @@ static int look_if_due(struct sampler *sampler, struct sampled_process *process,
     return 0;
 }
 
-/* The threads of a table by what their last looks found. */
+/* Which threads of a table to look at, by what their last looks found. */
 enum part { MOVING = 1, RESTING = 2 };
 
 static int look_at_part(struct sampler *sampler, struct sampled_process *process,
@@ -229,8 +228,8 @@ static int look_at_part(struct sampler *sampler, struct sampled_process *process
 }
 
 /* If there are more threads than a part of the time between ticks allows, or than the worker has
- * room for, the next tick continues with the others. Else threads that move come first: each look
- * before theirs would let them move on. */
+ * room for, the next tick continues with the others. Otherwise threads that move come first, so
+ * that they do not move on during looks at others. */
 static int look_at_all(struct sampler *sampler, struct sampled_process *process)
 {
     const struct clock *clock = &sampler->clock;
@@ -249,14 +248,14 @@ static int look_at_all(struct sampler *sampler, struct sampled_process *process)
     return err ? err : look_at_part(sampler, process, &looks, RESTING);
 }
 
-/* Ends the process's time here, even if its parent has not reaped it yet and its first thread stays
- * a zombie for long. */
+/* Ends the process's time here, even if its parent has not reaped it yet and its first thread
+ * remains a zombie for long. */
 static int end_process(struct sampler *sampler, struct sampled_process *process)
 {
     const struct reading until = {.at_ns = listing_gone_ns(sampler, process)};
     int err = 0;
     process->has_exited = true;
-    /* Its id may be used again. */
+    /* Its id may be reused. */
     off_cpu_samples_unfollow(sampler, process);
     if (sampler->kernel.source)
         perf_source_unfollow(sampler->kernel.source, process->process.pid);
@@ -289,7 +288,7 @@ static bool all_are_due(const struct sampled_process *process, uint64_t tick)
     return true;
 }
 
-/* Looks at the threads that are known. */
+/* Looks at the known threads. */
 static int look_first(struct sampler *sampler, struct sampled_process *process)
 {
     if (!all_are_due(process, ticks_until(&sampler->clock.ticks, process->turns.round_ns)))
@@ -299,8 +298,8 @@ static int look_first(struct sampler *sampler, struct sampled_process *process)
     return look_at_all(sampler, process);
 }
 
-/* Brings what is known of the process up to date. Sets *ret_is_new if it runs another program, or
- * has threads that were not known. */
+/* Updates the process's program and threads. Sets *ret_is_new if it runs another program or has new
+ * threads. */
 static int update_process(struct sampler *sampler, struct sampled_process *process,
                           bool *ret_is_new)
 {
@@ -315,8 +314,7 @@ static int update_process(struct sampler *sampler, struct sampled_process *proce
     return err;
 }
 
-/* The looks need not know whether the process still runs its program: each copy makes sure of
- * that. */
+/* Looks need not check whether the process still runs its program, because each copy does. */
 static int begin_round_of(struct sampler *sampler, struct sampled_process *process)
 {
     struct turns *turns = &process->turns;
@@ -370,8 +368,8 @@ static int begin_rounds(struct sampler *sampler, size_t first_process)
 /* Whether the kernel's samples are taken before the looks. */
 static bool samples_come_first(const struct sampler *sampler)
 {
-    /* With the record, looks may be late. Looks that are left over take all snapshots. At the end,
-     * a thread that has a sample is not stopped to get one. */
+    /* With the record, looks may be late. Looks that are left over would take all snapshots. At the
+     * end, a thread that has a sample is not stopped to get one. */
     if (sampler->off_cpu.record || sampler->clock.end_ns || rounds_have_looks_left(sampler))
         return true;
     /* A sample's context is certain if the look before it found the same one. */
@@ -382,9 +380,9 @@ static bool samples_come_first(const struct sampler *sampler)
     return false;
 }
 
-/* Looks come first, at all processes, since threads move on while anything else is done. What the
- * record knows of waits that are over precedes them: a look covers all ticks up to its own, so an
- * earlier wait that is taken after it would have none left. */
+/* Looks at all processes come first, because threads move on while anything else is done. Only the
+ * record's completed waits precede them: a look covers all ticks up to its own, so an earlier wait
+ * that is taken after the look would have no ticks left. */
 int rounds_begin(struct sampler *sampler)
 {
     size_t known = sampler->process_count;
@@ -433,8 +431,9 @@ int rounds_continue(struct sampler *sampler)
     return err;
 }
 
-/* Dump only: takes the samples that it waits for. Threads that have none are looked at again: those
- * that have fallen asleep are read, and those that were waited for long enough are stopped. */
+/* Dump only: takes the samples for which it waits. Threads without a sample are looked at again:
+ * those that have fallen asleep are read, and those whose samples were awaited for long enough are
+ * stopped. */
 static int take_awaited(struct sampler *sampler)
 {
     if (!sampler->kernel.is_awaited)
@@ -448,8 +447,8 @@ static int take_awaited(struct sampler *sampler)
     return err;
 }
 
-/* Waits for threads to stop, for samples, and for the worker to finish, and serves its requests
- * meanwhile. */
+/* Waits for threads to stop, for samples, and for the worker to finish; meanwhile serves the
+ * worker's requests. */
 static int settle(struct sampler *sampler)
 {
     bool is_dump = sampler->options->is_dump;
@@ -478,7 +477,7 @@ static int last_round(struct sampler *sampler)
     return err ? err : settle(sampler);
 }
 
-/* Whether a dump has no stack of some thread that is not being stopped for it. */
+/* Whether a dump lacks the stack of a thread that is not being stopped for it. */
 static bool lacks_stack(const struct sampler *sampler)
 {
     for (size_t i = 0; i < sampler->process_count; i++) {
@@ -493,7 +492,7 @@ static bool lacks_stack(const struct sampler *sampler)
     return false;
 }
 
-/* A thread that was asked to stop and has not stopped has not run since. */
+/* A thread that was asked to stop and has not stopped yet has not run since. */
 static int finish_process(struct sampler *sampler, struct sampled_process *process)
 {
     const struct reading until = {.at_ns = sampler->clock.end_ns};

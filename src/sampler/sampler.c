@@ -24,20 +24,20 @@
 /* After long rounds the thread rests for this many times its CPU time, so that sampling a process
  * of very many threads takes at most a third of a CPU. Ticks in that time are late. */
 #define REST_FACTOR 2
-/* From a stop until we hear of it, on a virtual machine where our CPU was idle. */
+/* The time from a stop until we hear of it, on a virtual machine where our CPU was idle. */
 #define HEARING_NS 30000
-/* A shorter wait was none: the tick was already due. */
+/* A shorter wait does not count: the tick was already due. */
 #define WAIT_MIN_NS 20000
-/* How long a copy or a moment waits until all threads were looked at and no stop is pending. */
+/* How long a copy or a moment may wait until all threads were looked at and no stop is pending. */
 #define SWEEP_PATIENCE_NS 250000000
 
-/* What the sampling thread needs only while it runs. */
+/* State that the sampling thread needs only while it runs. */
 struct loop {
     int signal_fd;
-    bool has_long_rounds;    /* the last one took more than it may without a rest */
+    bool has_long_rounds;    /* the last round took longer than allowed without a rest */
     uint64_t rest_until_ns;  /* no tick is taken before this */
-    uint64_t sweep_ns;       /* when the last round began that looks at all threads */
-    uint64_t next_moment_ns; /* when the next moment is to be noted */
+    uint64_t sweep_ns;       /* when the last round that looks at all threads began */
+    uint64_t next_moment_ns; /* when the next moment must be noted */
 };
 
 /* 32 bits, so that users can retype it. */
@@ -96,7 +96,7 @@ int sampler_prepare(struct sampler *sampler)
     int err = is_needed ? kernel_samples_begin(sampler) : 0;
     if (!err)
         err = off_cpu_samples_begin(sampler);
-    /* Only now it is known to be a dump, which wants other options. */
+    /* Only now is it known whether this is a dump, which needs other options. */
     if (!err && sampler->options->is_dump)
         err = renew_collector(sampler);
     return err || !sampler->collector ? err : collector_prepare(sampler->collector);
@@ -123,9 +123,9 @@ void sampler_stop(struct sampler *sampler)
 }
 
 /* The kernel sends SIGCHLD when a thread that we trace has stopped (ptrace(2)). This thread and the
- * one that waits for it block that signal, so that a stop ends our wait at once and the stopped
- * thread does not wait for us. If another thread of the program takes the signal, the stop is found
- * a little later. Returns a descriptor or a negative errno. */
+ * thread that waits for it block that signal, so that a stop ends our wait immediately and the
+ * stopped thread does not wait for us. If another thread of the program takes the signal, the stop
+ * is found a little later. Returns a descriptor or a negative errno. */
 static int open_stop_signals(void)
 {
     sigset_t stops;
@@ -150,14 +150,14 @@ static uint64_t over_ns(const struct sampler *sampler)
     return ends ? start_ns + duration_ns : UINT64_MAX;
 }
 
-/* When the next tick is to be taken: when it is due, or later if we rest until then. */
+/* When to take the next tick: when it is due, or later if we rest until then. */
 static uint64_t next_tick_ns(const struct sampler *sampler, const struct loop *loop)
 {
     uint64_t due_ns = ticks_due_ns(&sampler->clock.ticks, sampler->counts.ticks_planned);
     return due_ns > loop->rest_until_ns ? due_ns : loop->rest_until_ns;
 }
 
-/* Whether a tick is to be taken now. At least one is, however short the recording is. */
+/* Whether to take a tick now. Even the shortest recording takes one. */
 static bool has_tick(const struct sampler *sampler, const struct loop *loop, uint64_t now_ns)
 {
     if (now_ns >= over_ns(sampler))
@@ -176,9 +176,9 @@ static bool await_stop(const struct loop *loop, uint64_t for_ns)
     return has_stopped;
 }
 
-/* Waits until then, or for less: for a request, or for a thread to stop, or if there is something
- * to do soon. Notes since when we are awake: threads that wait for the CPU that we run on are not
- * to blame for that wait. */
+/* Waits until then, or until a request comes or a thread stops, or less if there is something to do
+ * soon. Notes since when we are awake: threads that have waited for our CPU since then do so
+ * because of us. */
 static void wait_until(struct sampler *sampler, const struct loop *loop, uint64_t until_ns)
 {
     uint64_t begin_ns = monotonic_ns();
@@ -202,8 +202,8 @@ static void wait_until(struct sampler *sampler, const struct loop *loop, uint64_
         sampler->stop_heard_ns = now_ns - HEARING_NS;
 }
 
-/* Sends a message that says how sampling has gone so far, to be taken after this many of the
- * collector's. Returns 0 or -ENOMEM. */
+/* Sends a message with the state of sampling so far, to be taken after this many of the collector's
+ * messages. Returns 0 or -ENOMEM. */
 static int send_state(struct sampler *sampler, enum message_kind kind, uint64_t after)
 {
     struct message message = {.kind = kind, .after = after, .state = malloc(sizeof *message.state)};
@@ -232,8 +232,8 @@ static bool wants_moment(struct sampler *sampler, const struct loop *loop, uint6
            atomic_load(&sampler->progress.wants_moment);
 }
 
-/* Whether the collector has sent all that belongs in a copy. Asks it to, if that was not done
- * yet. */
+/* Whether the collector has sent everything that belongs in a copy. Requests that if it was not
+ * requested yet. */
 static bool has_objects(struct sampler *sampler, uint64_t *ret_after, int *ret_err)
 {
     *ret_after = 0;
@@ -246,9 +246,9 @@ static bool has_objects(struct sampler *sampler, uint64_t *ret_after, int *ret_e
     return !*ret_err && !sampler->awaits_objects;
 }
 
-/* Asks the worker for the copy that another thread waits for, and to note a moment that is due,
- * after rounds that looked at all threads. No stop may be pending then, unless one always is.
- * Returns 0 or -ENOMEM. */
+/* After rounds that looked at all threads: requests the copy for which another thread waits from
+ * the worker, and asks it to note a moment that is due. No stop may be pending then, unless one
+ * always is. Returns 0 or -ENOMEM. */
 static int end_sweep(struct sampler *sampler, struct loop *loop)
 {
     uint64_t now_ns = monotonic_ns();
@@ -272,7 +272,7 @@ static int end_sweep(struct sampler *sampler, struct loop *loop)
     return err;
 }
 
-/* Notes which ticks are due by now. If there are several, the one that is taken stands for all. */
+/* Notes which ticks are due by now. If there are several, the one that is taken represents all. */
 static void plan_ticks(struct sampler *sampler, uint64_t now_ns)
 {
     uint64_t due = ticks_until(&sampler->clock.ticks, now_ns);
@@ -287,8 +287,8 @@ static uint64_t lesser(uint64_t a, uint64_t b)
 }
 
 /* Waits for the next tick. Meanwhile continues rounds that wait for a thread, and serves the
- * worker's requests. Returns 1 for a tick, 0 if the duration has passed or we were asked to stop,
- * or a negative errno. */
+ * worker's requests. Returns 1 for a tick, 0 if the duration has passed or we were asked to end, or
+ * a negative errno. */
 static int await_tick(struct sampler *sampler, struct loop *loop)
 {
     for (;;) {
@@ -345,7 +345,7 @@ static int take_tick(struct sampler *sampler, struct loop *loop)
         rounds_sweep(sampler);
         loop->sweep_ns = begin_ns;
     }
-    /* First let go of threads that have stopped meanwhile. */
+    /* First release threads that have stopped meanwhile. */
     int err = stops_are_pending(sampler) ? stops_continue(sampler) : 0;
     if (!err)
         err = rounds_begin(sampler);
@@ -368,7 +368,7 @@ static int sample_until_end(struct sampler *sampler, struct loop *loop)
         kernel_samples_end(sampler);
     int err = processes_start(sampler);
     channel_ring(sampler->channel);
-    /* A dump takes nothing but the round at the end. */
+    /* A dump consists of the round at the end. */
     if (sampler->options->is_dump)
         return err;
     while (!err) {
@@ -403,7 +403,8 @@ int sampler_run(struct sampler *sampler)
     off_cpu_samples_end(sampler);
     ptrace_source_give_up(sampler->stopped);
     const struct message message = {.kind = MESSAGE_END};
-    report_to_collector(sampler, (struct notice){.kind = NOTICE_END}); /* which tells the worker */
+    /* The collector, if there is one, sends the end to the worker. */
+    report_to_collector(sampler, (struct notice){.kind = NOTICE_END});
     int send_err = sampler->collector ? 0 : channel_send(sampler->channel, &message);
     channel_close(sampler->channel);
     return err ? err : finish_err ? finish_err : send_err;

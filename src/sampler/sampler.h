@@ -10,9 +10,9 @@ int sampler_init(struct sampler *sampler, const struct sampler_options *options,
                  struct channel *channel);
 void sampler_free(struct sampler *sampler);
 
-/* Opens what samples running threads, which may take some milliseconds, so that none are lost once
- * the clock starts. May be called again. A dump opens it only if it finds a running thread. Returns
- * 0 or -ENOMEM. */
+/* Opens the sources that sample running threads, which may take some milliseconds, so that no
+ * samples are lost once the clock starts. May be called again. A dump opens them only if it finds a
+ * running thread. Returns 0 or -ENOMEM. */
 int sampler_prepare(struct sampler *sampler);
 
 /* Samples until the duration has passed, all processes have exited, or it is asked to stop; then
@@ -20,7 +20,7 @@ int sampler_prepare(struct sampler *sampler);
  * sampling ended early. */
 int sampler_run(struct sampler *sampler);
 
-/* Ends sampling soon. Safe in any thread or signal handler. */
+/* Ends sampling soon. Safe to call from any thread or signal handler. */
 void sampler_stop(struct sampler *sampler);
 
 #endif

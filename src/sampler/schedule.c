@@ -1,13 +1,14 @@
 #include "sampler/schedule.h"
 
 #define LOOK_PART_OF_SLEEP 32
-/* More threads than this take turns. A look takes 2 to 3 us if the kernel's files of the thread
- * have left the caches since the last one: at 99 Hz, 32 looks a tick are 1 % of a CPU. */
+/* More threads than this take turns. A look takes 2 to 3 us if the kernel's data of the thread has
+ * left the caches since the last one: at 99 Hz, 32 looks a tick are 1 % of a CPU. */
 #define THREADS_WITHOUT_TURNS 250
 #define LOOKS_PER_TICK 32
-/* ... but a thread is never looked at later than after this part of its sleep. */
+/* But a thread is always looked at after this part of its sleep at the latest. */
 #define TURN_PART_OF_SLEEP 2
-/* Threads that fell asleep together are looked at apart: earlier by up to this part of the wait. */
+/* Looks at threads that fell asleep together are spread: each is earlier by up to this part of the
+ * wait. */
 #define SPREAD_PART_OF_WAIT 4
 
 uint64_t schedule_look(struct thread_schedule *schedule, uint64_t tick)

@@ -6,9 +6,9 @@
 #include "sampler/subject.h"
 
 /* A thread on a CPU stops within about 30 us: polling for that long without sleeping keeps its
- * pause short. After that it is waiting for a CPU, maybe for ours. */
+ * pause short. A thread that has not stopped by then is waiting for a CPU, maybe for ours. */
 #define SPIN_NS 40000
-/* How long one that stops later may be held. Asking takes a system call for each. */
+/* How long a thread that stops later may be held. Polling takes a system call per thread. */
 #define LET_GO_EACH_NS 80000
 
 bool stops_are_pending(const struct sampler *sampler)
@@ -28,8 +28,8 @@ void stops_let_go(struct sampler *sampler)
 }
 
 /* When a stopped thread was seen: at the look that found it running, or at the beginning of a later
- * round. The stop proves that it was still there a little later, but only for running threads:
- * counting that too would make their lives too long. */
+ * round. The stop proves that it still existed a little later, but only running threads have such a
+ * proof: counting that time too would make their lives too long. */
 static uint64_t seen_ns(const struct sampler *sampler, const struct sampled_process *process,
                         const struct thread *thread)
 {
@@ -98,7 +98,7 @@ static int begin_stops_of(struct sampler *sampler, struct sampled_process *proce
     while (turns->stops_left && ptrace_source_has_room(sampler->stopped) && !err) {
         struct thread *thread = next_to_stop(process);
         if (!thread) {
-            turns->stops_left = 0; /* those threads have gone */
+            turns->stops_left = 0; /* the remaining threads are gone */
             break;
         }
         turns->next_stop_tid = thread->tid + 1;
@@ -161,7 +161,7 @@ static int take_in(struct sampler *sampler, struct observation *observation, enu
         return 0;
     }
     if (!thread) {
-        /* It has left the list meanwhile: none of its time is left to count. */
+        /* The thread has left the list meanwhile: all its time is already counted. */
         watches_forget(&sampler->watches, observation->thread);
         numbers_take_back(&sampler->numbers, observation->thread);
         return 0;

@@ -1,19 +1,19 @@
-/* Stops the threads that are marked for it, and takes in the results. */
+/* Stops the threads that are marked for it, and handles the results. */
 #ifndef FGPROF_SAMPLER_STOPS_H
 #define FGPROF_SAMPLER_STOPS_H
 
 #include "sampler/state.h"
 
-/* Continues the stops of all processes as far as possible without waiting for long. Returns 0 or
+/* Continues the stops of all processes as far as possible without waiting long. Returns 0 or
  * -ENOMEM. */
 int stops_continue(struct sampler *sampler);
 
-/* Lets go of threads that have stopped since, so that none waits for the end of a long round, but
- * not again at once. What was copied is taken in later. */
+/* Releases threads that have stopped meanwhile, so that none waits for the end of a long round, but
+ * not too often. Their copies are handled later. */
 void stops_let_go(struct sampler *sampler);
 
-/* The same, and takes in what was copied: in each round, before it is seen whether the processes
- * run other programs. Returns 0 or -ENOMEM. */
+/* The same, and handles the copies. Called in each round before checking whether processes run
+ * other programs. Returns 0 or -ENOMEM. */
 int stops_take(struct sampler *sampler);
 
 /* Whether a thread that was asked to stop has not stopped yet. */

@@ -1,4 +1,4 @@
-/* A thread as the sources of observations take it. */
+/* Describes a thread to the sources of observations. */
 #ifndef FGPROF_SAMPLER_SUBJECT_H
 #define FGPROF_SAMPLER_SUBJECT_H
 

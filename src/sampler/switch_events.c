@@ -3,12 +3,12 @@
 
 #include <errno.h>
 
-/* How long a thread is watched before it is decided whether it waits much, and gets an event: */
+/* A thread is watched for this long before deciding whether it waits much and gets an event. */
 #define SPAN_NS 100000000u
-/* if it waited for a CPU for more than this part of that time, */
+/* It waits much if it waited for a CPU for more than this part of that time. */
 #define PART_OF_TIME 50
-/* and, for an event, was not switched more often than this. An event makes a switch 4 us longer
- * (bench/results/record.md): at most 0.4 % of the thread's time. */
+/* It gets no event if it was switched more often than this. An event makes a switch 4 us longer
+ * (bench/results/record.md), so it costs at most 0.4 % of the thread's time. */
 #define SWITCHES_PER_S_MAX 1000
 
 static bool events_are_permitted(const struct sampler *sampler)
@@ -24,8 +24,7 @@ static bool may_have_event(const struct sampler *sampler, const struct reading *
     return events_are_permitted(sampler) && reading_has_times(now);
 }
 
-/* Gives the thread an event. If it gets none, its waits for a CPU, if it waits much, are not seen.
- */
+/* Gives the thread an event. If that fails and the thread waits much, those waits are not seen. */
 static void arm(struct sampler *sampler, struct thread *thread, bool waits)
 {
     int err = switches_arm(sampler->switches, thread->number, thread->tid);

@@ -5,8 +5,8 @@
 
 #include "sampler/state.h"
 
-/* A look, `now`, has found that the thread moved, or runs. Decides whether it waits much for a CPU,
- * and gets an event. */
+/* A look, `now`, has found that the thread moved, or runs. Decides whether the thread waits much
+ * for a CPU, and whether it gets an event. */
 void switch_events_note_look(struct sampler *sampler, struct thread *thread,
                              const struct reading *now);
 
@@ -19,7 +19,7 @@ bool switch_events_observe(struct sampler *sampler, const struct sampled_process
 /* The thread sleeps where its stack needs a register that /proc does not show: it gets an event. */
 void switch_events_need_registers(struct sampler *sampler, struct thread *thread);
 
-/* Adds what the event of a sleeping thread shows to `now`, what was read of it. */
+/* Adds the registers from a sleeping thread's event to those that were read in the look `now`. */
 void switch_events_complete(struct sampler *sampler, struct thread *thread,
                             const struct reading *now, struct registers *registers);
 

@@ -7,7 +7,7 @@
 #include <sched.h>
 #include <unistd.h>
 
-/* Whether running threads are stopped at visits: the kernel does not sample them. */
+/* Whether the thread is stopped at visits while it runs: the kernel does not sample it. */
 static bool are_made(const struct sampler *sampler, const struct thread *thread)
 {
     return sampler->visits.is_possible && !sampler->options->is_dump && !sampler->clock.end_ns &&
@@ -57,7 +57,7 @@ bool taken_cpu_had_left(struct sampler *sampler, const struct sampled_process *p
            last_run_is_before(&last_run, sampler->visits.came_ns);
 }
 
-/* If too many threads are to be visited, each has the same chance. */
+/* If too many threads want a visit, each has the same chance. */
 static void want_visit(struct sampler *sampler, const struct thread *thread)
 {
     struct visits *visits = &sampler->visits;
@@ -71,7 +71,7 @@ static void want_visit(struct sampler *sampler, const struct thread *thread)
         visits->wanted[place] = (struct wanted_visit){thread->number, thread->tid};
 }
 
-/* Beside a thread of real-time priority we would get no CPU until that thread leaves the CPU. */
+/* We would not get the CPU of a thread with real-time priority until that thread leaves it. */
 static bool has_priority(const struct proc_stat *stat)
 {
     return stat->policy == SCHED_FIFO || stat->policy == SCHED_RR || stat->policy == SCHED_DEADLINE;

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Zeroed at first: all threads are wanted. */
+/* All zeros at first, which selects all threads. */
 struct thread_choice {
     char *name_regex; /* extended (regex(7)); NULL: none */
     regex_t compiled; /* name_regex compiled */

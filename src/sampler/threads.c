@@ -80,8 +80,8 @@ void threads_free(struct threads *threads)
 
 /* ---- One thread ---- */
 
-/* An event that is not in a phase's row changes nothing there: a thread that was asked to stop,
- * say, has moved because of us. */
+/* An event that is not listed for a phase does not change it: for example, a thread that was asked
+ * to stop has moved because of us. */
 static const struct {
     enum thread_phase phase;
     enum phase_event event;

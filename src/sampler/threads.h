@@ -1,5 +1,4 @@
-/* The threads of a sampled process. What is known of a thread is grouped by the file that uses
- * it. */
+/* The threads of a sampled process. A thread's data is grouped by the file that uses it. */
 #ifndef FGPROF_SAMPLER_THREADS_H
 #define FGPROF_SAMPLER_THREADS_H
 
@@ -11,35 +10,35 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* What is done with a thread next, */
+/* What is done with a thread next. */
 enum thread_phase {
     PHASE_LISTED,   /* the kernel's account at its begin is read next */
-    PHASE_AWAKE,    /* looked at at each tick: not known to sleep for longer than that */
-    PHASE_ASLEEP,   /* a look found it where the one before did: looked at ever more seldom */
+    PHASE_AWAKE,    /* looked at in each tick: not known to sleep longer than that */
+    PHASE_ASLEEP,   /* a look found it where the previous one did: looked at ever more seldom */
     PHASE_TO_STOP,  /* stopped next: not looked at */
     PHASE_STOPPING, /* asked to stop: not looked at */
     PHASE_UNWANTED, /* not chosen by its name: only its name is read */
 };
 
-/* and what makes that something else. */
+/* What changes the phase. */
 enum phase_event {
     EVENT_BEGIN_READ,
-    EVENT_SLEPT_ON, /* a look has proved it */
-    EVENT_MOVED,    /* a look says so, or it has to be copied again */
+    EVENT_SLEPT_ON, /* a look has proved that it still sleeps */
+    EVENT_MOVED,    /* a look has found that, or its stack must be copied again */
     EVENT_STOP_WANTED,
     EVENT_STOP_BEGUN,
-    EVENT_STOP_OVER, /* it was stopped and let go, or can't be stopped */
+    EVENT_STOP_OVER, /* it was stopped and released, or can't be stopped */
     EVENT_NAME_UNWANTED,
     EVENT_NAME_WANTED,
     PHASE_EVENTS,
 };
 
-/* report.c: its life as far as the worker knows of it. */
+/* report.c: its life as known to the worker. */
 struct thread_life {
-    bool is_new;          /* it came while recording, and was not looked at yet */
+    bool is_new;          /* it appeared while recording, and was not looked at yet */
     bool is_reported;     /* the worker counts its time, since `begin` was reported */
     struct reading begin; /* its time counts from here */
-    uint64_t reported_ns; /* the worker knows of its time up to here */
+    uint64_t reported_ns; /* the worker knows its time up to here */
     bool has_exited;      /* a zombie: it exists, but none of its time counts */
     uint64_t gone_ns;     /* it is known to be a zombie up to here */
 };
@@ -60,16 +59,16 @@ struct moment {
 /* schedule.c: when it is looked at. */
 struct thread_schedule {
     uint64_t looked_tick, next_look_tick;
-    uint64_t look_ticks; /* for how many ticks the last look stands: those since the one before */
+    uint64_t look_ticks; /* how many ticks the last look represents: those since the look before */
     uint64_t asleep_since_tick;
-    struct reading proven; /* the last time that it is known to have slept on */
-    uint64_t proven_ticks; /* at how many ticks it did, that are not reported yet */
+    struct reading proven; /* the latest time at which it is known to have still slept */
+    uint64_t proven_ticks; /* how many ticks it did so that are not reported yet */
     uint64_t proven_tick;  /* the last of these */
-    uint64_t unseen_ticks; /* it was off its CPU in an unknown place, which is not reported yet */
+    uint64_t unseen_ticks; /* unreported ticks at which it was off its CPU in an unknown place */
     uint64_t unseen_tick;  /* the last of these */
 };
 
-/* look.c: the call that it sleeps in. */
+/* look.c: the system call in which it sleeps. */
 struct thread_call {
     struct call_target target;
     bool is_wanted; /* what it waits for has an owner, which may change: read at each look */
@@ -82,44 +81,43 @@ struct thread_missed_sleeps {
         struct sleep_place place;
         uint32_t ticks; /* 0: none */
     } sleeps[MISSED_PLACES];
-    unsigned next; /* to be given up for another */
+    unsigned next; /* next slot to overwrite */
 };
 
 /* idle.c: whether it has moved at all since the recording began. */
 struct thread_idle {
     bool has_moved;
-    uint64_t first_switches; /* its count of switches, while it has not moved */
-    /* A stop to read its registers woke it here, which is no move of its own. pc 0: none did. */
+    uint64_t first_switches; /* its number of switches while it has not moved */
+    /* A stop to read its registers woke it here, which does not count as a move. pc 0: none. */
     struct sleep_place woken_at;
 };
 
-/* rounds.c, requests.c: what is wanted of its next observation. */
+/* rounds.c, requests.c: what its next observation must provide. */
 struct thread_wants {
     size_t stack_limit; /* bytes of its stack to copy */
     struct stack_place other_stack;
     bool copy;                 /* copy its stack even if it has not moved */
-    struct sleep_place asleep; /* stop it in its sleep, at this place; pc 0: do not */
+    struct sleep_place asleep; /* stop it while it sleeps in this place; pc 0: do not */
     bool is_dumped;            /* a dump has its stack */
-    uint64_t spared_ticks; /* found running at them since it was last stopped, and not stopped */
-    uint32_t served;       /* the serial of the last request that was served */
-    uint32_t unasked;      /* copies reported since the worker last asked for anything */
+    uint64_t spared_ticks;     /* since its last stop: it was found running, but not stopped */
+    uint32_t served;           /* the serial of the last request that was served */
+    uint32_t unasked;          /* copies reported since the worker's last request */
 };
 
 /* kernel_samples.c: whether the kernel samples it. */
 struct thread_kernel {
     bool is_sampled;             /* since the last look that found it running */
-    bool was_renewed;            /* the event was closed, to get a new one, since the last sample */
+    bool was_renewed;            /* since the last sample, its event was closed to get a new one */
     uint64_t running_ns;         /* its running time when last observed running, */
-    uint64_t sampled_running_ns; /* and at the last such look before which it was sampled */
-    uint64_t awaited_ns;         /* since when a dump waits for its sample; 0: it does not */
-    bool lacks_python; /* a sample of it had not all its Python frames: from then on it is stopped
-                        */
+    uint64_t sampled_running_ns; /* and at the last such look that came after a sample */
+    uint64_t awaited_ns;         /* a dump waits for its sample since then; 0: it does not */
+    bool lacks_python; /* a sample lacked some of its Python frames: it is stopped from then on */
 };
 
 /* switch_events.c: whether it waits much for a CPU, and whether it has an event for its switches.
  */
 struct thread_switch_events {
-    struct reading before; /* the look since which its waits for a CPU are known; at_ns 0: none */
+    struct reading before; /* its waits for a CPU are known since this look; at_ns 0: none */
     bool waits;            /* for a CPU, much */
     bool switches_often;   /* too often for an event */
     bool needs_registers;  /* it sleeps where /proc does not show enough */
@@ -130,25 +128,26 @@ struct thread_running_look {
     struct reading now; /* at_ns 0: there was none */
     uint64_t awake_ns;  /* as in struct subject */
     uint64_t tick;
-    uint64_t visit_ns; /* CLOCK_MONOTONIC: it was a visit's, which was due then; 0: a tick's */
+    uint64_t visit_ns; /* CLOCK_MONOTONIC: when the visit that made the look was due; 0: a tick made
+                          it */
     bool has_context;  /* otel_context.c: the thread's context was read then: */
     uint64_t context_hash;
 };
 
 /* taken_cpu.c: whether it is stopped at a visit. */
 struct thread_visits {
-    bool is_here;         /* the last look or visit was from its CPU */
+    bool is_here;         /* the last look or visit was made from its CPU */
     bool was_found;       /* by a visit, since a look last stopped it */
-    bool is_out_of_reach; /* the last look found it on a CPU where we can't go */
+    bool is_out_of_reach; /* the last look found it on a CPU to which we can't go */
 };
 
-/* What a thread is counted for once, in struct sampling_counts. */
+/* Facts for which a thread is counted once, in struct sampling_counts. */
 enum thread_fact {
     FACT_CHOSEN = 1 << 0,
     FACT_STOPPED = 1 << 1,
     FACT_KERNEL_SAMPLED = 1 << 2,
     FACT_WITHOUT_EVENT = 1 << 3,
-    FACT_UNSAMPLED = 1 << 4, /* by the kernel, though it had an event */
+    FACT_UNSAMPLED = 1 << 4, /* not sampled by the kernel although it had an event */
     FACT_WAITS_UNSEEN = 1 << 5,
 };
 
@@ -177,8 +176,8 @@ struct thread {
 struct threads {
     struct thread *items; /* by tid, ascending */
     size_t count, capacity;
-    uint64_t *due_ticks; /* rounds.c: of each thread, a tick before which it is not due, unless all
-                            are. Each tick reads all of these, and few of the threads. */
+    uint64_t *due_ticks; /* rounds.c: for each thread, the tick before which it is not due, unless
+                            all are. Each tick reads all of these, but few of the threads. */
     size_t due_capacity;
     struct thread *merged; /* the other buffer of threads_update */
     size_t merged_capacity;
@@ -186,25 +185,25 @@ struct threads {
 
 typedef void thread_visit_fn(void *context, struct thread *thread);
 
-/* Brings the table in line with the ids `tids`, ascending: calls `appeared` for each new thread,
- * which fills it in, and `vanished` for each that is no longer there. Returns 0 or -ENOMEM, and
- * then nothing has changed. */
+/* Updates the table to the ids `tids`, which are ascending: calls `appeared` for each new thread,
+ * to fill it in, and `vanished` for each that is no longer there. Returns 0 or -ENOMEM; on error
+ * nothing has changed. */
 int threads_update(struct threads *threads, const pid_t *tids, size_t tid_count,
                    thread_visit_fn *appeared, thread_visit_fn *vanished, void *context);
 
 /* The thread with this id, or NULL. */
 struct thread *threads_find(struct threads *threads, pid_t tid);
 
-/* The first index whose thread has an id of `tid` or more; 0 if there is none. */
+/* The first index whose thread has an id of at least `tid`; 0 if there is none. */
 size_t threads_place_from(const struct threads *threads, pid_t tid);
 
-/* Whether its time is counted: not for a zombie or a thread that was not chosen. */
+/* Whether the thread's time is counted: not for a zombie or a thread that was not chosen. */
 static inline bool thread_is_counted(const struct thread *thread)
 {
     return !thread->life.has_exited && thread->phase != PHASE_UNWANTED;
 }
 
-/* Whether it is stopped next, or was asked to stop. */
+/* Whether the thread is stopped next, or was asked to stop. */
 static inline bool thread_is_in_a_stop(const struct thread *thread)
 {
     return thread->phase == PHASE_TO_STOP || thread->phase == PHASE_STOPPING;
@@ -218,10 +217,10 @@ static inline void thread_count_once(struct thread *thread, enum thread_fact fac
     thread->facts |= fact;
 }
 
-/* Brings the thread's phase to what is done with it after the event. */
+/* Changes the thread's phase according to the event. */
 void thread_note(struct thread *thread, enum phase_event event);
 
-/* Forgets what was known of the sleep of one of the threads: it is looked at and copied anew. */
+/* Forgets the sleep of one of the threads: it is looked at and copied again. */
 void threads_forget_sleep(struct threads *threads, struct thread *thread);
 
 void threads_free(struct threads *threads);

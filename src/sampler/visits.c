@@ -12,14 +12,15 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The sampling thread has come to a CPU and waits before it is to wake up there. */
+/* Within this time the sampling thread has moved to a CPU and is asleep, before it wakes up
+ * there. */
 #define COMING_NS 60000
-/* No visit so shortly before a tick: the stop would make that late. */
+/* No visit this shortly before a tick: the stop would make the tick late. */
 #define BEFORE_TICK_NS 150000
-/* A visit may take as long: so many are made between two ticks at most. */
+/* How long a visit may take, and the most visits between two ticks. */
 #define VISIT_NS 250000
 #define VISITS_MAX 8
-/* If it is another thread that ran there, so many are tried at most. */
+/* If another thread ran there, this many are tried at most. */
 #define LOOKS_MAX 32
 #define SLICE_NS 100000
 
@@ -42,9 +43,9 @@ static bool can_be_visited(const struct sampled_process *process, const struct t
            thread->phase == PHASE_AWAKE;
 }
 
-/* A thread with a short slice gets its CPU at once when it wakes up, from 6.12 on (PREEMPT_SHORT in
- * the kernel's kernel/sched/features.h). 0: an ordinary one. To clear SCHED_RESET_ON_FORK, which
- * stops may have set, takes a capability. */
+/* Since Linux 6.12, a thread with a short slice gets its CPU immediately when it wakes up
+ * (PREEMPT_SHORT in the kernel's kernel/sched/features.h). 0: the default slice. Keeps
+ * SCHED_RESET_ON_FORK, which stops may have set, because clearing it requires a capability. */
 static void set_slice(uint64_t slice_ns)
 {
     int policy = sched_getscheduler(0);
@@ -100,7 +101,7 @@ static bool go_to_thread(struct sampler *sampler, const struct wanted_visit *wan
     return true;
 }
 
-/* Chooses the thread that is visited next, and goes there. */
+/* Chooses the next thread to visit, and goes to its CPU. */
 static bool go_to_next(struct sampler *sampler)
 {
     struct visits *visits = &sampler->visits;
@@ -115,7 +116,7 @@ static bool go_to_next(struct sampler *sampler)
     return false;
 }
 
-/* A random moment in this thread's part of the time until the next tick. */
+/* A random time in this thread's part of the time until the next tick. */
 static uint64_t moment(struct sampler *sampler, uint64_t now_ns, uint64_t time_ns, uint64_t visits)
 {
     uint64_t part_ns = time_ns / visits;
@@ -142,7 +143,7 @@ uint64_t visits_plan(struct sampler *sampler, uint64_t tick_ns)
     return visits->at_ns;
 }
 
-/* Whether the thread lost the CPU to us that we have come to. */
+/* Whether the thread lost to us the CPU to which we have moved. */
 static bool is_found(struct sampler *sampler, const struct sampled_process *process,
                      const struct thread *thread)
 {
@@ -152,7 +153,7 @@ static bool is_found(struct sampler *sampler, const struct sampled_process *proc
            stat.cpu == sampler->visits.cpu && !taken_cpu_had_left(sampler, process, thread);
 }
 
-/* Asks to stop the thread, if it is found. */
+/* Requests a stop of the thread, if it is found. */
 static bool stop_if_found(struct sampler *sampler, const struct wanted_visit *wanted,
                           uint64_t at_ns)
 {
@@ -168,7 +169,7 @@ static bool stop_if_found(struct sampler *sampler, const struct wanted_visit *wa
     return true;
 }
 
-/* If the thread does not run there, another one may. */
+/* If the planned thread does not run there, another one may. */
 void visits_take(struct sampler *sampler, uint64_t now_ns)
 {
     struct visits *visits = &sampler->visits;
@@ -176,7 +177,7 @@ void visits_take(struct sampler *sampler, uint64_t now_ns)
     if (!at_ns || now_ns < at_ns)
         return;
     visits->at_ns = 0;
-    /* We were awake then, and took no CPU from anybody. */
+    /* We were awake then, so we took the CPU from no thread. */
     if (sampler->clock.awake_ns < at_ns)
         return;
     bool is_over = stop_if_found(sampler, &visits->next, at_ns);

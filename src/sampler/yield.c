@@ -1,10 +1,10 @@
 #include "sampler/yield.h"
 
-/* How long a thread that was woken may wait for a round, about. */
+/* About how long a woken thread may wait for a round. */
 #define EACH_NS 40000u
-/* Woken threads are soon asleep again: several take less than this together. */
+/* Woken threads are soon asleep again: several together take less than this. */
 #define SHORT_NS 100000u
-/* Giving way for longer than that may take one in so many parts of the time. */
+/* Longer yields may take this part of the time. */
 #define PART_OF_TIME 100
 
 bool yield_is_due(const struct throttle *given, uint64_t now_ns)
