@@ -15,8 +15,8 @@
 #endif
 
 #define READINGS_AT_ONCE 256
-#define PAGE_BYTES 4096u          /* the smallest that there is */
-#define FUTEX_LOCK_WORDS_BEFORE 4 /* of a lock that its futex is not the first word of */
+#define PAGE_BYTES 4096u          /* the smallest page size */
+#define FUTEX_LOCK_WORDS_BEFORE 4 /* of a lock whose futex is not its first word */
 #define SLEEP_MAX_S 1000000000    /* longer counts as forever, and would not fit */
 
 /* futex(2): address, operation, value, timeout. FUTEX_CMD_MASK removes flags such as "private". */
@@ -41,7 +41,7 @@ static struct call_target futex_target(const uint64_t arguments[6])
     }
 }
 
-/* An absolute time does not show how long the sleep is. */
+/* With an absolute time, the length of the sleep is not known. */
 static struct call_target sleep_target(const uint64_t arguments[6])
 {
     return (struct call_target){
@@ -72,7 +72,7 @@ static struct call_target select_target(const uint64_t arguments[6])
     };
 }
 
-/* An id of 0 or below stands for the children of a process group, or for all (wait4(2)). */
+/* An id of 0 or less means the children of a process group, or all children (wait4(2)). */
 static struct call_target wait4_target(const uint64_t arguments[6])
 {
     int32_t id = (int32_t)arguments[0];
@@ -195,8 +195,9 @@ struct call_target call_target_of(long number, const uint64_t arguments[6])
     }
 }
 
-/* How many bytes before the futex to read: those that may be the lock's, and what is before them on
- * the same page. A page that is not there would cost the lock's own, and one more system call. */
+/* How many bytes before the futex to read: those that may belong to the lock, and more before them
+ * only on the same page. An unmapped page would make the read of the lock's own bytes fail too, and
+ * cost one more system call. */
 static size_t futex_bytes_before(uint64_t address)
 {
     size_t own = FUTEX_LOCK_WORDS_BEFORE * sizeof(uint32_t);

@@ -10,9 +10,9 @@
 
 #define PAGE_BYTES_MIN 4096
 #define CPU_RING_BYTES_MIN (128u << 10)
-#define CPU_RINGS_BYTES_MAX (64u << 20) /* of all CPUs together, unless there are very many */
+#define CPU_RINGS_BYTES_MAX (64u << 20) /* for all CPUs together, unless there are very many */
 #define CPUS_READ_EACH_NS 1000000000u
-/* So many CPUs' events are checked each time: reading one interrupts its CPU. */
+/* How many CPUs' events are checked each time: reading an event interrupts its CPU. */
 #define CHECKS_EACH 8
 /* An event that has missed more than this part of the time has ended. */
 #define MISSED_PART 10
@@ -39,8 +39,8 @@ size_t events_cpu_ring_bytes(const struct events *events, size_t bytes)
     return ring_bytes < CPU_RING_BYTES_MIN ? CPU_RING_BYTES_MIN : ring_bytes;
 }
 
-/* Without CAP_IPC_LOCK the rings share perf_event_mlock_kb of memory for each CPU: then smaller
- * ones must do. */
+/* Without CAP_IPC_LOCK the rings share perf_event_mlock_kb of memory for each CPU; if that is
+ * exceeded, tries smaller rings. */
 static int open_ring(const struct events *events, pid_t tid, int cpu, struct ring *ret_ring)
 {
     struct perf_event_attr attr = events->attr;
@@ -94,7 +94,7 @@ void events_drop_all(struct events *events)
         events_drop(events, 0);
 }
 
-/* What its ring holds is still read. */
+/* The event no longer samples, but the contents of its ring are still read. */
 static void retire(struct event *event)
 {
     ioctl(event->ring.fd, PERF_EVENT_IOC_DISABLE, 0);
@@ -154,7 +154,7 @@ static bool is_online(const struct events *events, int cpu)
     return false;
 }
 
-/* Whether a CPU's event samples no more: it is not enabled all the time. */
+/* Whether a CPU's event no longer samples: it was not enabled all the time. */
 static bool has_ended(struct event *event)
 {
     uint64_t now_ns = monotonic_ns(), passed_ns = now_ns - event->checked_ns;
@@ -171,8 +171,8 @@ static bool has_ended(struct event *event)
     return enabled_ns + passed_ns / MISSED_PART < passed_ns;
 }
 
-/* A CPU that goes offline ends its event, also for the time when it is back. It may be back before
- * we see that it was gone: all CPUs but one go when the machine is suspended. */
+/* The event of a CPU that goes offline ends for good, even if the CPU comes back. That may happen
+ * before we see that it was gone: a suspend takes all CPUs but one offline. */
 static void retire_ended(struct events *events)
 {
     for (size_t i = 0; i < events->count; i++) {
@@ -188,7 +188,7 @@ static void retire_ended(struct events *events)
     }
 }
 
-/* Gives each CPU an event that has none. What fails for one CPU may not fail for others. */
+/* Gives each CPU without an event one. A failure on one CPU does not prevent the others. */
 static int add_cpus(struct events *events)
 {
     int err = 0;
@@ -260,7 +260,7 @@ static void note_exec(struct events *events, const struct record *record)
         !record_read(record, body_bytes - sizeof at_ns, &at_ns, sizeof at_ns))
         return;
     at_ns = ring_time(record->ring, at_ns);
-    if (at_ns > followed->exec_ns) /* another CPU's ring may have told of a later one already */
+    if (at_ns > followed->exec_ns) /* another CPU's ring may already have reported a later one */
         followed->exec_ns = at_ns;
 }
 

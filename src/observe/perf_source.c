@@ -11,11 +11,11 @@
 #define CPU_RING_BYTES_MAX (4u << 20)
 #define THREAD_RING_SAMPLES 2
 #define THREADS_MAX 256
-/* A thread's event that could not be opened is not tried again for this long. */
+/* If a thread's event could not be opened, none is tried for this long. */
 #define REFUSAL_HOLDS_NS 1000000000u
 #define STACK_LIMIT_MIN (2u << 10)
 #define RECORD_BYTES 512 /* of a sample, without its stack, rounded up */
-/* A CPU is interrupted to set its period, so that is not done after each sample. */
+/* Setting a period interrupts the CPU, so it is not done after each sample. */
 #define SAMPLES_A_PERIOD 4
 
 struct perf_source {
@@ -23,13 +23,13 @@ struct perf_source {
     enum perf_scope scope;
     struct events events; /* one a CPU, or one a thread */
     struct filter filter;
-    bool has_filter, has_next; /* perf_source_set_next: the filter goes on with a program */
+    bool has_filter, has_next; /* perf_source_set_next: the filter continues with a program */
     unsigned chain_limit;      /* the most addresses in a kernel chain; 0: samples have none */
     uint64_t periods_set;
-    int filter_refusal; /* a negative errno: why samples are not filtered, the last time */
-    int refusal; /* a negative errno: why a thread's event could not be opened, the last time */
+    int filter_refusal; /* why samples were last not filtered: a negative errno */
+    int refusal;        /* why a thread's event could last not be opened: a negative errno */
     uint64_t refused_ns;
-    int follow_refusal; /* the same of a process that could not be followed */
+    int follow_refusal; /* the same for a process that could not be followed */
 };
 
 static size_t stack_bytes(const struct perf_source *source)
@@ -37,15 +37,15 @@ static size_t stack_bytes(const struct perf_source *source)
     return source->events.attr.sample_stack_user;
 }
 
-/* The kernel opens no event that asks for longer chains than this setting. */
+/* The kernel refuses events that request longer chains than this setting. */
 static unsigned read_chain_limit(void)
 {
     long limit = procfs_number("/proc/sys/kernel/perf_event_max_stack", KERNEL_CHAIN_MAX);
     return limit < KERNEL_CHAIN_MAX ? (unsigned)limit : KERNEL_CHAIN_MAX;
 }
 
-/* A CPU's event is sampled at intervals of time unless the CPU is idle; a thread's event, at
- * intervals of its running time. */
+/* A CPU's event samples at intervals of time, unless the CPU is idle; a thread's event, at
+ * intervals of the thread's running time. */
 static struct perf_event_attr attributes_of(const struct perf_source *source, size_t stack_bytes)
 {
     uint64_t chain_type = source->chain_limit ? PERF_SAMPLE_CALLCHAIN : 0;
@@ -81,7 +81,8 @@ static void set_events(struct perf_source *source, enum perf_scope scope, size_t
         events->ring_bytes = CPU_RING_BYTES_MAX;
 }
 
-/* Whether threads of our own may be sampled, as any other's of the same user. */
+/* Tries to sample a thread of our own, which needs the same permission as any other thread of the
+ * same user. */
 static int try_thread_scope(struct perf_source *source)
 {
     set_events(source, PERF_SCOPE_THREADS, stack_bytes(source));
@@ -166,12 +167,12 @@ static enum taken take_sample(struct perf_source *source, const struct record *r
     return TAKEN_SAMPLE;
 }
 
-/* The kernel samples at equal intervals. If a program repeats itself as often, or is held up by
+/* The kernel samples at equal intervals. If a program repeats itself at that rate, or is delayed by
  * each sample until it does, all samples would find the same part of it. So now and then the period
- * is another one, from half the mean to one and a half.
+ * is changed, to between half and one and a half of the mean.
  *
- * The interval that is under way begins anew by that (perf_event_period in the kernel's
- * kernel/events/core.c). A third of one is lost, in the mean, so all are shorter. */
+ * That restarts the current interval (perf_event_period in the kernel's kernel/events/core.c), of
+ * which a third is lost on average, so all intervals are set shorter. */
 static void vary_period(struct perf_source *source, struct event *event)
 {
     const struct perf_source_options *options = &source->options;
@@ -195,7 +196,7 @@ static void vary_periods(struct perf_source *source)
 
 #define NO_RECORD UINT64_MAX
 
-/* When a record was written. By sample_id_all, all but samples end with the time. */
+/* When a record was written. With sample_id_all, all records except samples end with the time. */
 static uint64_t time_of(const struct record *record)
 {
     size_t body_bytes = record->header.size - sizeof record->header;
@@ -207,7 +208,7 @@ static uint64_t time_of(const struct record *record)
 }
 
 /* The event whose ring has the oldest record; NULL: no ring has any. A ring that was found empty is
- * not looked at again until all are. */
+ * not checked again until all are empty. */
 static struct event *find_oldest(struct perf_source *source)
 {
     struct event *oldest = NULL;
@@ -239,7 +240,7 @@ static enum taken take_next(struct perf_source *source, struct event *event,
     return taken;
 }
 
-/* All has been collected, or there are no snapshots for the rest. */
+/* Everything was collected, or there are no snapshots for the rest. */
 static void rest(struct perf_source *source)
 {
     for (size_t i = 0; i < source->events.count; i++)
@@ -248,8 +249,8 @@ static void rest(struct perf_source *source)
     vary_periods(source);
 }
 
-/* In the order of time, so that when snapshots are scarce no CPU is left out, and a thread's
- * samples of several CPUs come as they were taken. */
+/* Collects in time order, so that no CPU is left out when snapshots are scarce, and a thread's
+ * samples from several CPUs come in the order in which they were taken. */
 bool perf_source_collect(struct perf_source *source, struct observation *ret_observation)
 {
     struct event *event;
@@ -283,7 +284,7 @@ static bool add_thread(struct perf_source *source, pid_t tid)
         return false;
     int err = source->events.count < THREADS_MAX ? events_add(&source->events, tid, -1) : -ENOSPC;
     source->refusal = 0;
-    /* It has ended, or will in a moment: its event can't be mapped then. */
+    /* These errors mean that the thread has exited, or is exiting: its event can't be mapped. */
     if (!err || err == -ESRCH || err == -ENODEV)
         return !err;
     source->refusal = err;
@@ -305,7 +306,7 @@ enum perf_scope perf_source_scope(const struct perf_source *source)
     return source->scope;
 }
 
-/* Without a filter samples of all processes are copied, but none is missing. */
+/* Without a filter, samples of all processes are copied, but none are missing. */
 int perf_source_follow(struct perf_source *source, pid_t process_id)
 {
     int err = events_follow(&source->events, process_id);
@@ -338,15 +339,15 @@ uint64_t perf_source_exec_ns(const struct perf_source *source, pid_t process_id)
     return events_exec_ns(&source->events, process_id);
 }
 
-/* Within what the kernel takes: a multiple of 8. */
+/* A size that the kernel accepts: a multiple of 8. */
 static size_t stack_bytes_for(size_t stack_limit)
 {
     size_t bytes = stack_limit < STACK_LIMIT_MIN ? STACK_LIMIT_MIN : stack_limit;
     return (bytes < PERF_STACK_LIMIT_MAX ? bytes : PERF_STACK_LIMIT_MAX) & ~(size_t)7;
 }
 
-/* Events can't be changed, so all are replaced. If that fails for one, it is tried again by the
- * next perf_source_adjust or perf_source_covers. */
+/* Events can't be changed, so all are replaced. If that fails for an event, the next
+ * perf_source_adjust or perf_source_covers tries again. */
 int perf_source_adjust(struct perf_source *source, size_t stack_limit)
 {
     size_t wanted_bytes = stack_bytes_for(stack_limit);

@@ -1,10 +1,10 @@
-/* Observes threads that sleep, without stopping them.
+/* Observes sleeping threads without stopping them.
  *
  * A blocked thread is read as it is: stack pointer and program counter from its `syscall` file, the
- * stack from memory. The kernel's count of how often it was given a CPU, read before and after,
- * proves that it did not move meanwhile; as long as that count stays the same, the thread is where
- * it was. If the kernel does not keep that count, the count of how often it lost a CPU serves,
- * together with the thread being seen blocked. */
+ * stack from memory. The kernel's count of how often it got a CPU, read before and after, proves
+ * that it did not move meanwhile; as long as that count stays the same, the thread is where it was.
+ * If the kernel does not keep that count, the count of how often it left a CPU is used instead,
+ * together with a check that the thread is blocked. */
 #include "observe/proc_source.h"
 #include "base/clock.h"
 #include "observe/sleep_details.h"
@@ -13,15 +13,15 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Whether a thread that was blocked when it had this count of switches has not run since. Returns
- * 0, -EAGAIN if it has, or another negative errno if that is not known. */
+/* Checks that a thread that was blocked with this number of switches has not run since. Returns 0,
+ * -EAGAIN if it has, or another negative errno if that is not known. */
 static int check_stayed(const struct watch_place *place, struct watch *watch,
                         const struct activity *before)
 {
     struct activity after;
     struct registers registers;
     long syscall_number;
-    /* A thread that woke and still runs has not lost its CPU yet. One that is blocked has. */
+    /* A thread that woke and still runs has not left its CPU yet; a blocked thread has. */
     int err =
         before->counts_ends ? watch_read_blocked(place, watch, &registers, &syscall_number) : 0;
     if (!err)
@@ -32,7 +32,7 @@ static int check_stayed(const struct watch_place *place, struct watch *watch,
                                                                                           : -EAGAIN;
 }
 
-/* Whether it still sleeps where the last snapshot was made. */
+/* Whether the thread still sleeps where the last snapshot was taken. */
 static bool is_unmoved(const struct watch_place *place, struct watch *watch,
                        const struct activity *now)
 {
@@ -40,8 +40,8 @@ static bool is_unmoved(const struct watch_place *place, struct watch *watch,
            (!now->counts_ends || check_stayed(place, watch, now) == 0);
 }
 
-/* Whether a thread that has not moved has been woken: it is not blocked any more, and has not been
- * given a CPU yet. */
+/* Whether a thread that has not moved was woken: it is no longer blocked, but has not got a CPU
+ * yet. */
 static bool is_woken(const struct watch_place *place, struct watch *watch,
                      const struct activity *now)
 {
@@ -61,8 +61,8 @@ static void read_state(struct watch_place place, struct watch *watch,
         observation->state = thread_state_of_stat(line);
 }
 
-/* If the thread has moved meanwhile, what was read may be another wait's, and is left out. Returns
- * 0 or -ENOMEM. */
+/* If the thread has moved meanwhile, the details may belong to another wait, and are dropped.
+ * Returns 0 or -ENOMEM. */
 static int read_details(const struct subject *subject, const struct watch_place *place,
                         struct watch *watch, struct observation *observation)
 {
@@ -77,9 +77,9 @@ static int read_details(const struct subject *subject, const struct watch_place 
 }
 
 /* Reads a blocked thread as it is. Nothing else is read between the first look and the proof that
- * it stayed: the longer that takes, the more short waits are over before they are proven. Returns
- * 0, -EAGAIN if it runs or ran meanwhile, -ESRCH if it is a zombie or gone, or another negative
- * errno if that is unknown. */
+ * it stayed: the longer that takes, the more short waits end before they are proven. Returns 0,
+ * -EAGAIN if it runs or ran meanwhile, -ESRCH if it is a zombie or gone, or another negative errno
+ * if that is unknown. */
 static int copy_asleep(const struct subject *subject, const struct watch_place *place,
                        struct watch *watch, struct observation *observation)
 {
@@ -93,8 +93,8 @@ static int copy_asleep(const struct subject *subject, const struct watch_place *
     observation->asleep.was_asleep = err == -EAGAIN;
     if (err)
         return err;
-    /* One that has no stack has exited, or works in the kernel alone, as those of io_uring do: any
-     * call is that of the thread that made it. */
+    /* A thread without a stack has exited, or works only in the kernel, like those of io_uring: the
+     * call that /proc shows is that of the thread that created it. */
     if (!registers_sp(&snapshot->registers)) {
         if (procfs_thread_has_exited(subject->proc_fd, subject->tid))
             return -ESRCH;
@@ -108,7 +108,7 @@ static int copy_asleep(const struct subject *subject, const struct watch_place *
     return err;
 }
 
-/* Only a thread that is known to run may be stopped. */
+/* Only threads that are known to run may be stopped. */
 static enum outcome outcome_of(int err)
 {
     switch (err) {

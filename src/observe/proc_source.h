@@ -5,7 +5,7 @@
 #include "observe/subject.h"
 #include "observe/watch.h"
 
-/* Observes a thread into `observation`, whose snapshot has room for the stacks wanted. */
+/* Observes a thread into `observation`, whose snapshot has room for the wanted stacks. */
 enum outcome proc_source_observe(struct watches *watches, const struct subject *subject,
                                  struct observation *observation);
 

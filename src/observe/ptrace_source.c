@@ -12,8 +12,8 @@
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 
-/* A look that is no older than this is believed: a thread that it found running is stopped without
- * another look. */
+/* A look is trusted up to this age: a thread that it found running is stopped without another
+ * look. */
 #define LOOK_FRESH_NS 100000
 
 /* The kernel's figures for a thread's sleep are exact, but it may have counted an interrupt. */
@@ -21,30 +21,30 @@
 
 /* ---- One thread ----
  *
- * SEIZE does not pause it, INTERRUPT does, DETACH lets it go; between samples it is not traced. */
+ * SEIZE does not pause it, INTERRUPT does, DETACH releases it; between samples it is not traced. */
 
 struct stop {
     pid_t tid;
     pid_t process_id;       /* replaces tid if that thread executes a program */
-    int pass_signal;        /* a signal that it was about to get when it stopped: passed on at
-                               release */
+    int pass_signal;        /* a signal that it was about to receive when it stopped: delivered
+                               at release */
     uint64_t polled_ns;     /* CLOCK_MONOTONIC: when it was last found not to have stopped yet */
     uint64_t running_ns;    /* CLOCK_MONOTONIC: when it was last known not to have stopped yet */
     uint64_t released_ns;   /* CLOCK_MONOTONIC */
     bool may_become_leader; /* set by the caller: no other stop has the process's id */
     bool is_group_stop;     /* a signal stopped it too, and it stays stopped */
-    bool is_dying;          /* it was killed while it was stopped, and is ours until it is dead */
+    bool is_dying;          /* it was killed while stopped, and stays our tracee until it is dead */
     bool exited;            /* its end was seen while waiting for it */
     int exit_status;        /* as from waitpid, if it has exited */
 };
 
-/* Attaches to thread `tid` of process `process_id`, which runs on. Returns 0, -ESRCH if it is gone,
- * or -EPERM if it is exiting, may not be traced, or is traced by another process. */
+/* Attaches to thread `tid` of process `process_id`, which continues to run. Returns 0, -ESRCH if it
+ * is gone, or -EPERM if it is exiting, may not be traced, or is traced by another process. */
 static int request(pid_t process_id, pid_t tid, struct stop *ret_stop)
 {
     if (ptrace(PTRACE_SEIZE, tid, NULL, NULL)) {
         /* EPERM also means that the thread is exiting (ptrace_attach in the kernel's ptrace.c); EIO
-         * means that it is one of ours. */
+         * means that it is one of our own threads. */
         return errno == ESRCH ? -ESRCH : -EPERM;
     }
     *ret_stop = (struct stop){.tid = tid, .process_id = process_id};
@@ -58,7 +58,7 @@ static void interrupt(struct stop *stop)
     ptrace(PTRACE_INTERRUPT, stop->tid, NULL, NULL);
 }
 
-/* Takes in what waitpid said about the thread. */
+/* Handles the status that waitpid returned for the thread. */
 static int note_status(struct stop *stop, int status)
 {
     if (!WIFSTOPPED(status)) {
@@ -67,7 +67,7 @@ static int note_status(struct stop *stop, int status)
         return -ESRCH;
     }
     /* PTRACE_EVENT_STOP is our stop or a group stop. A stop without an event is a signal on its way
-     * to the thread, which it must still get (ptrace(2), "Signal-delivery-stop"). */
+     * to the thread, which must still be delivered (ptrace(2), "Signal-delivery-stop"). */
     if (status >> 16 == 0)
         stop->pass_signal = WSTOPSIG(status);
     else
@@ -75,16 +75,16 @@ static int note_status(struct stop *stop, int status)
     return 0;
 }
 
-/* Asking again is harmless, and fails with ESRCH for a thread that we do not trace. waitpid alone
- * can't tell, because a leader that another thread's exec replaced is a child of ours under `run`.
- */
+/* Interrupting again is harmless, and fails with ESRCH for a thread that we do not trace. waitpid
+ * alone does not show that, because under `run` a leader that another thread's exec replaced is
+ * still a child of ours. */
 static bool is_traced_by_us(pid_t tid)
 {
     return ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) == 0 || errno != ESRCH;
 }
 
-/* Checks whether it has stopped, without waiting. Returns 0 if it has, -EAGAIN if it has not yet,
- * -ESRCH if it has exited. */
+/* Checks whether the thread has stopped, without waiting. Returns 0 if it has, -EAGAIN if it has
+ * not yet, -ESRCH if it has exited. */
 static int poll_stop(struct stop *stop)
 {
     for (;;) {
@@ -101,8 +101,8 @@ static int poll_stop(struct stop *stop)
             continue;
         if (errno != ECHILD || stop->tid == stop->process_id || !stop->may_become_leader)
             return -ESRCH;
-        /* A thread that executes a program takes on the process's id (execve(2)). It is still
-         * traced by us and still asked to stop. */
+        /* A thread that executes a program takes over the process's id (execve(2)). We still trace
+         * it, and its stop is still pending. */
         stop->tid = stop->process_id;
     }
 }
@@ -112,15 +112,15 @@ static bool detach(const struct stop *stop)
     return ptrace(PTRACE_DETACH, stop->tid, NULL, (void *)(intptr_t)stop->pass_signal) == 0;
 }
 
-/* Lets a stopped thread go on, with the signal that it was about to get. One that is not let go
- * stays stopped for as long as we live, so a refusal counts only if it is repeated. */
+/* Releases a stopped thread, with the signal that it was about to receive. A thread that is not
+ * released stays stopped for as long as we live, so a failure only counts if it is repeated. */
 static void release(struct stop *stop)
 {
     stop->is_dying = !detach(stop) && !detach(stop);
     stop->released_ns = monotonic_ns();
 }
 
-/* Takes in the end of a dying thread, if it has come. Returns false if it is still to come. */
+/* Collects a dying thread if it is dead. Returns false if it is not dead yet. */
 static bool take_end(struct stop *stop)
 {
     int status;
@@ -130,9 +130,9 @@ static bool take_end(struct stop *stop)
     return got != 0 || !is_traced_by_us(stop->tid);
 }
 
-/* ---- Many threads: several of a process may be held at a time, with a reaper ---- */
+/* ---- Many threads: several threads of a process may be held at a time, with a reaper ---- */
 
-/* One stop under way. */
+/* A pending stop. */
 struct pending {
     struct subject subject;
     struct observation observation;
@@ -140,7 +140,7 @@ struct pending {
     bool is_interrupted;
     bool is_over; /* to be collected, with `outcome` */
     enum outcome outcome;
-    /* What the kernel knew before it was asked to stop, and when it had stopped. */
+    /* The kernel's account before the stop was requested, and after the thread had stopped. */
     bool knows_last_run;
     struct last_run last_run[2];
     bool has_activity;
@@ -159,7 +159,7 @@ struct ptrace_source {
     size_t count;
     struct stop *dying; /* first threads of processes, killed while they were stopped */
     size_t dying_count, dying_capacity;
-    struct seen_exit *exits; /* not asked for yet */
+    struct seen_exit *exits; /* not taken yet */
     size_t exit_count, exit_capacity;
     bool runs_first; /* the calling thread runs before others: see run_first */
 };
@@ -170,14 +170,14 @@ static struct watch_place place_of(const struct ptrace_source *source,
     return (struct watch_place){subject->proc_fd, subject->tid, source->watches->keep_fds_below};
 }
 
-/* The moment that the stop is to show: a tick, or when a visit was due. 0: none in particular. */
+/* The time that the stop should show: a tick, or when a visit was due. 0: none in particular. */
 static uint64_t moment_ns(const struct subject *subject)
 {
     return subject->visit_ns ? subject->visit_ns : subject->tick_ns;
 }
 
-/* Whether a thread that was looked at some time ago is still to be stopped: it still runs or, if it
- * is to be stopped in its sleep, it still sleeps in the same place. */
+/* Whether a thread that was looked at some time ago should still be stopped: it still runs or, if
+ * it should be stopped while asleep, it still sleeps in the same place. */
 static bool must_stop(const struct ptrace_source *source, const struct subject *subject,
                       struct watch *watch)
 {
@@ -205,7 +205,7 @@ enum outcome ptrace_source_observe(struct ptrace_source *source, const struct su
     if (!must_stop(source, subject, watch))
         return OUTCOME_ASLEEP;
     if (subject->context)
-        snapshot_context(observation->snapshot); /* while it is stopped, no memory is asked for */
+        snapshot_context(observation->snapshot); /* allocates: not done while it is stopped */
     struct pending *item = &source->pending[source->count];
     if (subject->python.layout)
         snapshot_python(observation->snapshot); /* as above */
@@ -223,19 +223,20 @@ enum outcome ptrace_source_observe(struct ptrace_source *source, const struct su
     }
     if (!is_leader)
         reaper_drop(source->reaper, subject->tid);
-    /* A thread that may not be traced may have exited: ptrace does not tell these apart. */
+    /* A thread that may not be traced may have exited: ptrace does not distinguish the two. */
     return err == -ESRCH || procfs_thread_has_exited(subject->proc_fd, subject->tid)
                ? OUTCOME_GONE
                : OUTCOME_REFUSED;
 }
 
 /* A stopped thread waits for us: on a busy machine, for as long as we wait for a CPU, which is
- * milliseconds for an ordinary thread. If permitted, we therefore run first, but only then: a
- * sampler that took a CPU first at every tick would preempt a thread's peers and see them asleep
- * when they would be running. That is not done if this thread has a policy of its own.
+ * milliseconds for an ordinary thread. So while threads are stopped, and only then, we run before
+ * others if permitted: a sampler that took a CPU first at every tick would preempt a thread's peers
+ * and see them asleep when they would be running. A scheduling policy that was set for this thread
+ * is not changed.
  *
- * SCHED_RESET_ON_FORK stays set: clearing it takes a capability that RLIMIT_RTPRIO does not give
- * (sched(7)). It has no effect on a thread of ordinary priority. */
+ * SCHED_RESET_ON_FORK stays set: clearing it requires a capability that RLIMIT_RTPRIO does not
+ * replace (sched(7)). It has no effect on a thread of ordinary priority. */
 static void run_first(struct ptrace_source *source)
 {
     struct sched_param lowest = {.sched_priority = sched_get_priority_min(SCHED_RR)};
@@ -249,14 +250,14 @@ static void run_as_others(struct ptrace_source *source)
     struct sched_param none = {0};
     if (source->runs_first) {
         sched_setscheduler(0, SCHED_OTHER | SCHED_RESET_ON_FORK, &none);
-        prctl(PR_SET_TIMERSLACK, 1); /* which that has reset, on 6.18 at least */
+        prctl(PR_SET_TIMERSLACK, 1); /* the call above resets it, at least on 6.18 */
     }
     source->runs_first = false;
 }
 
 void ptrace_source_interrupt(struct ptrace_source *source)
 {
-    /* From here on they wait for us, so we must not wait for others. */
+    /* From here on the threads wait for us, so we must not wait for others. */
     if (source->count)
         run_first(source);
     for (size_t i = 0; i < source->count; i++) {
@@ -267,7 +268,7 @@ void ptrace_source_interrupt(struct ptrace_source *source)
     }
 }
 
-/* Whether a stop of the process's first thread is under way, and so has the process's id. */
+/* Whether a stop of the process's first thread is pending, which has the process's id. */
 static bool holds_leader(const struct ptrace_source *source, pid_t process_id)
 {
     for (size_t i = 0; i < source->count; i++) {
@@ -285,8 +286,8 @@ static void note_exit(struct ptrace_source *source, const struct stop *stop)
                            (struct seen_exit){stop->process_id, stop->exit_status});
 }
 
-/* A thread that was killed while we held it is ours until it is dead. The reaper must not collect
- * the first thread of a process, which may be a child of ours. */
+/* A thread that was killed while we held it stays our tracee until it is dead. The reaper must not
+ * collect the first thread of a process, which may be a child of ours. */
 static void end_stop(struct ptrace_source *source, struct pending *item, enum outcome outcome)
 {
     const struct stop *stop = &item->stop;
@@ -301,7 +302,7 @@ static void end_stop(struct ptrace_source *source, struct pending *item, enum ou
         reaper_drop(source->reaper, item->subject.tid);
 }
 
-/* A thread pointer that a stop has shown serves while the thread sleeps, too. */
+/* A thread pointer that was found in a stop is kept for looks at the sleeping thread. */
 static void read_context(const struct ptrace_source *source, const struct subject *subject,
                          struct snapshot *snapshot)
 {
@@ -313,7 +314,7 @@ static void read_context(const struct ptrace_source *source, const struct subjec
     subject_read_context(subject, &watch->thread_pointer, snapshot);
 }
 
-/* Call it before the thread is let go: what it does later must not be in these figures. */
+/* Called before the thread is released: these figures must not include what it does later. */
 static void read_account(const struct ptrace_source *source, struct pending *item)
 {
     const struct watch_place place = place_of(source, &item->subject);
@@ -323,7 +324,7 @@ static void read_account(const struct ptrace_source *source, struct pending *ite
                            watch_read_last_run(&place, watch, &item->last_run[1]);
 }
 
-/* Copies a thread and lets it go, if it has stopped. */
+/* Copies and releases a thread if it has stopped. */
 static void try_to_copy(struct ptrace_source *source, struct pending *item)
 {
     const struct subject *subject = &item->subject;
@@ -369,8 +370,8 @@ size_t ptrace_source_let_go(struct ptrace_source *source, uint64_t heard_ns)
     return over;
 }
 
-/* What the thread did at that moment, if it was not asleep. A thread that lost its CPU to us left
- * it when we came. If that is not known, such a thread has waited for as long as we have run. */
+/* The thread's state at that time, if it was not asleep. A thread that lost its CPU to us left it
+ * when we came. If that time is not known, such a thread has waited for as long as we have run. */
 static enum thread_state awake_state(const struct pending *item, uint64_t waited_ns)
 {
     const struct subject *subject = &item->subject;
@@ -380,8 +381,8 @@ static enum thread_state awake_state(const struct pending *item, uint64_t waited
     return thread_state_by_wait(waited_ns, item->stop.released_ns - subject->awake_ns);
 }
 
-/* Sets *ret_state to what the thread did at that moment. Returns false if it has slept since then:
- * it was copied in another place. */
+/* Sets *ret_state to the thread's state at that time. Returns false if it has slept since then, so
+ * that it was copied in another place. */
 static bool find_state(const struct pending *item, enum thread_state *ret_state)
 {
     uint64_t waited_ns = item->activity.waiting_ns - item->subject.look.activity.waiting_ns;
@@ -395,7 +396,7 @@ static bool find_state(const struct pending *item, enum thread_state *ret_state)
     return slept_ns < SLEEP_MIN_NS || woken_ns - slept_ns <= at_ns;
 }
 
-/* Finds out what a thread was doing when it was copied; it runs again by now. */
+/* Finds out what a thread was doing when it was copied; by now it continues. */
 static void conclude(struct ptrace_source *source, struct pending *item)
 {
     const struct subject *subject = &item->subject;
@@ -406,7 +407,7 @@ static void conclude(struct ptrace_source *source, struct pending *item)
     struct reading *now = &observation->now;
     const struct reading *look = &subject->look;
     now->has_activity = watch && watch_read_activity(&place, watch, &now->activity) == 0;
-    /* Later than the end of the counted waits, since the thread has run on meanwhile. */
+    /* Later than the end of the counted waits, because the thread has continued meanwhile. */
     now->at_ns = monotonic_ns();
     observation->evidence = EVIDENCE_STOPPED;
     observation->state = THREAD_RUNNING;
@@ -417,7 +418,7 @@ static void conclude(struct ptrace_source *source, struct pending *item)
     if (item->stop.is_group_stop) {
         observation->state = THREAD_STOPPED;
     } else if (registers->interrupted_call >= 0 && !subject->asleep.pc) {
-        /* It ran when it was looked at, and has gone to sleep since. */
+        /* It was running when it was looked at, and has fallen asleep since. */
         observation->state = THREAD_SLEEPING;
         observation->wait.syscall_number = registers->interrupted_call;
     } else if (sleep_place_has(&subject->asleep, registers)) {
@@ -430,7 +431,7 @@ static void conclude(struct ptrace_source *source, struct pending *item)
             observation->wait.syscall_number =
                 registers_sp(registers) ? registers->finished_call : -1; /* as in proc_source.c */
     }
-    /* Visits show where it runs, and ticks where else it was, if there are visits. */
+    /* If there are visits, they show where a thread runs, and ticks only where it was otherwise. */
     bool runs = observation->state == THREAD_RUNNING;
     if (subject->visit_ns ? !runs : subject->came_ns && runs)
         item->outcome = OUTCOME_ASLEEP;
@@ -489,7 +490,7 @@ void ptrace_source_drop_dead_leader(struct ptrace_source *source, pid_t process_
     }
 }
 
-/* Whether a thread of the process is still to stop. (ptrace_source_awaits also asks for those that
+/* Whether a thread of the process has not stopped yet. (ptrace_source_awaits includes those that
  * have, until they are collected.) */
 static bool is_pending(const struct ptrace_source *source, pid_t process_id)
 {
@@ -500,8 +501,9 @@ static bool is_pending(const struct ptrace_source *source, pid_t process_id)
     return false;
 }
 
-/* A thread that took over the id of one by executing a program, or is about to, may have been asked
- * to stop, and its stop is for others to hear. */
+/* Collects dying first threads. Skips a process with pending stops: a thread that took over the id
+ * by executing a program, or is about to, may be among them, and its stop must not be taken here.
+ */
 static void await_dying(struct ptrace_source *source)
 {
     for (size_t i = source->dying_count; i-- > 0;) {

@@ -15,22 +15,22 @@
 
 struct held {
     pid_t tid;
-    bool is_abandoned; /* no other thread of ours waits for it */
+    bool is_abandoned; /* no other thread of ours will collect it */
 };
 
 struct reaper {
     pthread_t thread;
-    pthread_mutex_t lock; /* guards what follows */
+    pthread_mutex_t lock; /* guards the fields below */
     pthread_cond_t changed;
     bool must_end;
-    bool is_watching; /* threads are held: the reaper looks at them from time to time */
+    bool is_watching; /* threads are held: the reaper checks them from time to time */
     struct held *items;
     size_t count, capacity;
 };
 
-/* Collects a thread if it has ended. Returns false if we no longer trace it. Every wait reports a
- * tracee's stop, whatever kind it asks for (wait_task_stopped in the kernel's exit.c), but only the
- * sampling thread may take that: so this looks before it takes. */
+/* Collects a thread if it has exited. Returns false if we no longer trace it. Every wait reports a
+ * tracee's stop, whatever it asks for (wait_task_stopped in the kernel's exit.c), but only the
+ * sampling thread may take a stop, so this first peeks. */
 static bool reap(pid_t tid)
 {
     siginfo_t info = {0};

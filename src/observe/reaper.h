@@ -4,8 +4,8 @@
  * that we trace is gone only once we have collected it, which the sampling thread does. But the
  * sampling thread may itself be waiting for the exec: PTRACE_SEIZE of another thread of that
  * process takes a lock that exec holds (cred_guard_mutex; ptrace_attach in the kernel's ptrace.c,
- * de_thread in its fs/exec.c). So a separate thread collects the dead among the threads that are
- * held. Any thread of a process may collect what another one traces (wait(2), __WNOTHREAD). */
+ * de_thread in its fs/exec.c). So a separate thread collects held threads that have died. Any
+ * thread of a process may collect the tracees of another one (wait(2), __WNOTHREAD). */
 #ifndef FGPROF_OBSERVE_REAPER_H
 #define FGPROF_OBSERVE_REAPER_H
 
@@ -19,13 +19,13 @@ int reaper_new(struct reaper **ret_reaper);
 /* Ends it. Accepts NULL. */
 void reaper_free(struct reaper *reaper);
 
-/* Thread `tid` is traced from now on. Not for the first thread of a process: an exec does not wait
- * for it to be collected, and its end is for its parent to collect, which may be us. Returns 0 or
- * -ENOMEM; on -ENOMEM nothing has changed. */
+/* Thread `tid` is traced from now on. Do not call it for the first thread of a process: an exec
+ * does not wait for its collection, and its end must be collected by its parent, which may be us.
+ * Returns 0 or -ENOMEM; on -ENOMEM nothing has changed. */
 int reaper_hold(struct reaper *reaper, pid_t tid);
 
-/* Another thread is about to be traced: from now on, as long as any are held, the ends of held
- * threads are collected. */
+/* Another thread is about to be traced: from now on, as long as any threads are held, their ends
+ * are collected. */
 void reaper_watch(struct reaper *reaper);
 
 /* No thread is traced any more: the thread that traced them has ended, or is about to. */
@@ -34,7 +34,7 @@ void reaper_forget_all(struct reaper *reaper);
 /* Thread `tid` is no longer traced. */
 void reaper_drop(struct reaper *reaper, pid_t tid);
 
-/* Thread `tid` can't be let go, because it is dying: it is collected once it is dead. */
+/* Thread `tid` can't be released, because it is dying: it is collected once it is dead. */
 void reaper_abandon(struct reaper *reaper, pid_t tid);
 
 #endif

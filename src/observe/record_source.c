@@ -10,7 +10,7 @@
 struct record_source {
     struct switch_record *record;
     struct watches *watches;
-    bool hides_returns; /* the kernel does not tell the record of each return to a CPU */
+    bool hides_returns; /* the kernel does not report every return to a CPU to the record */
 };
 
 void record_source_want_stack(struct switch_record *record, uint32_t slot, uint32_t generation,
@@ -34,14 +34,14 @@ static bool read_activity(const struct subject *subject, const struct watches *w
     return err != -ESRCH;
 }
 
-/* Leaves the thread to the next source, without what the record said of it. */
+/* Leaves the thread to the next source, without the record's data. */
 static enum outcome refuse(struct observation *observation)
 {
     observation->record = (struct record_seen){0};
     return OUTCOME_REFUSED;
 }
 
-/* Whether the thread has got a CPU since its departure, though the record does not say so. */
+/* Whether the thread has got a CPU since its departure, although the record does not show it. */
 static bool has_returned_unseen(struct record_source *source, const struct departure *departure,
                                 const struct observation *observation)
 {
@@ -52,7 +52,7 @@ static bool has_returned_unseen(struct record_source *source, const struct depar
     return has_returned;
 }
 
-/* It has not moved since the snapshot before, as far as the record knows. */
+/* The thread has not moved since the previous snapshot, as far as the record knows. */
 static enum outcome stay(struct record_source *source, const struct subject *subject,
                          struct watch *watch, const struct slot_view *view,
                          struct observation *observation)
@@ -87,7 +87,8 @@ static void swap(struct call_memory *one, struct call_memory *other)
     *other = kept;
 }
 
-/* A lock's owner lets go some time before its waiter is awake. */
+/* Reads the futex from when the thread left its CPU, because the owner of a lock releases it some
+ * time before the waiter is awake. */
 static bool read_left(const struct record_source *source, const struct slot_view *view,
                       struct observation *observation)
 {
@@ -157,7 +158,8 @@ static enum outcome copy(struct record_source *source, const struct subject *sub
     return OUTCOME_OBSERVED;
 }
 
-/* A departure without one before it says nothing of the time before. */
+/* Whether the thread's state at that time is known: the first recorded departure shows nothing
+ * about the time before it. */
 static bool is_known_at(const struct departure *departure, uint64_t at_ns)
 {
     return departure->registers.known && (departure->number > 1 || departure->out_ns <= at_ns);
@@ -195,7 +197,7 @@ enum outcome record_source_observe(struct record_source *source, const struct su
     return has_moved ? OUTCOME_PENDING : OUTCOME_RUNNING;
 }
 
-/* ---- What is over ---- */
+/* ---- Completed departures ---- */
 
 static void fill(struct stack_copy *copy, uint64_t address, const void *memory, size_t bytes)
 {
@@ -213,7 +215,7 @@ static void copy_top(const struct past_departure *past, struct snapshot *snapsho
     fill(&snapshot->other_stack, past->other_address, past->other_stack, past->other_bytes);
 }
 
-/* Without memory for it, it is lacking. */
+/* If memory is short, the chain is omitted. */
 static void copy_chain(const struct past_departure *past, struct snapshot *snapshot)
 {
     struct kernel_chain *chain = past->chain_depth ? snapshot_kernel_chain(snapshot) : NULL;
@@ -252,7 +254,8 @@ _Static_assert(SWITCH_FUTEX_BYTES_BEFORE == FUTEX_WORDS_BEFORE * sizeof(uint32_t
                    SWITCH_FUTEX_BYTES == FUTEX_WORDS * sizeof(uint32_t),
                "the record has all memory of a futex that is read elsewhere");
 
-/* What it waited for, as far as that is known: other memory than a futex's may have changed. */
+/* Notes what the thread waited for, as far as known: memory other than a futex's may have
+ * changed. */
 static void note_call(const struct past_departure *past, struct observation *observation)
 {
     struct call_target *call = &observation->wait.call;

@@ -1,4 +1,4 @@
-/* The registers that unwinding needs, and what each architecture calls them. The build compiles one
+/* The registers that unwinding needs, and their names on each architecture. The build compiles one
  * of x86_64/registers.c and aarch64/registers.c. */
 #ifndef FGPROF_OBSERVE_REGISTERS_H
 #define FGPROF_OBSERVE_REGISTERS_H
@@ -15,14 +15,14 @@ struct registers {
     uint64_t values[REGISTERS_MAX];
     uint64_t known; /* bit n: register n was captured */
     /* For a stopped thread: */
-    long interrupted_call;   /* the system call that it slept in, or was about to sleep in; -1:
+    long interrupted_call;   /* the system call in which it slept, or was about to sleep; -1:
                                 none */
     long finished_call;      /* the system call at whose end it stopped; -1: none, or not known */
     bool may_hide_stop;      /* see registers_hide_stop */
     uint64_t thread_pointer; /* 0: not known */
-    bool is_new_thread; /* it has not run since clone(2) made it: it is where its creator was */
-    /* For a sampled thread, whose system call is not known: it is where a call returns 0, as clone
-     * does in a new thread. */
+    bool is_new_thread; /* it has not run since clone(2) created it: it is where its creator was */
+    /* For a sampled thread, whose system call is not known: it is where a call returns 0, as
+     * clone(2) does in a new thread. */
     bool may_be_new_thread;
     /* For a thread that is blocked in a call, the arguments of the call: */
     uint64_t call_arguments[6];
@@ -31,15 +31,15 @@ struct registers {
 struct architecture {
     const char *name;
     unsigned register_count;
-    /* DWARF numbers. base_pointer is a register that functions preserve for their callers; code
-     * that leaves the frame pointer alone may keep its frame's address in it. */
+    /* DWARF numbers. base_pointer is a callee-saved register; code that does not use the frame
+     * pointer may keep its frame's address in it. */
     unsigned sp, pc, frame_pointer, base_pointer;
-    unsigned link; /* where a call leaves the return address; REGISTERS_MAX: on the stack */
+    unsigned link; /* where a call puts the return address; REGISTERS_MAX: on the stack */
 };
 
 extern const struct architecture architecture;
 
-/* The bits of a return address that are an address; the others may hold a signature. */
+/* The bits of a return address that hold the address; the others may hold a signature. */
 uint64_t registers_code_mask(void);
 
 /* Sets the registers of a thread that is blocked in a system call: stack pointer, program counter,
@@ -51,23 +51,23 @@ void registers_set_blocked(struct registers *registers, const uint64_t arguments
  * runs 32-bit code. */
 int registers_read_stopped(pid_t tid, struct registers *ret_registers);
 
-/* Which registers a sample by the kernel holds (perf_event_open(2), sample_regs_user), and how many
- * these are, at most REGISTERS_MAX. */
+/* The registers that a sample by the kernel holds (perf_event_open(2), sample_regs_user), and their
+ * number, at most REGISTERS_MAX. */
 extern const uint64_t registers_sample_mask;
 extern const size_t registers_sample_count;
 
-/* Takes the registers from a sample, in which they are in the order of the mask's bits. */
+/* Reads the registers of a sample, which are in the order of the mask's bits. */
 void registers_from_sample(const uint64_t *values, struct registers *ret_registers);
 
-/* Undoes what our stop may have done to a system call. If a running thread was asked to stop and
- * had just gone to sleep in a call when it did, the call is interrupted, and some calls then fail
- * with EINTR though no signal came. This makes the kernel restart such a call, as it would after a
- * signal without a handler; a signal with a handler still interrupts it. `registers` are those read
- * at the stop. */
+/* Undoes the effect of our stop on a system call. If a running thread was asked to stop and went to
+ * sleep in a call before it did, the call is interrupted, and some calls then fail with EINTR
+ * although no signal came. This makes the kernel restart such a call, as it would after a signal
+ * without a handler; a signal with a handler still interrupts it. `registers` are those read at the
+ * stop. */
 void registers_hide_stop(pid_t tid, const struct registers *registers);
 
-/* Whether the program does not notice when a thread that sleeps in this system call is stopped: the
- * kernel restarts the call with what is left of its time. False if that is not certain. */
+/* Whether the program can't notice that a thread was stopped while it slept in this system call:
+ * the kernel restarts the call with the rest of its time. False if that is not certain. */
 bool registers_call_survives_stop(long syscall_number);
 
 static inline uint64_t registers_pc(const struct registers *registers)

@@ -11,8 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* How much our CLOCK_MONOTONIC is ahead of that of the first time namespace, modulo 2^64. The file
- * says "monotonic SECONDS NANOSECONDS". */
+/* How much our CLOCK_MONOTONIC is ahead of that of the initial time namespace, modulo 2^64. The
+ * file has the line "monotonic SECONDS NANOSECONDS". */
 static uint64_t read_clock_offset_ns(void)
 {
     char offsets[256];
@@ -23,7 +23,7 @@ static uint64_t read_clock_offset_ns(void)
     return (uint64_t)s * 1000000000u + (uint64_t)ns;
 }
 
-/* Threads may be many, so their events leave most descriptors to other files. */
+/* There may be many threads, so their events leave most descriptors to other files. */
 #define PART_FOR_THREADS 4
 
 static bool has_room(int fd, pid_t tid)
@@ -41,7 +41,7 @@ int ring_open_event(const struct perf_event_attr *attributes, pid_t tid, int cpu
     attr.sample_id_all = 1;
     attr.use_clockid = 1;
     attr.clockid = CLOCK_MONOTONIC;
-    /* Nobody waits for records. */
+    /* So that records wake no thread. */
     attr.watermark = 1;
     attr.wakeup_watermark = UINT32_MAX;
     int fd = (int)syscall(SYS_perf_event_open, &attr, tid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
@@ -63,7 +63,7 @@ int ring_open(const struct perf_event_attr *attributes, pid_t tid, int cpu, size
     size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
     if (data_bytes < page_bytes)
         data_bytes = page_bytes; /* which is 64 KiB on some machines */
-    /* The kernel overwrites what the reader can't mark as read. */
+    /* With a read-only mapping, data_tail can't be set, and the kernel overwrites old records. */
     int protection = kind == RING_READ ? PROT_READ | PROT_WRITE : PROT_READ;
     void *page = mmap(NULL, page_bytes + data_bytes, protection, MAP_SHARED, fd, 0);
     if (page == MAP_FAILED) {
@@ -98,7 +98,7 @@ uint64_t ring_head(const struct ring *ring)
 bool ring_at(const struct ring *ring, uint64_t at, struct record *ret_record)
 {
     struct perf_event_header header;
-    /* What was never written is zero, and so no record. */
+    /* Space that was never written is zero, which is not a record. */
     copy_out(ring, at, &header, sizeof header);
     if (header.size < sizeof header || header.size > ring->data_bytes)
         return false;
@@ -108,7 +108,7 @@ bool ring_at(const struct ring *ring, uint64_t at, struct record *ret_record)
 
 bool ring_next(const struct ring *ring, struct record *ret_record)
 {
-    /* Read before the data it announces (linux/perf_event.h, data_head). */
+    /* Read before the data that it announces (linux/perf_event.h, data_head). */
     uint64_t head = ring_head(ring), tail = ring->page->data_tail;
     struct record record;
     if (head - tail < sizeof record.header || !ring_at(ring, tail, &record) ||
@@ -157,8 +157,8 @@ bool record_read_registers(const struct record *record, struct registers *ret_re
     return read_registers(record, offsetof(struct sample_head, abi), ret_registers, ret_end);
 }
 
-/* The chain: uint64_t count, and as many addresses. Numbers from PERF_CONTEXT_MAX on are marks that
- * say whose code follows. */
+/* The chain: uint64_t count, and that many addresses. Values from PERF_CONTEXT_MAX on are markers
+ * of whether kernel or user code follows. */
 bool record_read_kernel_chain(const struct record *record, size_t at, unsigned limit,
                               struct kernel_chain *chain, size_t *ret_end)
 {

@@ -7,11 +7,11 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-/* How often a thread was preempted is read this often at most. */
+/* The minimum time between two reads of how often a thread was preempted. */
 #define PREEMPTIONS_EACH_NS 1000000000u
 
-/* Where in the kernel a thread waits that no signal wakes. Read once per sleep: not worth a
- * descriptor. */
+/* Reads where in the kernel a thread waits uninterruptibly. Read once per sleep, so the file is not
+ * worth a descriptor. */
 static void read_wait_channel(struct watch_place place, struct observation *observation)
 {
     struct thread_file wchan = {0};
@@ -91,8 +91,7 @@ void sleep_details_read_preemptions(const struct watch_place *place, struct watc
         watch_read_preemptions(place, watch, &observation->wait.preemptions);
 }
 
-/* A call with a time limit that was stopped goes on as restart_syscall(2), with the registers that
- * it had. */
+/* After a stop, a call with a timeout continues as restart_syscall(2), with the same registers. */
 static long call_number(struct watch *watch, const struct observation *observation)
 {
     const struct registers *registers = &observation->snapshot->registers;

@@ -80,7 +80,7 @@ struct thread_context *snapshot_context(struct snapshot *snapshot)
     return snapshot->context;
 }
 
-/* Copies up to `end`, but no more than `limit` bytes in all, behind what was copied before. */
+/* Copies more of the stack, up to `end`, but at most `limit` bytes in total. */
 static void copy_rest(struct stack_copy *copy, pid_t tid, const struct stack_areas *areas,
                       uint64_t end, size_t limit)
 {

@@ -1,4 +1,4 @@
-/* What a thread's registers and stacks held at one moment: all that unwinding reads. */
+/* The contents of a thread's registers and stacks at one moment: all that unwinding reads. */
 #ifndef FGPROF_OBSERVE_SNAPSHOT_H
 #define FGPROF_OBSERVE_SNAPSHOT_H
 
@@ -11,13 +11,13 @@
 struct stack_copy {
     uint64_t address; /* of memory[0] */
     unsigned char *memory;
-    size_t bytes;      /* how many were copied */
-    size_t old_bytes;  /* record_source.c: how many of these are from the moment at which the thread
-                          left its CPU; the others were read after it had moved */
-    size_t capacity;   /* how many fit */
-    uint64_t end;      /* of the mapping that it is in */
-    bool end_is_known; /* false: only its page was copied, and `end` is where the page ends */
-    bool is_unreadable; /* what follows the copied bytes was asked for, and could not be read */
+    size_t bytes;       /* how many were copied */
+    size_t old_bytes;   /* record_source.c: how many of these are from when the thread left its CPU;
+                           the others were read after it had moved */
+    size_t capacity;    /* how many fit */
+    uint64_t end;       /* of the mapping that contains it */
+    bool end_is_known;  /* false: only its page was copied, and `end` is where the page ends */
+    bool is_unreadable; /* the bytes after the copied ones were requested, but could not be read */
 };
 
 /* A word of the process's memory. */
@@ -26,12 +26,12 @@ struct other_word {
     uint64_t value;
 };
 
-/* The kernel code that a running thread was in, leaf first. All but the leaf are return addresses.
- */
+/* The kernel code in which a running thread was, leaf first. All but the leaf are return
+ * addresses. */
 struct kernel_chain {
     uint64_t *addresses; /* NULL: none was ever read */
-    unsigned count;      /* 0: it was in its own code, or this is unknown */
-    bool is_cut;         /* there were more, or may have been, at the root */
+    unsigned count;      /* 0: it was in user code, or this is unknown */
+    bool is_cut;         /* there are, or may be, more towards the root */
 };
 /* As many as the kernel records by default (perf_event_max_stack in its
  * Documentation/admin-guide/sysctl/kernel.rst). */
@@ -40,18 +40,18 @@ struct kernel_chain {
 struct snapshot {
     struct registers registers;
     struct stack_copy stack;
-    /* A thread may have gone from one stack to another: to handle a signal (sigaltstack(2)), or to
-     * run code that needs more room than a coroutine has. This is the stack that it left. */
+    /* A thread may have switched from one stack to another: to handle a signal (sigaltstack(2)), or
+     * to run code that needs more room than a coroutine has. This is the stack that it left. */
     struct stack_copy other_stack;
-    /* What says where that stack was left, if that is not on the stack: read afterwards, when
-     * unwinding has asked for it. It must be a word that seldom changes. */
+    /* The word that says where that stack was left, if that is not on the stack: read afterwards,
+     * when unwinding requests it. It must be a word that seldom changes. */
     struct other_word other_word;
     char *kernel_stack; /* of a sleeping thread, as made by kernel_stack_parse; NULL: never read */
     struct kernel_chain kernel_chain; /* of a running thread */
     struct thread_context *context;   /* NULL: never read */
     struct python_frames *python;     /* NULL: never read */
     struct call_memory other_futex; /* wait_seen.has_other: the memory of its futex at the other of
-                                       two moments */
+                                       two times */
 };
 
 /* Where the other stack is, and how much of it to copy; address 0: there is none. */
@@ -60,16 +60,16 @@ struct stack_place {
     size_t bytes;
 };
 
-/* Makes room for that much of the stacks, before a thread is paused. Returns false if memory is
+/* Makes room for this much of the stacks, before a thread is paused. Returns false if memory is
  * short. */
 bool snapshot_make_room(struct snapshot *snapshot, size_t stack_limit,
                         const struct stack_place *other);
 
-/* Copies the stack of thread `tid`, whose registers are in the snapshot: no more than `stack_limit`
- * bytes, for which there must be room, and no further than the end of the stack's mapping. What
- * follows that may be anything, even memory that is slow to read, or that only the thread that we
- * hold can provide (userfaultfd(2)). If the mapping is not known, copies up to the end of the page.
- * The other stack is copied if its mapping is known. */
+/* Copies the stack of thread `tid`, whose registers are in the snapshot: at most `stack_limit`
+ * bytes, for which there must be room, and not beyond the end of the stack's mapping. Memory behind
+ * that may be anything, even slow to read, or provided only by the thread that we hold
+ * (userfaultfd(2)). If the mapping is not known, copies up to the end of the page. The other stack
+ * is copied if its mapping is known. */
 void snapshot_copy_stacks(struct snapshot *snapshot, pid_t tid, const struct stack_areas *areas,
                           size_t stack_limit, const struct stack_place *other);
 
@@ -77,28 +77,28 @@ void snapshot_copy_stacks(struct snapshot *snapshot, pid_t tid, const struct sta
 void snapshot_copy_rest(struct snapshot *snapshot, pid_t tid, const struct stack_areas *areas,
                         size_t stack_limit, const struct stack_place *other);
 
-/* The same for a snapshot whose stack was copied without knowing the mappings: leaves out what is
- * behind the end of the stack's mapping, if that is known. */
+/* For a snapshot whose stack was copied without knowing the mappings: cuts the copy at the end of
+ * the stack's mapping, if that is known. */
 void snapshot_end_stack(struct snapshot *snapshot, const struct stack_areas *areas);
 
-/* Reads the Python frames of thread `tid`, if it has any, with the same right as the stack: the
- * thread sleeps, or is stopped. */
+/* Reads the Python frames of thread `tid`, if it has any. As for the stack, the thread must be
+ * asleep or stopped. */
 void snapshot_copy_python(struct snapshot *snapshot, const struct python_thread *thread, pid_t tid,
                           const struct stack_areas *areas);
 
-/* Forgets what an earlier look may have read of another thread, beside the stacks. */
+/* Forgets what an earlier look may have read of another thread, except the stacks. */
 void snapshot_forget(struct snapshot *snapshot);
 
-/* The kernel chain, to be read into, with room for KERNEL_CHAIN_MAX; NULL if memory is short. */
+/* A kernel chain to fill, with room for KERNEL_CHAIN_MAX; NULL if memory is short. */
 struct kernel_chain *snapshot_kernel_chain(struct snapshot *snapshot);
 
-/* The Python frames, to be read into, none of which is read yet; NULL if memory is short. */
+/* Empty Python frames to fill; NULL if memory is short. */
 struct python_frames *snapshot_python(struct snapshot *snapshot);
 
-/* The context, to be read into; NULL if memory is short. */
+/* A context to fill; NULL if memory is short. */
 struct thread_context *snapshot_context(struct snapshot *snapshot);
 
-/* Frees what the snapshot holds, and leaves it empty. */
+/* Frees the snapshot's memory, and leaves it empty. */
 void snapshot_clear(struct snapshot *snapshot);
 
 #endif

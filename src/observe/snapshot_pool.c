@@ -5,8 +5,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-/* A larger copy is seldom needed, so its memory is not kept; nor is that of the many that wait
- * while the worker is behind. */
+/* The memory of larger copies is not kept, because they are seldom needed, nor is that of the many
+ * snapshots that wait while the worker is behind. */
 #define KEPT_BYTES_MAX (64u << 10)
 #define ALL_KEPT_BYTES_MAX (8u << 20)
 
@@ -67,7 +67,7 @@ static bool make_room(struct snapshot_pool *pool, struct snapshot *snapshot, siz
     return has_room;
 }
 
-/* Those without memory are taken last. */
+/* Snapshots without memory are taken last. */
 static void put_free(struct snapshot_pool *pool, struct snapshot *snapshot)
 {
     size_t at = pool->free_count++;

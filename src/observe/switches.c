@@ -7,7 +7,7 @@
 #define ARMED_MAX 64
 /* A page has room for some twenty pairs of records; the newest one counts. */
 #define RING_BYTES 4096u
-/* From the moment at which we take a thread's CPU until we read the clock, at most. */
+/* The maximum time from when we take a thread's CPU until we read the clock. */
 #define WAKING_NS 100000
 
 struct armed {
@@ -72,10 +72,10 @@ void switches_disarm(struct switches *switches, uint32_t thread)
     *armed = switches->armed[--switches->count];
 }
 
-/* Reads the newest records: when the thread leaves a CPU, the kernel writes a sample, and behind it
- * a PERF_RECORD_SWITCH with PERF_RECORD_MISC_SWITCH_OUT (perf_event_task_sched_out in the kernel's
- * include/linux/perf_event.h); when it comes back, another one without. Returns OUTCOME_OBSERVED
- * and fills in the departure, OUTCOME_RUNNING or OUTCOME_REFUSED. */
+/* Reads the newest records: when the thread leaves a CPU, the kernel writes a sample, followed by a
+ * PERF_RECORD_SWITCH with PERF_RECORD_MISC_SWITCH_OUT (perf_event_task_sched_out in the kernel's
+ * include/linux/perf_event.h); when it comes back, a PERF_RECORD_SWITCH without that flag. Returns
+ * OUTCOME_OBSERVED and fills in the departure, or returns OUTCOME_RUNNING or OUTCOME_REFUSED. */
 static enum outcome read_newest(const struct ring *ring, uint64_t head,
                                 struct departure *ret_departure)
 {
@@ -108,10 +108,10 @@ enum outcome switches_observe(const struct switches *switches, const struct subj
     enum outcome outcome = read_newest(&armed->ring, head, &departure);
     if (outcome != OUTCOME_OBSERVED)
         return outcome;
-    /* It left the CPU after it was looked at: whether it sleeps now is not known. */
+    /* It left the CPU after it was looked at, so whether it is asleep now is not known. */
     if (departure.at_ns >= subject->look.at_ns)
         return OUTCOME_RUNNING;
-    /* It would still run if we had not woken up on its CPU. */
+    /* It would still be running if we had not woken up on its CPU. */
     if (departure.is_preempted && departure.at_ns + WAKING_NS >= subject->awake_ns)
         return OUTCOME_RUNNING;
     subject_copy(subject, snapshot);

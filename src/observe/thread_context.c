@@ -20,9 +20,9 @@ static bool read_number(const struct context_thread *thread, uint64_t address, u
     return memory_read_word(thread->tid, thread->areas, address, ret_number);
 }
 
-/* Sets *ret_variable to the variable's address, or to 0 if the thread has none yet: its block of a
- * module that was loaded later is made when the thread first uses it, and until then the row has
- * TLS_DTV_UNALLOCATED (glibc's sysdeps/generic/dl-dtv.h), or is not there. Returns false if that
+/* Sets *ret_variable to the variable's address, or to 0 if the thread has none yet: its block for a
+ * module that was loaded later is allocated on first use, and until then the row has
+ * TLS_DTV_UNALLOCATED (glibc's sysdeps/generic/dl-dtv.h), or does not exist. Returns false if that
  * can't be read. */
 static bool find_variable(const struct context_thread *thread, const struct context_place *place,
                           uint64_t *ret_variable)
@@ -33,7 +33,7 @@ static bool find_variable(const struct context_thread *thread, const struct cont
         *ret_variable = thread_pointer + (uint64_t)place->offset;
         return true;
     }
-    /* The row before the first has the number of rows. */
+    /* The row before the first one has the number of rows. */
     if (!read_number(thread, thread_pointer_dtv(thread_pointer), &dtv) ||
         !read_number(thread, dtv - THREAD_DTV_ROW_BYTES, &rows))
         return false;
@@ -47,8 +47,8 @@ static bool find_variable(const struct context_thread *thread, const struct cont
     return true;
 }
 
-/* What follows a record may be memory that is slow to read: as much is read at first as is in the
- * page of its head, and then what its head says. */
+/* Memory behind a record may be slow to read, so the first read ends with the page of its head, and
+ * the next one has the size from the head. */
 static enum context_state read_record(const struct context_thread *thread, uint64_t address,
                                       struct thread_context *context)
 {
@@ -102,7 +102,7 @@ void thread_context_read(const struct context_thread *thread, const struct conte
     context->state = read_once(thread, place, context, &address);
 }
 
-/* So that no writer keeps step with the readings. */
+/* Pauses are random, so that no writer stays in step with the readings. */
 static void pause_for_a_moment(void)
 {
     static _Thread_local uint32_t state = 0x2545f491;

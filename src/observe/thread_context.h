@@ -2,9 +2,9 @@
  * open-telemetry/opentelemetry-specification, oteps/profiles/4947-thread-ctx.md).
  *
  * The TLS variable otel_thread_ctx_v1 points at a record: trace id, span id, a byte that is 1 while
- * the record is valid, the trace's flags, the size of the attributes, and these: a key's number, a
- * length, and so many bytes each. Only the thread itself writes its record, so what is read while
- * it sleeps or is stopped is whole. */
+ * the record is valid, the trace's flags, the size of the attributes, and the attributes, each with
+ * a key number, a length, and this many bytes. Only the thread itself writes its record, so a
+ * record that is read while the thread sleeps or is stopped is consistent. */
 #ifndef FGPROF_OBSERVE_THREAD_CONTEXT_H
 #define FGPROF_OBSERVE_THREAD_CONTEXT_H
 
@@ -15,7 +15,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Where each thread of a program has the variable. */
+/* Where the threads of a program have the variable. */
 struct context_place {
     enum { CONTEXT_NOWHERE, CONTEXT_STATIC, CONTEXT_DYNAMIC } kind;
     int64_t offset;  /* CONTEXT_STATIC: from the thread pointer; else in the module's block */
@@ -25,11 +25,11 @@ struct context_place {
 #define CONTEXT_HEAD_BYTES 28
 #define CONTEXT_TRACE_ID_BYTES 16
 #define CONTEXT_SPAN_ID_BYTES 8
-/* OTEP 4947 recommends at most 640. Of a longer record, the attributes that fit are read. */
+/* OTEP 4947 recommends at most 640. If a record is longer, the attributes that fit are read. */
 #define CONTEXT_BYTES_MAX 1024u
 
 enum context_state {
-    CONTEXT_NOT_READ,   /* it was not asked for */
+    CONTEXT_NOT_READ,   /* it was not requested */
     CONTEXT_NONE,       /* none is attached to the thread */
     CONTEXT_READ,       /* `record` has it */
     CONTEXT_CHANGED,    /* it changed while it was read, or the thread moved */
@@ -47,7 +47,7 @@ struct thread_context {
 /* A thread that can be read. */
 struct context_thread {
     pid_t tid;
-    const struct stack_areas *areas; /* what is known of its mappings, or NULL */
+    const struct stack_areas *areas; /* its known mappings, or NULL */
     uint64_t *thread_pointer;        /* found and set if it is 0 */
 };
 

@@ -1,5 +1,5 @@
-/* What other threads had to do with a thread's wait, by the kernel's record of switches: which one
- * ended it, and which had the CPU that it waited for. */
+/* The role of other threads in a thread's wait, by the kernel's record of switches: which thread
+ * ended it, and which one had the CPU for which it waited. */
 #ifndef FGPROF_OBSERVE_WAKE_H
 #define FGPROF_OBSERVE_WAKE_H
 
@@ -9,11 +9,11 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Which kind of thread ran. It ended the wait, or an interrupt did so: the kernel's functions
- * tell. */
+/* The kind of thread that ran. Either it ended the wait, or an interrupt did: the kernel's
+ * functions show which. */
 enum wake_thread {
     WAKE_BY_THREAD,
-    WAKE_BY_KERNEL_THREAD, /* or one that only works for a process in the kernel */
+    WAKE_BY_KERNEL_THREAD, /* or a process's thread that works only in the kernel */
     WAKE_BY_IDLE,          /* the CPU had nothing to do */
 };
 
@@ -21,7 +21,7 @@ enum wake_thread {
 
 /* What ended a wait. */
 struct wake_seen {
-    uint64_t departed_ns; /* which wait: as in struct record_seen; 0: the one that it was in when
+    uint64_t departed_ns; /* identifies the wait, as in struct record_seen; 0: the wait during which
                              the record began */
     enum wake_thread thread;
     pid_t process_id, tid; /* its ids; 0: it is not visible in our PID namespace */
@@ -35,8 +35,8 @@ struct wake_seen {
 /* Which thread had a CPU while others waited for it. */
 struct cpu_user {
     bool is_known;
-    bool is_sampled; /* `thread` and `process` are its numbers, and its process's, in the recording
-                      */
+    bool is_sampled; /* `thread` and `process` are its own and its process's number in the
+                        recording */
     enum wake_thread kind;
     pid_t process_id, tid; /* its ids; 0: it is not visible in our PID namespace */
     uint32_t thread, process;

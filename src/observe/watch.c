@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STATUS_BYTES 8192 /* what is looked for is at its end */
+#define STATUS_BYTES 8192 /* the wanted lines are at its end */
 
 ssize_t watch_read(const struct watch_place *place, struct thread_file *file, const char *name,
                    char *buffer, size_t buffer_bytes)
@@ -16,7 +16,7 @@ ssize_t watch_read(const struct watch_place *place, struct thread_file *file, co
                             buffer_bytes);
 }
 
-/* A thread that is gone has no files, and reading one that is still open says so. */
+/* A thread that is gone has no files, and reading a file that is still open shows that too. */
 static int error_of(ssize_t length)
 {
     return length == 0 || length == -ENOENT ? -ESRCH : (int)length;
@@ -75,7 +75,7 @@ bool watch_parse_syscall(const char *line, struct registers *ret_registers,
     uint64_t arguments[6] = {0}, sp, pc;
     if (sscanf(line, "-1 %" SCNx64 " %" SCNx64, &sp, &pc) == 2) {
         registers_set_blocked(ret_registers, arguments, sp, pc);
-        /* Outside a call the other registers may hold anything. */
+        /* Outside a call, the other registers may hold anything. */
         ret_registers->known = 1ull << architecture.sp | 1ull << architecture.pc;
         *ret_syscall_number = -1;
         return true;

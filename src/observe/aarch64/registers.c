@@ -22,9 +22,10 @@ const struct architecture architecture = {
     .link = 30,
 };
 
-/* Pointer authentication signs in the bits above the address space, which has the same size in all
- * processes (Documentation/arm64/pointer-authentication.rst; TASK_SIZE_64 in asm/processor.h).
- * Their stacks begin in its uppermost part. A stopped thread's NT_ARM_PAC_MASK says the same. */
+/* Pointer authentication puts signatures in the bits above the address space, which has the same
+ * size in all processes (Documentation/arm64/pointer-authentication.rst; TASK_SIZE_64 in
+ * asm/processor.h). Stacks begin in its uppermost part. A stopped thread's NT_ARM_PAC_MASK gives
+ * the same mask. */
 uint64_t registers_code_mask(void)
 {
     uint64_t on_stack = getauxval(AT_RANDOM);
@@ -44,9 +45,10 @@ void registers_set_blocked(struct registers *registers, const uint64_t arguments
 
 #define SVC 0xd4000001u /* svc #0 */
 
-/* What the code around the program counter says of a stopped thread, whose x8 has the number of the
- * call. A call that was interrupted and will be begun again is shown before its instruction
- * (do_signal in arch/arm64/kernel/signal.c); it is given the place of one that sleeps. */
+/* Finds the system call of a stopped thread from the code around its program counter; x8 has the
+ * number of the call. The program counter of a call that was interrupted and will be restarted is
+ * before its instruction (do_signal in arch/arm64/kernel/signal.c); it is moved to where it is in a
+ * sleeping thread. */
 static void find_call(pid_t tid, struct registers *registers)
 {
     uint64_t *pc = &registers->values[32];
@@ -102,14 +104,14 @@ void registers_from_sample(const uint64_t *values, struct registers *ret_registe
     ret_registers->may_be_new_thread = values[0] == 0;
 }
 
-/* What a call that failed with EINTR had in x0 is not shown, so it can't be begun again
+/* The original x0 of a call that failed with EINTR is not available, so the call can't be restarted
  * (docs/limits.md). */
 void registers_hide_stop(pid_t tid, const struct registers *registers)
 {
     (void)tid, (void)registers;
 }
 
-/* As on x86-64; the kernel restarts these in code that all architectures have. */
+/* As on x86-64; the kernel restarts these calls in code that all architectures share. */
 bool registers_call_survives_stop(long syscall_number)
 {
     switch (syscall_number) {

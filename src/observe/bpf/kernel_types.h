@@ -1,5 +1,5 @@
-/* What the programs need of the kernel's types. Where each field is, the loader finds out from the
- * running kernel's BTF (CO-RE), so the order does not matter. */
+/* The parts of the kernel's types that the programs need. The loader finds the offset of each field
+ * in the running kernel's BTF (CO-RE), so the order does not matter. */
 #ifndef FGPROF_OBSERVE_BPF_KERNEL_TYPES_H
 #define FGPROF_OBSERVE_BPF_KERNEL_TYPES_H
 
@@ -16,16 +16,16 @@ struct upid {
 } RELOCATED;
 
 struct pid {
-    unsigned int level; /* of the innermost namespace that it is visible in */
+    unsigned int level; /* of the innermost namespace in which it is visible */
     struct upid numbers[1];
 } RELOCATED;
 
 struct thread_info {
-    __u32 cpu; /* 5.16 */
+    __u32 cpu; /* since 5.16 */
 } RELOCATED;
 
 struct sched_entity {
-    __u64 sum_exec_runtime; /* for how long it ran, in ns */
+    __u64 sum_exec_runtime; /* how long it has run, in ns */
 } RELOCATED;
 
 struct sched_info {
@@ -34,7 +34,7 @@ struct sched_info {
 
 struct task_struct {
     struct thread_info thread_info;
-    unsigned int cpu; /* before */
+    unsigned int cpu; /* before 5.16 */
     unsigned int __state;
     unsigned int flags;
     int pid, tgid; /* in the first PID namespace */

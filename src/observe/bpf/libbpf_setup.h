@@ -1,19 +1,20 @@
-/* What libbpf has one of in the whole process: where its messages go, which is stderr if nobody
- * says, and the limit of locked memory. */
+/* Settings of libbpf that are shared by the whole process: where its messages go, by default to
+ * stderr, and the limit of locked memory. */
 #ifndef FGPROF_OBSERVE_BPF_LIBBPF_SETUP_H
 #define FGPROF_OBSERVE_BPF_LIBBPF_SETUP_H
 
 #include <stdbool.h>
 
 struct libbpf_log {
-    void (*write)(void *argument, const char *text); /* called with pieces; NULL: all are dropped */
+    void (*write)(void *argument,
+                  const char *text); /* called with pieces of text; NULL: all are dropped */
     void *argument;
     bool is_full; /* debug messages too */
 };
 
 /* Between these calls all messages go to this log. Another thread that calls libbpf_setup_begin
- * waits until then. The limit of locked memory is raised if the kernel needs that (base/memlock.h).
- * libbpf lifts it also if bpf(2) is refused; that is undone. */
+ * waits until libbpf_setup_end. The limit of locked memory is raised if the kernel needs that
+ * (base/memlock.h). libbpf also lifts it if bpf(2) is refused; that is undone. */
 void libbpf_setup_begin(const struct libbpf_log *log);
 void libbpf_setup_end(void);
 

@@ -1,8 +1,8 @@
-/* Drops perf samples before the kernel copies their stacks: those of processes that are not
- * followed and, of page faults, those on pages that are not chosen. How it is used: perf_filter.h.
+/* Drops perf samples before the kernel copies their stacks: samples of processes that are not
+ * followed and, for page faults, of pages that are not chosen. See perf_filter.h for its use.
  *
- * Nothing here reads structures of the kernel, so it needs no BTF. Nor does it use instructions
- * that Linux 5.10 lacks: it is compiled for version 2 of the instruction set. */
+ * Nothing here reads kernel structures, so no BTF is needed. It is compiled for version 2 of the
+ * instruction set, because Linux 5.10 lacks newer instructions. */
 #include "observe/bpf/perf_filter_format.h"
 #include "observe/bpf/process_set.h"
 
@@ -17,8 +17,8 @@ char licence[] SEC("license") = "Dual MIT/GPL";
 const volatile uint64_t page_seed = 0;
 const volatile uint32_t page_bits = 12;
 const volatile uint32_t passed_cpus = 1;
-/* The loader's PID namespace. 0: it is the first one, in which ids are those that the kernel uses
- * itself. */
+/* The loader's PID namespace. 0: it is the first one, in which ids are those that the kernel itself
+ * uses. */
 const volatile uint64_t namespace_device = 0, namespace_inode = 0;
 
 /* ---- Shared with the loader ---- */
@@ -34,7 +34,7 @@ struct {
     __type(value, struct passed_faults);
 } passed SEC(".maps");
 
-/* The program that filter_by_process goes on with, if there is one. */
+/* The program with which filter_by_process continues, if there is one. */
 struct {
     __uint(type, BPF_MAP_TYPE_PROG_ARRAY);
     __uint(max_entries, 1);
@@ -44,7 +44,7 @@ struct {
 
 /* ---- The programs ---- */
 
-/* struct bpf_perf_event_data of linux/bpf_perf_event.h: it begins with all user registers. */
+/* struct bpf_perf_event_data of linux/bpf_perf_event.h, which begins with all user registers. */
 struct perf_context {
 #ifdef __TARGET_ARCH_arm64
     uint64_t registers[34];
@@ -54,8 +54,8 @@ struct perf_context {
     uint64_t period, address;
 };
 
-/* The ids are 0 if the process is in another PID namespace than the loader, unless that one is the
- * first. */
+/* The ids are 0 if the process is in another PID namespace than the loader, unless the loader's is
+ * the first. */
 static __always_inline struct bpf_pidns_info current_ids(void)
 {
     struct bpf_pidns_info ids;
@@ -69,7 +69,7 @@ static __always_inline struct bpf_pidns_info current_ids(void)
     return ids;
 }
 
-/* CPUs beyond `passed_cpus` share what others have. */
+/* CPUs beyond `passed_cpus` share the notes of others. */
 static __always_inline void note(const struct passed_fault *fault)
 {
     uint32_t cpu = bpf_get_smp_processor_id() % passed_cpus;

@@ -18,7 +18,7 @@
 
 /* The inode of the first PID namespace (PROC_PID_INIT_INO, include/linux/proc_ns.h). */
 #define FIRST_PID_NAMESPACE 0xEFFFFFFCu
-/* The id that the programs see of all processes in other PID namespaces. */
+/* The id that the programs see for all processes in other PID namespaces. */
 #define OTHERS_ID 0
 #define PASSED_CPUS_MAX 256
 
@@ -36,7 +36,7 @@ static int set_namespace(struct perf_filter_bpf *programs)
         return -errno;
     if (namespace.st_ino == FIRST_PID_NAMESPACE)
         return 0;
-    /* As the kernel keeps it (MKDEV in its include/linux/kdev_t.h). */
+    /* In the kernel's encoding (MKDEV in its include/linux/kdev_t.h). */
     programs->rodata->namespace_device =
         (uint64_t)major(namespace.st_dev) << 20 | minor(namespace.st_dev);
     programs->rodata->namespace_inode = namespace.st_ino;
@@ -49,7 +49,7 @@ static unsigned count_cpus(void)
     return cpus < 1 ? 1 : cpus < PASSED_CPUS_MAX ? (unsigned)cpus : PASSED_CPUS_MAX;
 }
 
-/* Loads the program for pages, or the other one. */
+/* Loads the program for pages, or the one for processes. */
 static int load(struct perf_filter_bpf *programs, bool is_for_pages)
 {
     int err = bpf_program__set_autoload(programs->progs.filter_by_page, is_for_pages);
@@ -61,7 +61,7 @@ static int load(struct perf_filter_bpf *programs, bool is_for_pages)
         err = bpf_map__set_max_entries(programs->maps.passed, programs->rodata->passed_cpus);
     if (!err)
         err = perf_filter_bpf__load(programs);
-    /* libbpf does not say that its probe for global data failed, but makes none. */
+    /* If libbpf's probe for global data fails, it reports no error, but there is none. */
     return err ? err : programs->bss ? 0 : -ENOTSUP;
 }
 

@@ -1,11 +1,11 @@
-/* A set of process ids, a bit each, in which BPF programs look while their loader changes it. */
+/* A set of process ids, one bit each, which BPF programs read while their loader changes it. */
 #ifndef FGPROF_OBSERVE_BPF_PROCESS_SET_H
 #define FGPROF_OBSERVE_BPF_PROCESS_SET_H
 
 #include <linux/types.h>
 #include <stdbool.h>
 
-#define PROCESS_IDS (1u << 22) /* PID_MAX_LIMIT in the kernel's linux/threads.h: all are below */
+#define PROCESS_IDS (1u << 22) /* PID_MAX_LIMIT in the kernel's linux/threads.h: ids are below */
 
 struct process_set {
     __u64 words[PROCESS_IDS / 64];

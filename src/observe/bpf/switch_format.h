@@ -1,10 +1,10 @@
-/* What the program on context switches shares with the loader: see switch_record.h. */
+/* Data that the programs on context switches share with the loader: see switch_record.h. */
 #ifndef FGPROF_OBSERVE_BPF_SWITCH_FORMAT_H
 #define FGPROF_OBSERVE_BPF_SWITCH_FORMAT_H
 
 #include <linux/types.h>
 
-/* How many words a departure has of registers. x86-64: struct pt_regs up to sp (asm/ptrace.h).
+/* How many words of registers a departure has. x86-64: struct pt_regs up to sp (asm/ptrace.h).
  * aarch64: struct user_pt_regs, orig_x0 and the number of the system call. */
 #if defined(__TARGET_ARCH_arm64) || defined(__aarch64__)
 #define SWITCH_WORDS 36
@@ -12,21 +12,21 @@
 #define SWITCH_WORDS 20
 #endif
 
-/* With what is stored beside it, a thread's copy takes two pages. */
+/* Together with the data stored with it, a thread's copy takes two pages. */
 #define SWITCH_STACK_BYTES_MAX 7232u
-/* If a thread went from one stack to another, so much of the stack that it left is kept, at this
- * offset among the bytes. Less is kept of its present one then. */
+/* If a thread switched from one stack to another, this much of the stack that it left is kept, at
+ * this offset in the copy. Less is then kept of its current stack. */
 #define SWITCH_OTHER_BYTES 4096u
 #define SWITCH_OTHER_OFFSET (SWITCH_STACK_BYTES_MAX - SWITCH_OTHER_BYTES)
 
-/* Of a thread of Python its frames are kept there instead, leaf first. */
+/* For a Python thread, its frames are kept there instead, leaf first. */
 #define SWITCH_FRAMES_MAX 128u
 struct switch_frame {
     __u64 code, instruction;
     __u32 owner, is_entry;
 };
-/* Where the thread has its frames: what of struct python_layout (runtime/python/layout.h) is
- * needed. */
+/* Where to find the thread's frames: the needed part of struct python_layout
+ * (runtime/python/layout.h). */
 struct switch_python {
     __u64 state; /* the address of its PyThreadState; 0: it is not known to run Python */
     __u64 native_id;
@@ -36,13 +36,13 @@ struct switch_python {
 #define SWITCH_NO_FIELD 0xffffu /* noted_frame and frame_is_entry: there is none */
 
 enum switch_frames_state {
-    SWITCH_FRAMES_NONE, /* none were looked for */
+    SWITCH_FRAMES_NONE, /* frames were not read */
     SWITCH_FRAMES_WHOLE,
     SWITCH_FRAMES_CUT, /* there are more than SWITCH_FRAMES_MAX */
     SWITCH_FRAMES_UNREADABLE,
 };
 
-/* The memory of a futex: so much before it and from it on. A lock's owner is there. */
+/* The memory of a futex that is kept, before it and from it on: it contains a lock's owner. */
 #define SWITCH_FUTEX_BYTES_BEFORE 160u
 #define SWITCH_FUTEX_BYTES_FROM 64u
 #define SWITCH_FUTEX_BYTES (SWITCH_FUTEX_BYTES_BEFORE + SWITCH_FUTEX_BYTES_FROM)
@@ -57,22 +57,22 @@ enum switch_frames_state {
 
 /* A thread left its CPU. */
 struct switch_departure {
-    __u64 number;      /* of its departures since it has its slot, from 1 */
+    __u64 number;      /* counts its departures since it has its slot, from 1 */
     __u64 out_ns;      /* when: bpf_ktime_get_ns */
     __u64 in_ns;       /* when it was back on a CPU; 0: it is not */
-    __u64 runnable_ns; /* since when it waits for a CPU; 0: it is not runnable yet */
+    __u64 runnable_ns; /* it waits for a CPU since then; 0: it is not runnable yet */
     __u64 moved_ns;    /* when it was moved to another CPU's queue since then; 0: it was not */
-    __u64 start_ns;    /* when the thread was made: since boot */
+    __u64 start_ns;    /* when the thread was created: since boot */
     __u64 switches;    /* how often it had got a CPU, as in /proc/PID/schedstat; 0: not known */
     __u32 tid, process_id;
     __u32 state;        /* of the task; 0: it stayed runnable */
-    __u32 runnable_cpu; /* for which it waits from runnable_ns to moved_ns */
+    __u32 runnable_cpu; /* the CPU for which it waits from runnable_ns to moved_ns */
     __u64 words[SWITCH_WORDS];
 };
 
-/* Since when a thread has had its CPU, if no switch told that it got it: it leaves it at now_ns,
- * and has run for ran_ns since its last departure. If that can't be right, it has had it since it
- * was woken or, if that is not known either, since that departure. */
+/* When a thread got its CPU, if no switch reported that: it leaves the CPU at now_ns, and has run
+ * for ran_ns since its last departure. If the difference can't be right, it got the CPU when it was
+ * woken or, if that is not known either, right after its last departure. */
 static inline __u64 switch_unseen_return_ns(const struct switch_departure *departure, __u64 ran_ns,
                                             __u64 now_ns)
 {
@@ -83,38 +83,38 @@ static inline __u64 switch_unseen_return_ns(const struct switch_departure *depar
 
 /* A thread's last departure. */
 struct switch_slot {
-    __u32 sequence;   /* odd while a departure is written; another one after each switch */
-    __u32 generation; /* another one whenever the slot is given to a thread, or given back */
+    __u32 sequence;   /* odd while a departure is written; changes with each switch */
+    __u32 generation; /* changes whenever the slot is given to a thread, or given back */
     __u64 looked;     /* by the reader: a tick's number + 1, see switch_record_acknowledge */
     /* Written by the reader: how much of the stack to keep; 0: the default. */
     __u32 wanted_bytes;
     __u32 wants_other; /* also keep the stack that the thread has left */
     struct switch_python python;
     struct switch_departure departure;
-    /* How much is known of the futex that the thread waits for, as it was when the thread left: all
-     * of `futex`, or the last SWITCH_FUTEX_BYTES_FROM; 0: nothing, or it waits for none. */
+    /* How much of the futex for which the thread waits is known, from its departure: all of
+     * `futex`, or the last SWITCH_FUTEX_BYTES_FROM; 0: nothing, or it waits for none. */
     __u32 futex_bytes;
-    __u32 looked_departure; /* by the reader: the lower bits of the number of the last departure
-                               that it found at a tick */
+    __u32 looked_departure; /* by the reader: the number, truncated, of the last departure that it
+                               found at a tick */
     unsigned char futex[SWITCH_FUTEX_BYTES];
 };
 
-/* 0 is of threads without a slot. */
+/* 0 is for threads without a slot. */
 static inline __u32 switch_generation_after(__u32 generation)
 {
     return generation + 1 ? generation + 1 : 1;
 }
 
-/* Which kind of thread had a CPU. If another was woken there, it did that, or an interrupt: the
- * kernel's functions tell. */
+/* The kind of thread that had a CPU. If another thread was woken there, either it or an interrupt
+ * did that: the kernel's functions show which. */
 enum switch_waker {
     SWITCH_WAKER_THREAD,
-    SWITCH_WAKER_KERNEL_THREAD, /* or one that only works for a process in the kernel */
+    SWITCH_WAKER_KERNEL_THREAD, /* or a process's thread that works only in the kernel */
     SWITCH_WAKER_IDLE,          /* the CPU had nothing to do */
 };
 
-/* The kernel's functions that a thread was in, leaf first: the lower bits of addresses that are all
- * within 2 GiB of the first one. */
+/* The kernel's functions in which a thread was, leaf first: the lower bits of addresses that are
+ * all within 2 GiB of the first one. */
 #define SWITCH_CHAIN_MAX 42u
 struct switch_chain {
     __u64 first;
@@ -124,7 +124,7 @@ struct switch_chain {
 
 /* The end of a wait that a tick found, by the thread that ran then. */
 struct switch_wake {
-    __u64 number, out_ns;  /* of the departure; 0: it was before its process was followed */
+    __u64 number, out_ns;  /* of the departure; 0: its process was not followed yet */
     __u32 tid, process_id; /* of the thread that was woken */
     __u32 waker;           /* enum switch_waker */
     __u32 unused;
@@ -132,25 +132,25 @@ struct switch_wake {
 };
 
 enum switch_message_kind {
-    SWITCH_MESSAGE_PAST,   /* a departure that was over before the reader came */
+    SWITCH_MESSAGE_PAST,   /* a departure that ended before the reader looked */
     SWITCH_MESSAGE_SAMPLE, /* the Python frames of a thread that was sampled while it ran, at
                               departure.out_ns */
-    SWITCH_MESSAGE_WAKE, /* `departure` and stacks are those of the thread that woke another, as it
-                            was then. Registers are 0 if it has none */
+    SWITCH_MESSAGE_WAKE, /* `departure` and stacks are those of the thread that woke another one, at
+                            that time. Registers are 0 if it has none */
 };
 
 struct switch_message {
     __u32 kind, unused;          /* enum switch_message_kind */
-    __u64 first_tick, last_tick; /* of those not acknowledged, the first and last for which the
+    __u64 first_tick, last_tick; /* the first and last tick, not yet acknowledged, at which the
                                     thread was off its CPU */
     __u32 slot, generation;
-    __u32 stack_bytes; /* that follow: what was at the stack pointer */
-    __u32 other_bytes; /* of the other stack, at SWITCH_OTHER_OFFSET of what follows */
+    __u32 stack_bytes; /* of the stack, from the stack pointer; they follow the message */
+    __u32 other_bytes; /* of the other stack, at SWITCH_OTHER_OFFSET behind the message */
     __u64 other_address;
     __u32 futex_bytes;   /* as in struct switch_slot */
     __u32 has_one_stack; /* the other stack was wanted, but frame pointers lead to none */
     __u32 frames_state;  /* enum switch_frames_state */
-    __u32 frame_count;   /* at SWITCH_OTHER_OFFSET of what follows */
+    __u32 frame_count;   /* at SWITCH_OTHER_OFFSET behind the message */
     struct switch_departure departure;
     struct switch_chain chain; /* where the thread left its CPU, or woke another one */
     union {
@@ -159,14 +159,14 @@ struct switch_message {
     };
 };
 
-/* Which slots were given to threads. A reader that is further behind looks at all slots. */
+/* Which slots were given to threads. A reader that is too far behind looks at all slots. */
 #define SWITCH_BIRTHS 4096u /* a power of two */
 struct switch_births {
     __u64 count;
     __u64 items[SWITCH_BIRTHS]; /* number n at n % SWITCH_BIRTHS: (n + 1) << 16 | slot */
 };
 
-/* A thread had a CPU for so long. */
+/* An interval in which a thread had a CPU. */
 struct switch_stay {
     __u64 since_ns, until_ns;
     __u32 tid, process_id;
@@ -175,27 +175,27 @@ struct switch_stay {
     char name[16], process_name[16];
 };
 
-/* CPUs that are told apart; those beyond share counters, and their stays are not known. */
+/* CPUs that are distinguished; the others share counters, and their stays are not known. */
 #define SWITCH_CPUS 256u
 #define SWITCH_STAYS 16u /* a power of two */
 struct switch_cpu {
     /* While the CPUs are watched: */
     __u64 since_ns; /* the thread that has the CPU has had it since then */
-    __u64 task;     /* that thread's, in the kernel; 0: not known */
+    __u64 task;     /* that thread's task_struct; 0: not known */
     __u64 tick_ns;  /* the first tick since then */
     __u64 stay_count;
     __u32 sequence; /* odd while a stay is written */
     __u32 unused[7];
-    struct switch_stay stays[SWITCH_STAYS]; /* the last ones that a tick fell into: number n at
+    struct switch_stay stays[SWITCH_STAYS]; /* the last ones that contain a tick: number n at
                                                n % SWITCH_STAYS */
 };
 
 struct switch_failures {
-    __u64 slots;   /* departures of threads that have no slot, since all are taken */
+    __u64 slots;   /* departures of threads without a slot, because all were taken */
     __u64 storage; /* departures for which there was no memory */
     __u64 ring;    /* messages of departures for which there was no room, */
     __u64 wakes;   /* and of wakes */
-    __u64 returns; /* to a CPU, that no switch told of */
+    __u64 returns; /* to a CPU that no switch reported */
 };
 
 #endif

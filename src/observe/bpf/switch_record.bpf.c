@@ -1,12 +1,12 @@
 /* The switch record: keeps, for each thread of the followed processes, where, when and how it last
- * left its CPU, and when it was runnable and running again. What this is for, and what the loader
- * makes of it: switch_record.h.
+ * left its CPU, and when it was runnable and running again. switch_record.h describes its purpose
+ * and how the loader uses it.
  *
- * All that is written of a thread is written under the lock of the run queue that it is on: at
- * sched_switch by the CPU that it leaves or comes to, at sched_wakeup, which comes when the thread
- * is put on a run queue, and when it is moved to another one. (sched_waking is earlier, and may be
- * while the thread still leaves its CPU.) So one writer follows the other, and only readers need
- * the slot's sequence. */
+ * All data of a thread is written under the lock of its run queue: at sched_switch by the CPU that
+ * the thread leaves or gets, at sched_wakeup, when the thread is put on a run queue, and at
+ * sched_migrate_task, when it is moved to another one. (sched_waking is earlier, and may come while
+ * the thread is still leaving its CPU.) So there is one writer at a time, and only readers need the
+ * slot's sequence. */
 #include "base/ticks.h"
 #include "observe/bpf/kernel_types.h"
 #include "observe/bpf/process_set.h"
@@ -31,28 +31,28 @@ char licence[] SEC("license") = "Dual MIT/GPL";
 
 const volatile __u32 slots_max = 1;
 const volatile __u32 stack_bytes = 0;   /* to copy at a departure, unless the reader wants another
-                                           number; 0: no stacks are copied */
-const volatile bool has_prev_state = 0; /* sched_switch has the state as fourth argument: 5.18 */
+                                           amount; 0: no stacks are copied */
+const volatile bool has_prev_state = 0; /* sched_switch has the state as 4th argument: since 5.18 */
 const volatile bool tells_wakes = 0;
 const volatile bool keeps_chains = 0;        /* the kernel's functions where threads leave a CPU */
-const volatile bool allocates_at_switch = 1; /* else a thread's storage is made when it is woken */
+const volatile bool allocates_at_switch = 1; /* else storage is allocated when a thread is woken */
 
-const volatile __u64 stack_window_ns = 0; /* before a tick, in which stacks are copied; 0: always */
-const volatile __u64 stack_pause_ns = 0;  /* since the last copy, after which one is made anyway */
+const volatile __u64 stack_window_ns = 0; /* copy stacks within this before a tick; 0: always */
+const volatile __u64 stack_pause_ns = 0;  /* or if the last copy is older than this */
 
 /* ---- Shared with the loader ---- */
 
 struct process_set followed;
-struct ticks ticks; /* in the time of the kernel's bpf_ktime_get_ns */
+struct ticks ticks; /* in the time of bpf_ktime_get_ns */
 struct switch_births births;
 struct switch_cpu cpus[SWITCH_CPUS];
 struct switch_failures failures;
-__u32 slots_used; /* no slot beyond was ever given to a thread */
-/* The loader's PID namespace, in which all ids are. Level 0 is the first one. */
+__u32 slots_used; /* slots from this one on were never used */
+/* The loader's PID namespace, to which all ids belong. Level 0 is the first namespace. */
 __u32 namespace_level;
 __u64 namespace_address;
-__u64 watched_since_ns; /* which threads have CPUs is noted since then; 0: it is not */
-/* For find_current: of this CPU, its answer. */
+__u64 watched_since_ns; /* CPUs are watched since then; 0: they are not */
+/* For find_current: the CPU that it reads, and its result. */
 __u32 wanted_cpu;
 struct switch_stay current_stay;
 
@@ -76,7 +76,7 @@ struct {
     __uint(max_entries, 4096);
 } messages SEC(".maps");
 
-/* For the kernel's functions of a thread. */
+/* A buffer for the kernel's functions in which a thread is. */
 struct kernel_chain {
     __u64 addresses[SWITCH_CHAIN_MAX];
 };
@@ -87,13 +87,13 @@ struct {
     __type(value, struct kernel_chain);
 } kernel_chains SEC(".maps");
 
-/* ---- Of a thread: one of two kinds of storage, by whether stacks are copied ---- */
+/* ---- Thread storage: one of two kinds, depending on whether stacks are copied ---- */
 
 struct thread {
     __u32 slot, generation; /* 0: it has no slot; `slot` is WAKE_TOLD then, or 0 */
-    __u64 ran_ns;           /* in all, when it last left its CPU */
+    __u64 ran_ns;           /* in total, when it last left its CPU */
 };
-/* The thread was waiting when its process was first followed, and the end of that wait was told. */
+/* The thread was waiting when its process was first followed; the end of that wait was reported. */
 #define WAKE_TOLD 0xffffffffu
 
 struct {
@@ -107,7 +107,7 @@ struct thread_with_stack {
     struct thread thread;
     __u64 unreadable;              /* where the stack was last seen to end; 0: nowhere */
     __u64 copied_ns;               /* when its stack was last copied */
-    struct switch_message message; /* has only its stack's size until it is to be sent */
+    struct switch_message message; /* only the stack's size is set until it is sent */
     unsigned char stack[SWITCH_STACK_BYTES_MAX];
 };
 
@@ -118,8 +118,8 @@ struct {
     __type(value, struct thread_with_stack);
 } stacks SEC(".maps");
 
-/* A CPU's room to copy the frames of a thread that is sampled. It may be interrupted while its own
- * storage is written. */
+/* A buffer per CPU for the frames of a sampled thread: the sample may come while the thread's own
+ * storage is being written. */
 struct {
     __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
     __uint(max_entries, 1);
@@ -127,7 +127,7 @@ struct {
     __type(value, struct thread_with_stack);
 } samples SEC(".maps");
 
-/* The map that is not used does not exist, so the compiler must not load both and then choose. */
+/* The unused map does not exist, so the compiler must not load both addresses and then choose. */
 static __always_inline struct thread *thread_of(struct task_struct *task, __u64 flags)
 {
     if (stack_bytes)
@@ -137,7 +137,7 @@ static __always_inline struct thread *thread_of(struct task_struct *task, __u64 
     return thread;
 }
 
-/* Only where stack_bytes is not 0. */
+/* Only valid if stack_bytes is not 0. */
 static __always_inline struct thread_with_stack *with_stack_of(struct thread *thread)
 {
     return (struct thread_with_stack *)thread;
@@ -150,8 +150,8 @@ static __always_inline void count(__u64 *counter)
 
 /* ---- Ids ---- */
 
-/* An id in the loader's PID namespace; 0: it is not visible there. Pointers are read by a helper:
- * for each that a program loads itself, the verifier searches all types of the kernel, for 1 ms. */
+/* The id in the loader's PID namespace; 0: it is not visible there. Pointers are read by a helper:
+ * for each direct load of a pointer, the verifier searches all types of the kernel, for 1 ms. */
 static __always_inline __u32 id_of(const struct pid *pid)
 {
     struct upid in_namespace;
@@ -191,7 +191,7 @@ static __always_inline struct switch_slot *slot_of(const struct thread *thread)
     return slot && slot->generation == thread->generation ? slot : NULL;
 }
 
-/* Tells the reader which thread the slot is of. */
+/* Announces to the reader that the slot has a new thread. */
 static __always_inline void tell_birth(__u32 slot)
 {
     __u64 number = __sync_fetch_and_add(&births.count, 1);
@@ -223,14 +223,14 @@ static struct switch_slot *assign_slot(struct thread *thread)
     return slot;
 }
 
-/* A thread that ends leaves its CPU for the last time, whatever process it is of. */
+/* Called for a thread of any process that exits and leaves its CPU for the last time. */
 static __always_inline void release_slot(struct task_struct *task)
 {
     struct thread *thread = thread_of(task, 0);
     struct switch_slot *slot = thread ? slot_of(thread) : NULL;
     if (!slot)
         return;
-    /* The loader takes slots of processes that are no longer followed. */
+    /* The loader may take back the slot, if the process is no longer followed. */
     __u32 number = thread->slot, generation = thread->generation;
     if (__sync_val_compare_and_swap(&slot->generation, generation,
                                     switch_generation_after(generation)) != generation)
@@ -243,7 +243,7 @@ static __always_inline void release_slot(struct task_struct *task)
 
 /* ---- The kernel's functions ---- */
 
-/* The innermost one is this program, whose code may be far from the kernel's. */
+/* The innermost function is this program, whose code may be far from the kernel's. */
 #define CHAIN_SKIPPED 1
 
 static __always_inline void read_chain(void *ctx, struct switch_chain *ret_chain)
@@ -265,14 +265,14 @@ static __always_inline __u64 storage_flags(void)
     return allocates_at_switch ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0;
 }
 
-/* Another stack is at least so far away; and it is found after so many frames, or not at all. */
+/* The minimum distance of another stack, and the number of frames within which it must be found. */
 #define OTHER_DISTANCE_MIN (64u << 10)
 #define OTHER_FRAMES_MAX 24
-/* A function that was interrupted may have no frame pointer yet: its frame is below its caller's.
+/* An interrupted function may not have set its frame pointer yet: its frame is below its caller's.
  */
 #define OTHER_BYTES_BELOW 1024
 
-/* How much there is to copy, as far as is known: each 64th departure tries the rest again. */
+/* How much to copy: up to the known end of the stack, but every 64th departure tries all again. */
 static __always_inline __u64 bytes_before_end(const struct thread_with_stack *thread,
                                               const struct switch_slot *slot, __u64 sp)
 {
@@ -285,8 +285,8 @@ static __always_inline __u64 bytes_before_end(const struct thread_with_stack *th
                                                                                     : wanted;
 }
 
-/* A copy fails as a whole if a part of it can't be read. Returns how much to try next: without the
- * last page; 0: no more. */
+/* A copy fails as a whole if any part of it can't be read. Returns how much to try next: without
+ * the last page; 0: do not try again. */
 static __always_inline __u64 try_copy(struct thread_with_stack *thread, __u64 sp, __u64 bytes)
 {
     if (!bytes || bytes > SWITCH_STACK_BYTES_MAX)
@@ -301,7 +301,7 @@ static __always_inline __u64 try_copy(struct thread_with_stack *thread, __u64 sp
     return bytes;
 }
 
-/* A stack that is copied is in three pages at most. */
+/* A copied stack spans at most three pages. */
 static __always_inline void copy_stack(struct thread_with_stack *thread,
                                        const struct switch_slot *slot,
                                        const struct switch_departure *departure)
@@ -313,7 +313,7 @@ static __always_inline void copy_stack(struct thread_with_stack *thread,
 }
 
 /* Follows the frame pointers to the first one that leads away from this stack; 0: none does. Code
- * that goes from one stack to another keeps the frame pointer, as Go's does. */
+ * that switches stacks keeps the frame pointer, as Go's does. */
 static __always_inline __u64 find_other(const struct switch_departure *departure)
 {
     __u64 sp = departure->words[WORD_SP], at = departure->words[WORD_FP], next;
@@ -328,8 +328,8 @@ static __always_inline __u64 find_other(const struct switch_departure *departure
     return 0;
 }
 
-/* Functions that are not static are verified once, and not anew for each way that leads to them:
- * that makes loading six times as fast. */
+/* Global functions are verified once, and not again for each path that leads to them: that makes
+ * loading six times as fast. */
 __noinline int copy_other(struct thread_with_stack *thread,
                           const struct switch_departure *departure)
 {
@@ -357,7 +357,7 @@ static __always_inline bool read_word(__u64 address, __u64 *ret_word)
     return !bpf_probe_read_user(ret_word, sizeof *ret_word, (const void *)address);
 }
 
-/* Finds the first frame of a thread of Python. Its state may be another thread's by now. */
+/* Finds the first frame of a Python thread. Its state may belong to another thread by now. */
 static __always_inline bool find_frame(const struct switch_python *python, __u64 *ret_frame)
 {
     __u64 native_id;
@@ -388,7 +388,7 @@ __noinline int read_frame(const struct switch_python *python, __u64 at,
     return true;
 }
 
-/* As runtime/python/frames.c does. */
+/* Like runtime/python/frames.c. */
 __noinline int copy_python(struct thread_with_stack *thread, const struct switch_slot *slot)
 {
     if (!thread || !slot)
@@ -408,7 +408,7 @@ __noinline int copy_python(struct thread_with_stack *thread, const struct switch
     return 0;
 }
 
-/* How many ticks came before that moment. */
+/* How many ticks came before that time. */
 static __always_inline __u64 ticks_before(__u64 at_ns)
 {
     return ticks_until(&ticks, at_ns - 1);
@@ -420,8 +420,8 @@ static __always_inline bool is_before_tick(__u64 out_ns)
     return ticks_due_ns(&ticks, ticks_before(out_ns)) - out_ns <= stack_window_ns;
 }
 
-/* A lock's owner is in its memory only until it lets go, and the thread that waits is awake some
- * time after that. */
+/* The futex is copied at the departure, because a lock has its owner in memory only until that
+ * releases it, and the waiting thread is awake only some time later. */
 static __always_inline void copy_futex(struct switch_slot *slot)
 {
     const struct switch_departure *departure = &slot->departure;
@@ -436,9 +436,9 @@ static __always_inline void copy_futex(struct switch_slot *slot)
         slot->futex_bytes = SWITCH_FUTEX_BYTES_FROM;
 }
 
-/* A thread that leaves long before the next tick is mostly back by then. If it sleeps on, it hardly
- * wakes just between the tick and the look; and then it leaves so seldom that this was not soon
- * after its last copy. */
+/* A thread that leaves long before the next tick is usually back by then. If it is still asleep, it
+ * is unlikely to wake just between the tick and the look; and even if it does, it leaves its CPU so
+ * seldom that its last copy was older than the pause. */
 static __always_inline bool is_to_keep(const struct thread_with_stack *thread, __u64 out_ns)
 {
     return !stack_window_ns || out_ns - thread->copied_ns >= stack_pause_ns ||
@@ -466,7 +466,7 @@ static __always_inline void forget_stack(struct switch_message *message)
     message->frame_count = 0;
 }
 
-/* Threads of the kernel, and those that only work for a process there, have no user registers. */
+/* Kernel threads, and threads of a process that work only in the kernel, have no user registers. */
 static __always_inline bool runs_user_code(const struct task_struct *task)
 {
     return task->mm && !(task->flags & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER));
@@ -480,7 +480,7 @@ static __always_inline struct switch_slot *slot_to_write(struct task_struct *tas
         count(&failures.slots);
         return NULL;
     }
-    /* A thread that executes a program gets the id of its process. */
+    /* A thread that executes a program takes over the id of its process. */
     __u32 tid = tid_of(task);
     if (slot->departure.tid != tid) {
         step_sequence(&slot->sequence, 1);
@@ -492,7 +492,7 @@ static __always_inline struct switch_slot *slot_to_write(struct task_struct *tas
     return slot;
 }
 
-/* The CPU on whose queue it is, or was last. */
+/* The CPU on whose run queue the task is, or was last. */
 static __always_inline __u32 cpu_of(const struct task_struct *task)
 {
     if (bpf_core_field_exists(task->thread_info.cpu))
@@ -502,7 +502,7 @@ static __always_inline __u32 cpu_of(const struct task_struct *task)
 
 /* ---- Returns ---- */
 
-/* Whether the thread was off its CPU at ticks for which the reader has not looked. */
+/* Finds the ticks at which the thread was off its CPU and that the reader has not acknowledged. */
 static __always_inline bool find_ticks(const struct switch_slot *slot, __u64 now_ns,
                                        __u64 *ret_first, __u64 *ret_last)
 {
@@ -563,7 +563,7 @@ static __always_inline void send_with_stack(struct thread_with_stack *with_stack
         count(&failures.ring);
 }
 
-/* The thread has its CPU since then. */
+/* The thread got its CPU at that time. */
 static __always_inline void come_back(struct thread *thread, struct switch_slot *slot,
                                       __u64 since_ns)
 {
@@ -578,9 +578,9 @@ static __always_inline void come_back(struct thread *thread, struct switch_slot 
         send_alone(thread, slot, first, last);
 }
 
-/* Some kernels hide what certain threads do, and call no program when these leave a CPU (seen on
- * Linux 6.18 in a virtual machine: the threads of process 1, and an idle CPU). The thread that got
- * the CPU then is seen when it leaves it: the kernel knows how long it has run since it left. */
+/* Some kernels hide certain threads, and call no program when these leave a CPU (seen on Linux 6.18
+ * in a virtual machine: the threads of process 1, and an idle CPU). The thread that then gets the
+ * CPU is seen when it leaves it: the kernel knows how long it has run since its departure. */
 static __always_inline void come_back_unseen(struct task_struct *task, struct thread *thread,
                                              struct switch_slot *slot, __u64 now_ns)
 {
@@ -674,8 +674,8 @@ static __always_inline void fill_stay(struct switch_stay *stay, const struct tas
     bpf_core_read(stay->process_name, sizeof stay->process_name, &leader->comm);
 }
 
-/* A thread leaves this CPU to another one. That is noted if a tick came while it had it: only ticks
- * are asked for, and so a switch mostly costs no more than to read the clock. */
+/* A thread leaves this CPU to another one. That is noted only if a tick came while it had the CPU:
+ * queries are only about ticks, and so most switches cost no more than reading the clock. */
 static __always_inline void note_stay(const struct task_struct *task,
                                       const struct task_struct *next, __u64 now_ns)
 {
@@ -696,9 +696,9 @@ static __always_inline void note_stay(const struct task_struct *task,
     *(volatile __u64 *)&own->task = (__u64)next;
 }
 
-/* ---- Who wakes ---- */
+/* ---- Wakers ---- */
 
-/* `departure` is that of the thread that is woken; NULL: its wait began before it was followed. */
+/* `departure` is that of the woken thread; NULL: its wait began before it was followed. */
 static __always_inline void fill_woken(struct switch_wake *wake, const struct task_struct *woken,
                                        const struct switch_departure *departure)
 {
@@ -756,7 +756,7 @@ static __always_inline void send_wake_alone(const struct wake_context *context)
     bpf_ringbuf_submit(message, BPF_RB_NO_WAKEUP);
 }
 
-/* The waker runs, so its storage is free: what it had of its last departure was sent when it came
+/* The waker is running, so its storage is free: its last departure was sent when it came
  * back. */
 static __always_inline void send_wake_with_stack(const struct wake_context *context,
                                                  struct thread_with_stack *with_stack,
@@ -773,7 +773,7 @@ static __always_inline void send_wake_with_stack(const struct wake_context *cont
     forget_stack(message);
 }
 
-/* One thread may wake thousands at once: half of the room is kept for departures. */
+/* One thread may wake thousands at once, so half of the ring is reserved for departures. */
 static __always_inline bool has_room_for_stacks(void)
 {
     return bpf_ringbuf_query(&messages, BPF_RB_AVAIL_DATA) <
@@ -805,14 +805,14 @@ static __always_inline bool was_found(const struct switch_slot *slot)
             find_ticks(slot, bpf_ktime_get_ns(), &first, &last));
 }
 
-/* ---- Where the kernel calls ---- */
+/* ---- Entry points ---- */
 
 SEC("tp_btf/sched_switch")
 int on_switch(__u64 *ctx)
 {
     bool is_preempted = ctx[0];
     struct task_struct *prev = (struct task_struct *)ctx[1], *next = (struct task_struct *)ctx[2];
-    /* A waker may already have changed what is in the task. */
+    /* A waker may already have changed the state in the task. */
     __u32 state = has_prev_state ? (__u32)ctx[3] : prev->__state, process_id = process_id_of(prev);
     bool is_dead = state & SWITCH_STATE_DEAD, departs = !is_dead && is_followed(process_id);
     bool comes = is_followed(process_id_of(next));
@@ -831,7 +831,7 @@ int on_switch(__u64 *ctx)
 }
 
 /* Called by perf_filter.bpf.c for a sample of a followed process: copies the Python frames of the
- * thread that runs. */
+ * running thread. */
 SEC("perf_event")
 int on_sample(void *ctx)
 {
@@ -850,7 +850,7 @@ int on_sample(void *ctx)
     message->chain.depth = 0;
     message->departure.out_ns = bpf_ktime_get_ns();
     copy_python(copy, slot);
-    /* Without room for it, the sample has the interpreter's frames, and is counted
+    /* If the ring is full, the sample shows the interpreter's native frames, and is counted
      * (python_stacks_missing). */
     bpf_ringbuf_output(&messages, message, sizeof *message + SWITCH_STACK_BYTES_MAX,
                        BPF_RB_NO_WAKEUP);
@@ -871,9 +871,9 @@ int BPF_PROG(on_wakeup, struct task_struct *task)
     return 0;
 }
 
-/* Called before a thread gets a CPU, also if it sleeps still or that is the same one (set_task_cpu
- * in the kernel's kernel/sched/core.c). What else that thread waits for until it runs is not
- * followed: it was mostly moved to a CPU that is free. */
+/* Called before a thread is assigned to a CPU, even if it is still asleep or the CPU is the same
+ * (set_task_cpu in the kernel's kernel/sched/core.c). The rest of its wait for a CPU is not
+ * followed: threads are usually moved to a free CPU. */
 SEC("tp_btf/sched_migrate_task")
 int on_migrate(__u64 *ctx)
 {
@@ -888,9 +888,9 @@ int on_migrate(__u64 *ctx)
     return 0;
 }
 
-/* The kernel calls it on the waker's CPU, and sched_wakeup maybe on another one. Kernels that
- * allocate storage by kmalloc (before 6.4) do so here: that may wake a thread of the kernel, which
- * needs the lock of a run queue that sched_switch holds. */
+/* The kernel calls this on the waker's CPU, but sched_wakeup possibly on another one. Kernels that
+ * allocate storage with kmalloc (before 6.4) do so here and not in sched_switch: kmalloc may wake a
+ * kernel thread, which takes the lock of a run queue, and sched_switch already holds one. */
 SEC("tp_btf/sched_waking")
 int on_waking(__u64 *ctx)
 {
@@ -910,7 +910,7 @@ int on_waking(__u64 *ctx)
     return 0;
 }
 
-/* Where threads get storage when they are woken: a new one first sleeps without having been. */
+/* Needed if storage is allocated when threads are woken: a new thread may sleep before any wake. */
 SEC("tp_btf/sched_process_fork")
 int on_fork(__u64 *ctx)
 {
@@ -920,8 +920,8 @@ int on_fork(__u64 *ctx)
     return 0;
 }
 
-/* The loader runs it to learn which thread has a CPU. If that thread leaves it meanwhile, what is
- * read may be of anything: the loader asks again then. */
+/* The loader runs this to learn which thread has a CPU. If that thread leaves it meanwhile, the
+ * result may be garbage; the loader then asks again. */
 SEC("raw_tp")
 int find_current(void *ctx)
 {
@@ -933,7 +933,7 @@ int find_current(void *ctx)
     return 0;
 }
 
-/* The loader runs it to learn which PID namespace it is in. */
+/* The loader runs this to learn its own PID namespace. */
 SEC("raw_tp")
 int find_namespace(void *ctx)
 {

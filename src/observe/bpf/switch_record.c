@@ -20,23 +20,24 @@
 
 #define NO_SLOT UINT32_MAX
 #define READS_MAX 1000
-/* The programs run for microseconds: none that saw the process as followed runs any more. */
+/* The programs run for microseconds: after this time, none that saw the process as followed is
+ * still running. */
 #define RELEASE_AFTER_NS 1000000000u
 #define NEVER_NS (UINT64_MAX / 2)
 #define LOG_LEVEL_FULL 1u /* BPF_LOG_LEVEL1 in the kernel's linux/bpf_verifier.h */
 
-/* A process that was followed. */
+/* A process that is no longer followed. */
 struct leaving {
     pid_t process_id;
     uint64_t since_ns;
 };
 
-/* Finds the slot of a thread: chains of slots whose threads' ids have the same lower bits. */
+/* Finds the slot of a thread: chains of slots with the same tid % slots_max. */
 struct slot_index {
     uint32_t *first; /* by tid % slots_max: a slot or NO_SLOT */
     uint32_t *next;  /* by slot */
     uint32_t *tids;  /* by slot; 0: it is in no chain */
-    uint64_t births; /* of the record that were seen */
+    uint64_t births; /* how many of the record's births were seen */
 };
 
 struct switch_record {
@@ -48,19 +49,19 @@ struct switch_record {
     struct slot_index index;
     struct leaving *leaving;
     size_t leaving_count, leaving_capacity;
-    /* While messages are taken out: */
+    /* Set while messages are taken out: */
     switch_take_fn *take;
     void *take_argument;
 };
 
 /* ---- Opening ---- */
 
-/* What differs between kernels that have BTF. */
+/* Abilities that differ between kernels with BTF. */
 struct kernel_abilities {
     bool has_registers;    /* bpf_task_pt_regs: 5.15 */
     bool has_prev_state;   /* sched_switch has the state as its fourth argument: 5.18 */
-    bool has_safe_storage; /* memory for a task's storage comes from BPF's own allocator: 6.4; or
-                              by kmalloc_nolock */
+    bool has_safe_storage; /* task storage is allocated by BPF's own allocator (6.4), or by
+                              kmalloc_nolock */
 };
 
 static bool has_member(const struct btf *btf, const char *type_name, const char *name)
@@ -75,7 +76,7 @@ static bool has_member(const struct btf *btf, const char *type_name, const char 
     return false;
 }
 
-/* The tracepoint's arguments are those of this type of function, behind one of its own. */
+/* The arguments of the tracepoint: those of its BTF function type, except the first. */
 static unsigned count_switch_arguments(const struct btf *btf)
 {
     int id = btf__find_by_name_kind(btf, "btf_trace_sched_switch", BTF_KIND_TYPEDEF);
@@ -132,7 +133,7 @@ static int configure(struct switch_record *record, const struct switch_options *
     return err;
 }
 
-/* Programs that answer a question are run, and not attached. */
+/* The find_* programs are run directly, not attached. */
 static int attach(struct switch_record_bpf *programs)
 {
     LIBBPF_OPTS(bpf_test_run_opts, once);
@@ -158,7 +159,7 @@ static int load(struct switch_record *record, const struct switch_options *optio
     err = configure(record, options, &abilities);
     if (!err)
         err = switch_record_bpf__load(record->programs);
-    /* libbpf does not say that its probe for global data failed, but makes none. */
+    /* If libbpf's probe for global data fails, it reports no error, but there is none. */
     if (!err && (!record->programs->bss || !record->programs->rodata))
         err = -ENOTSUP;
     return err ? err : attach(record->programs);
@@ -255,9 +256,9 @@ void switch_record_free(struct switch_record *record)
     free(record);
 }
 
-/* ---- Which processes ---- */
+/* ---- Processes ---- */
 
-/* Takes back the slots of a process. A thread that ends at the same time gives its slot back
+/* Takes back the slots of a process. A thread that exits at the same time gives back its slot
  * itself. */
 static void release_slots(struct switch_record *record, pid_t process_id)
 {
@@ -276,7 +277,7 @@ static void release_slots(struct switch_record *record, pid_t process_id)
     }
 }
 
-/* Those that were unfollowed long enough ago. */
+/* Takes back the slots of processes that were unfollowed long enough ago. */
 static void release_left(struct switch_record *record)
 {
     size_t kept = 0;
@@ -307,7 +308,7 @@ void switch_record_unfollow(struct switch_record *record, pid_t process_id)
 {
     release_left(record);
     process_set_remove(&record->programs->bss->followed, process_id);
-    /* If memory is short, slots are only given back when their threads end. */
+    /* If memory is short, slots are only given back when their threads exit. */
     (void)array_append(&record->leaving, &record->leaving_count, &record->leaving_capacity,
                        (struct leaving){process_id, monotonic_ns()});
 }
@@ -319,7 +320,7 @@ void switch_record_set_ticks(struct switch_record *record, const struct ticks *t
     struct ticks *known = &record->programs->bss->ticks;
     known->period_ns = ticks->period_ns;
     known->seed = ticks->seed;
-    /* There is none before the start. */
+    /* There are no ticks before the start. */
     __atomic_store_n(&known->start_ns, ticks->start_ns - record->offsets.monotonic_ns,
                      __ATOMIC_RELEASE);
 }
@@ -355,7 +356,7 @@ static void note_slot(struct switch_record *record, uint32_t slot)
     *first = slot;
 }
 
-/* Takes in which slots were given to threads since the last time. */
+/* Adds the slots that were given to threads since the last time. */
 static void read_births(struct switch_record *record)
 {
     const struct switch_births *births = &record->programs->bss->births;
@@ -371,7 +372,7 @@ static void read_births(struct switch_record *record)
         uint64_t item = __atomic_load_n(&births->items[*seen % SWITCH_BIRTHS], __ATOMIC_ACQUIRE);
         uint32_t slot = item & (SWITCH_SLOTS_MAX - 1);
         if (item >> 16 < *seen + 1)
-            return; /* it is just being written */
+            return; /* it is being written */
         if (slot < record->slots_max)
             note_slot(record, slot);
     }
@@ -449,7 +450,7 @@ void switch_record_acknowledge(struct switch_record *record, const struct slot_v
     __atomic_store_n(&slot->looked, tick + 1, __ATOMIC_RELEASE);
 }
 
-/* Writes only a new value, as the kernel's side reads it at each switch. */
+/* Only writes a changed value, because the BPF programs read it at each switch. */
 static void want(uint32_t *wanted, uint32_t value)
 {
     if (__atomic_load_n(wanted, __ATOMIC_RELAXED) != value)
@@ -515,7 +516,7 @@ void switch_record_watch_cpus(struct switch_record *record, bool is_wanted)
     __atomic_store_n(&record->programs->bss->watched_since_ns, since_ns, __ATOMIC_RELEASE);
 }
 
-/* Reads what is noted of a CPU. Returns false if it switches so often that this fails. */
+/* Reads the notes about a CPU. Returns false if it switches so often that this fails. */
 static bool read_cpu(const struct switch_cpu *cpu, struct switch_cpu *ret_cpu)
 {
     for (unsigned i = 0; i < READS_MAX; i++) {
@@ -545,7 +546,7 @@ static bool find_current(const struct switch_record *record, unsigned cpu)
            !once.retval;
 }
 
-/* The CPU may switch at any time: then the thread that has left it is among those noted. */
+/* The CPU may switch at any time; the thread that left it is then among the noted ones. */
 bool switch_record_find_cpu_user(struct switch_record *record, unsigned cpu, uint64_t tick_ns,
                                  struct cpu_user *ret_user)
 {

@@ -63,7 +63,7 @@ static bool is_interrupted(const struct user_regs_struct *user)
     }
 }
 
-/* Calls that fail with EINTR before they have done anything, and so can be begun again (signal(7),
+/* Calls that fail with EINTR before they have had any effect, and so can be restarted (signal(7),
  * "Interruption of system calls and library functions by stop signals"). */
 static bool can_begin_again(unsigned long long number)
 {
@@ -97,7 +97,7 @@ static bool can_begin_again(unsigned long long number)
     }
 }
 
-/* The kernel's copy_thread has the new thread return 0 from its creator's call. */
+/* The kernel's copy_thread makes the new thread return 0 from its creator's call. */
 static bool is_new_thread(const struct user_regs_struct *user)
 {
     return user->rax == 0 && (user->orig_rax == SYS_clone || user->orig_rax == SYS_clone3);
@@ -142,7 +142,7 @@ void registers_from_sample(const uint64_t *values, struct registers *ret_registe
     *ret_registers = (struct registers){.known = BIT(SAMPLE_REGISTERS) - 1, .interrupted_call = -1};
     for (unsigned i = 0; i < SAMPLE_REGISTERS; i++)
         ret_registers->values[numbers[i]] = values[i];
-    /* SYSCALL leaves the address that it returns to in rcx. */
+    /* SYSCALL puts its return address in rcx. */
     ret_registers->may_be_new_thread = values[0] == 0 && values[2] == values[PERF_REG_X86_IP];
 }
 
@@ -156,7 +156,8 @@ void registers_hide_stop(pid_t tid, const struct registers *registers)
     ptrace(PTRACE_SETREGSET, tid, (void *)NT_PRSTATUS, &whole);
 }
 
-/* Calls seen to restart cleanly after a stop without a signal; signal(7) says which do not. */
+/* Calls that were tested to restart cleanly after a stop without a signal; signal(7) lists those
+ * that do not. */
 bool registers_call_survives_stop(long syscall_number)
 {
     switch (syscall_number) {

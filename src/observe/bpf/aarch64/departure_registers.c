@@ -1,6 +1,6 @@
-/* AArch64: the words are struct user_pt_regs (asm/ptrace.h), which are x0 to x30, sp, pc and the
- * state of the processor, and then the first argument and the number of the call. DWARF numbers as
- * in observe/aarch64/registers.c. */
+/* AArch64: the words are struct user_pt_regs (asm/ptrace.h), that is, x0 to x30, sp, pc and pstate,
+ * followed by the first argument and the number of the call. DWARF numbers are as in
+ * observe/aarch64/registers.c. */
 #include "observe/bpf/departure.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* AArch64: the registers with which a thread entered the kernel, and how a slot is written. */
+/* AArch64: the registers at a thread's entry to the kernel, and how a slot is written. */
 #ifndef FGPROF_OBSERVE_BPF_AARCH64_MACHINE_BPF_H
 #define FGPROF_OBSERVE_BPF_AARCH64_MACHINE_BPF_H
 
@@ -13,7 +13,7 @@
 #define WORD_FIRST_ARGUMENT 34 /* x0 as it was at the call */
 #define WORD_CALL 35
 #define FUTEX_CALL 98
-#define USER_WORDS 34 /* struct user_pt_regs (asm/ptrace.h), with which struct pt_regs begins */
+#define USER_WORDS 34 /* struct user_pt_regs (asm/ptrace.h), the beginning of struct pt_regs */
 
 struct pt_regs {
     __u64 orig_x0;

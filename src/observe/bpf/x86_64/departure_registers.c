@@ -1,4 +1,4 @@
-/* x86-64: the words are struct pt_regs up to sp (asm/ptrace.h). DWARF numbers as in
+/* x86-64: the words are struct pt_regs up to sp (asm/ptrace.h). DWARF numbers are as in
  * observe/x86_64/registers.c. */
 #include "observe/bpf/departure.h"
 

@@ -1,4 +1,4 @@
-/* x86-64: the registers with which a thread entered the kernel, and how a slot is written. */
+/* x86-64: the registers at a thread's entry to the kernel, and how a slot is written. */
 #ifndef FGPROF_OBSERVE_BPF_X86_64_MACHINE_BPF_H
 #define FGPROF_OBSERVE_BPF_X86_64_MACHINE_BPF_H
 
@@ -18,8 +18,8 @@ struct pt_regs {
         flags, sp;
 } RELOCATED;
 
-/* The order is that of asm/ptrace.h. Each is read by itself, as that needs no call: where returns
- * are slow (spectre, SRSO), a call costs more than all of this. */
+/* The order is that of asm/ptrace.h. Each register is read separately, because that needs no call:
+ * if returns are slow (Spectre, SRSO), a call costs more than all of this. */
 static __always_inline void read_words(__u64 words[SWITCH_WORDS], const struct pt_regs *registers)
 {
     words[0] = registers->r15;
@@ -44,7 +44,7 @@ static __always_inline void read_words(__u64 words[SWITCH_WORDS], const struct p
     words[WORD_SP] = registers->sp;
 }
 
-/* Stores are seen in their order by other CPUs. */
+/* Other CPUs see stores in program order. */
 static __always_inline void step_sequence(__u32 *sequence, __u32 step)
 {
     barrier();
