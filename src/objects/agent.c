@@ -22,56 +22,56 @@
 #include <unistd.h>
 
 #define RING_BYTES_MAX (16u << 20)
-/* The thread of a record that is not complete for so long is gone, or was stopped. */
+/* If a record is incomplete for this long, its thread is gone or was stopped. */
 #define PATIENCE_NS 1000000000u
-/* A ring that would be full within this is looked at again before the next tick. */
+/* A ring that would be full within this time is read again before the next tick. */
 #define FILLING_NS 40e6
 #define AGENT_NAME_BYTES sizeof(((struct agent_header *)NULL)->allocator)
 #define PEAK_EACH_NS 100000000u
 #define PEAK_PART_OF_TIME 1000
 #define ALIGNMENT 16u /* of records */
-/* The most records, or places where one might begin, that a turn looks at: some 0.2 ms. A ring has
- * a million such places, and its program can refill it at any time. */
+/* The most records, or places where a record might begin, that a turn checks: some 0.2 ms. A ring
+ * has a million such places, and its program can refill it at any time. */
 #define STEPS_MAX 16384u
 #define PATH "/memfd:" AGENT_MEMFD
 #define LINK PATH " (deleted)"
-/* No object is larger: an address space has fewer bytes. */
+/* No object is larger, because an address space is smaller. */
 #define OBJECT_BYTES_MAX (UINT64_C(1) << 56)
 
 struct agent {
     struct object_source source;
     struct object_options options;
-    const struct program *program; /* outlives this */
+    const struct program *program; /* outlives the source */
     int fd;                        /* locked: one profiler at a time reads the ring */
     struct agent_header *header;
     size_t bytes; /* of the mapping */
-    /* As they were when it was opened and checked: */
+    /* Their values when the memory was opened and checked: */
     uint64_t ring_bytes;
     uint64_t code_start, code_limit;
     uint64_t made_lost, gone_lost, threads_lost;
     uint32_t epoch;
     uint64_t read;       /* the position up to which records were taken */
-    uint64_t limit;      /* up to which they are being taken */
-    uint64_t limited_ns; /* when that was set; 0: not yet */
-    bool is_taking;      /* they are; false: all up to `limit` were */
+    uint64_t limit;      /* the position up to which records are being taken */
+    uint64_t limited_ns; /* when `limit` was set; 0: not yet */
+    bool is_taking;      /* records are being taken; false: all up to `limit` were */
     bool is_skipping;    /* the next place is inside a record that is being skipped */
-    unsigned steps;      /* how many are left of this turn: see STEPS_MAX */
-    uint64_t stuck_ns;   /* since when the next record is not complete; 0: it is not so */
-    uint64_t skipped;    /* how often records were, as one was never complete, or damaged */
-    bool has_let_end;    /* the program may end */
-    bool is_damaged;     /* what the header says can't be: no more is read */
+    unsigned steps;      /* how many steps are left in this turn: see STEPS_MAX */
+    uint64_t stuck_ns;   /* the next record is incomplete since then; 0: it is not */
+    uint64_t skipped;    /* how often records were skipped: never completed, or damaged */
+    bool has_let_end;    /* the program was allowed to exit */
+    bool is_damaged;     /* the header is invalid: nothing more is read */
     char program_name[AGENT_NAME_BYTES]; /* the base name of its file */
     struct throttle reading_peak;
-    uint64_t resident_peak; /* as it was then; 0: not known */
+    uint64_t resident_peak; /* when last read; 0: not known */
 };
 
-/* Where the program has it mapped. */
+/* Where the program has the memory mapped. */
 struct place {
     uint64_t start, end, inode;
     dev_t device;
-    /* The first code from a file; and whether other files have code, too: then it was linked
-     * dynamically. The kernel maps the dynamic linker before the vDSO (load_elf_binary in its
-     * fs/binfmt_elf.c). */
+    /* The first code from a file, and whether other files have code too: if so, the program was
+     * linked dynamically. The kernel maps the dynamic linker before the vDSO (load_elf_binary in
+     * its fs/binfmt_elf.c). */
     uint64_t first_inode;
     bool is_dynamic, has_vdso;
 };
@@ -93,8 +93,8 @@ static int find_place(void *context, const struct maps_entry *entry)
     return 1;
 }
 
-/* Opens the link if it leads to the memory. What it leads to is up to the program, even now, and to
- * open a device may have an effect: so it is opened only once it is known what it is. */
+/* Opens the link if it leads to the memory. The program can change its target at any time, and
+ * opening a device may have side effects, so the target is checked before it is opened. */
 static int open_link(int directory_fd, const char *name, const struct place *place)
 {
     char path[32];
@@ -111,7 +111,7 @@ static int open_link(int directory_fd, const char *name, const struct place *pla
     return err ? err : fd;
 }
 
-/* Its descriptor in the program may be any. */
+/* The program may have the memory under any descriptor. */
 static int open_descriptor(int proc_fd, const struct place *place)
 {
     DIR *directory = procfs_open_directory(proc_fd, "fd");
@@ -129,7 +129,8 @@ static int open_descriptor(int proc_fd, const struct place *place)
     return fd;
 }
 
-/* map_files needs CAP_CHECKPOINT_RESTORE, but is there if the program has closed the descriptor. */
+/* map_files needs CAP_CHECKPOINT_RESTORE, but works even if the program has closed the
+ * descriptor. */
 static int open_memory(int proc_fd, const struct place *place)
 {
     char name[64];
@@ -142,8 +143,8 @@ static int open_memory(int proc_fd, const struct place *place)
     return fd;
 }
 
-/* The memory must not be able to shrink while it is mapped: to read where it ended would kill us.
- * So would memory of huge pages, if there are no more of them. */
+/* The memory must not be able to shrink while it is mapped: a read beyond its end would kill us. So
+ * would a read of huge page memory if no huge pages are left. */
 static int check_file(int fd, size_t *ret_bytes)
 {
     struct stat status;
@@ -166,7 +167,7 @@ static int lock(int fd)
     return errno == EAGAIN || errno == EACCES ? -EBUSY : -errno;
 }
 
-/* The magic is written last: before that, nothing else need be there. */
+/* The magic is written last: without it, the rest may be missing. */
 static int check_header(struct agent *agent)
 {
     static const char none[sizeof agent->header->magic] = {0};
@@ -179,7 +180,7 @@ static int check_header(struct agent *agent)
         return -EBADMSG;
     if (header->version != AGENT_VERSION)
         return -EPROTONOSUPPORT;
-    /* A child of fork has it mapped, too, but is another process. */
+    /* A forked child also has it mapped, but is another process. */
     if (pid && header->pid != (uint32_t)pid)
         return -ENOENT;
     if (header->header_bytes != AGENT_HEADER_BYTES || (ring_bytes & (ring_bytes - 1)) ||
@@ -201,8 +202,9 @@ uint32_t agent_wants(const struct object_options *options)
     return wants;
 }
 
-/* Records from now on count. What an earlier profiler left is of no use: it may have been killed,
- * and the agent gone on without room for records. In which order that is done: see format.h. */
+/* Only records from now on count. Those that an earlier profiler left are useless: it may have been
+ * killed, and the agent continued without room for records. For the order of steps, see format.h.
+ */
 static void begin_anew(struct agent *agent)
 {
     struct agent_header *header = agent->header;
@@ -214,8 +216,8 @@ static void begin_anew(struct agent *agent)
     atomic_store(&header->wanted, agent_wants(&agent->options));
 }
 
-/* If nobody has read before, all records that are there count: the program was started with the
- * agent turned on. */
+/* If the ring was never read, all its records count: the program was started with the agent turned
+ * on. */
 static void begin(struct agent *agent)
 {
     struct agent_header *header = agent->header;
@@ -246,15 +248,15 @@ static bool is_complete(const struct agent *agent, uint64_t position)
     return atomic_load_explicit(&record->committed, memory_order_acquire) == position + 1;
 }
 
-/* How much of the record its registers and stack may take. */
+/* How much of the record may be registers and stack. */
 static size_t room_for_stack(const struct agent_record *record)
 {
     size_t head = sizeof *record + AGENT_REGISTER_COUNT * sizeof *record->registers;
     return record->bytes < head ? 0 : record->bytes - head;
 }
 
-/* Copies a record's head, which the program can change at any time, and checks it. Padding may have
- * room for its first fields only. */
+/* Copies a record's head, which the program can change at any time, and checks the copy. Padding
+ * may only have room for the first fields. */
 static bool copy_head(const struct agent *agent, uint64_t position, struct agent_record *ret_record)
 {
     uint64_t left = agent->ring_bytes - (position & (agent->ring_bytes - 1));
@@ -269,8 +271,8 @@ static bool copy_head(const struct agent *agent, uint64_t position, struct agent
            ret_record->object_bytes <= OBJECT_BYTES_MAX;
 }
 
-/* Skips a record that will never be complete, or is damaged, to the next intact one. Only its
- * position marks a record, and no two have the same. */
+/* Skips a record that will never be complete, or is damaged, to the next intact one. A record is
+ * recognized by its position, which is unique. */
 static void skip_record(struct agent *agent)
 {
     struct agent_record record;
@@ -286,8 +288,8 @@ static void skip_record(struct agent *agent)
         agent->read = agent->limit;
 }
 
-/* The record that is next is not complete. Its thread is about to complete it, unless it was
- * killed. */
+/* The next record is incomplete: returns whether to give it up. Its thread is about to complete it,
+ * unless it was killed. */
 static bool is_stuck(struct agent *agent)
 {
     uint64_t now_ns = monotonic_ns();
@@ -296,14 +298,13 @@ static bool is_stuck(struct agent *agent)
     return now_ns - agent->stuck_ns >= PATIENCE_NS || !program_is_current(agent->program);
 }
 
-/* Whether the ring would be full soon, from how much it has got since it was last looked at. */
+/* Whether the ring will soon be full, by how much it has received since it was last read. */
 static bool is_filling(const struct agent *agent, uint64_t bytes, uint64_t passed_ns)
 {
     return (double)bytes * FILLING_NS > (double)agent->ring_bytes * (double)passed_ns;
 }
 
-/* Where the records end that are taken now: the program may append more as fast as they are taken.
- */
+/* Sets where to stop taking records: the program may append more as fast as they are taken. */
 static void set_limit(struct agent *agent)
 {
     const struct agent_header *header = agent->header;
@@ -351,7 +352,7 @@ static bool next_record(struct agent *agent, struct agent_record *ret_record)
     return false;
 }
 
-/* Fills the snapshot from the record that is next. */
+/* Fills the snapshot from the next record. */
 static void copy_stack(const struct agent *agent, const struct agent_record *head,
                        struct snapshot *snapshot)
 {
@@ -390,7 +391,7 @@ static struct object_news news_of(const struct agent *agent, const struct agent_
     };
 }
 
-/* The next record that is of use, passing those that are not. */
+/* Finds the next useful record, skipping others. */
 static bool next_wanted(struct agent *agent, struct agent_record *ret_record)
 {
     while (next_record(agent, ret_record)) {
@@ -402,7 +403,7 @@ static bool next_wanted(struct agent *agent, struct agent_record *ret_record)
     return false;
 }
 
-/* The program, which is over, waits for a moment. */
+/* Lets the program exit, which waits for us for a moment. */
 static void let_end(struct agent *agent)
 {
     struct agent_header *header = agent->header;
@@ -413,7 +414,7 @@ static void let_end(struct agent *agent)
     agent->has_let_end = true;
 }
 
-/* Takes the next record that is of use. Returns false if there is none, or no snapshot for it. */
+/* Takes the next useful record. Returns false if there is none, or no snapshot for it. */
 static bool take(struct agent *agent, struct snapshot_pool *snapshots, struct object_news *ret_news)
 {
     static const struct stack_place no_place = {0};
@@ -435,7 +436,7 @@ static bool take(struct agent *agent, struct snapshot_pool *snapshots, struct ob
     return true;
 }
 
-/* Once it has ended, that is not known any more. */
+/* Reads the peak while the program runs, because afterwards it is not available. */
 static void read_resident_peak(struct agent *agent)
 {
     char status[4096];
@@ -449,8 +450,8 @@ static void read_resident_peak(struct agent *agent)
     agent->reading_peak = (struct throttle){now_ns, monotonic_ns() - now_ns};
 }
 
-/* The agent turns itself off if its ring was full for long, as when we were stopped: what was freed
- * meanwhile is not known. */
+/* The agent turns itself off if its ring was full for long, for example because we were stopped:
+ * frees in that time are not known. */
 static bool has_given_up(const struct agent *agent)
 {
     return !agent->is_damaged && agent_wants(&agent->options) &&
@@ -465,7 +466,7 @@ static bool collect(struct object_source *source, struct snapshot_pool *snapshot
     source->has_more = false;
     if (!agent->is_taking && has_given_up(agent)) {
         begin_anew(agent);
-        agent->is_taking = true; /* nothing, in this round */
+        agent->is_taking = true; /* so that this round takes nothing */
         *ret_news = (struct object_news){.kind = OBJECT_ALLOCATION, .change = OBJECT_FORGOTTEN};
         return true;
     }
@@ -482,14 +483,14 @@ static bool collect(struct object_source *source, struct snapshot_pool *snapshot
     return has_news;
 }
 
-/* How much a counter of the program's has grown. */
+/* How much one of the program's counters has grown. */
 static uint64_t since(const _Atomic uint64_t *counter, uint64_t before)
 {
     uint64_t now = atomic_load(counter);
     return now > before ? now - before : 0;
 }
 
-/* The name of the file that has malloc is the program's to say. */
+/* The name of the file that contains malloc comes from the program, so it is not trusted. */
 static bool has_own_allocator(const struct agent *agent)
 {
     char allocator[AGENT_NAME_BYTES];
@@ -533,7 +534,7 @@ static void close_agent(struct object_source *source)
     free(agent);
 }
 
-/* As the agent has it, cut if it is too long. */
+/* Like the agent's copy, cut if it is too long. */
 static void read_program_name(struct agent *agent)
 {
     char path[PATH_MAX];
@@ -562,8 +563,8 @@ bool agent_tells(enum object_kind kind)
     return kind == OBJECT_ALLOCATION || kind == OBJECT_THREAD;
 }
 
-/* Why the program, which has no agent, may never have one. It may also be that the agent has not
- * begun yet. */
+/* The program has no agent: returns why it may never have one. Otherwise the agent may not have
+ * started yet. */
 static int reason_for_none(const struct program *program, const struct place *place)
 {
     if (procfs_is_secure(program->proc_fd))
@@ -571,12 +572,13 @@ static int reason_for_none(const struct program *program, const struct place *pl
     return place->has_vdso && !place->is_dynamic ? -ENOEXEC : -ENOENT;
 }
 
-/* Opens the program's memory that was found there. */
+/* Opens the program's memory that was found at this place. */
 static int open_found(const struct program *program, const struct place *place)
 {
     struct place again = {0};
     int fd = open_memory(program->proc_fd, place);
-    /* If it has executed another program meanwhile, it has closed nothing itself. */
+    /* If the process has executed another program meanwhile, it has not closed the descriptor
+     * itself. */
     if (fd == -EBADF && maps_read(program->maps_fd, find_place, &again) <= 0)
         return -ENOENT;
     return fd == -EPERM ? -EACCES : fd;

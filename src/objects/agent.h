@@ -1,5 +1,5 @@
-/* Reads what the agent in a program reports of its objects (agent/format.h). The memory is shared
- * with the program: nothing in it is trusted. */
+/* Reads the reports of the agent in a program about its objects (agent/format.h). The memory is
+ * shared with the program: nothing in it is trusted. */
 #ifndef FGPROF_OBJECTS_AGENT_H
 #define FGPROF_OBJECTS_AGENT_H
 
@@ -12,18 +12,18 @@
  *   -EPERM            the same, and the program has more rights than its user: the loader then
  *                     ignores LD_PRELOAD (ld.so(8))
  *   -EBUSY            another profiler reads it
- *   -EPROTONOSUPPORT  it is of another version
- *   -EBADMSG          its memory is not as it should be
+ *   -EPROTONOSUPPORT  it has another version
+ *   -EBADMSG          its memory is invalid
  *   -EBADF            the program has closed its descriptor, and we lack CAP_CHECKPOINT_RESTORE
  *   -EACCES           we may not open its memory
- *   -ENOMEM, and those of openat(2) and mmap(2) */
+ *   -ENOMEM, and errors of openat(2) and mmap(2) */
 int agent_source_new(const struct program *program, const struct object_options *options,
                      struct object_source **ret_source);
 
 /* Whether it reports objects of this kind. */
 bool agent_tells(enum object_kind kind);
 
-/* What it should report: struct agent_header's `wanted`. */
+/* What it should report: `wanted` of struct agent_header. */
 uint32_t agent_wants(const struct object_options *options);
 
 #endif

@@ -9,7 +9,8 @@ void agent_stack_fill(struct snapshot *snapshot, const uint64_t registers[AGENT_
     for (size_t i = 0; i < AGENT_REGISTER_COUNT; i++)
         registers_set(&snapshot->registers, numbers[i], registers[i]);
     stack->address = registers_sp(&snapshot->registers);
-    /* No stack is at the end of all addresses: a program that says so gets none. */
+    /* No stack is at the end of the address space: if the program claims that, its stack is
+     * ignored. */
     stack->bytes = stack_bytes < UINT64_MAX - stack->address ? stack_bytes : 0;
     stack->end = stack->address + stack->bytes + (stack->bytes && is_cut);
     stack->end_is_known = true;

@@ -15,21 +15,21 @@
 
 #define TASK_RING_BYTES (256u << 10)
 #define STACK_RING_BYTES (8u << 20)
-/* The rings of the CPUs are read one after the other, so what a thread did on one may be read
- * before its birth on another. A record is in its ring this long after its time. */
+/* The CPUs' rings are read one after the other, so records of a thread from one CPU may be read
+ * before its birth on another. A record is in its ring at most this long after its time. */
 #define KEPT_BACK_NS 1000000u
 #define NO_SAMPLE UINT32_MAX
 
 /* A record of a birth, a name or an end. */
 struct told {
     uint64_t at_ns;
-    uint64_t order;  /* of equal times */
+    uint64_t order;  /* among equal times */
     uint32_t sample; /* NO_SAMPLE: none yet */
-    bool is_old;     /* it was there when records were last read: its sample will not come */
+    bool is_old;     /* it was read before the last read: its sample will not come */
     struct birth birth;
 };
 
-/* Where a sample is. */
+/* The location of a sample. */
 struct taken_sample {
     uint64_t at_ns;
     pid_t tid;
@@ -40,13 +40,13 @@ struct taken_sample {
 struct births {
     bool has_children;
     struct events tasks;
-    struct events stacks; /* no items: no stack is seen */
-    uint64_t *heads;      /* of these events' rings: all before them is among the samples */
+    struct events stacks; /* no items: stacks are not seen */
+    uint64_t *heads;      /* of these events' rings: everything before is in `samples` */
     size_t head_capacity;
     struct told *told;
     size_t told_count, told_capacity;
-    size_t next;       /* the first of these that was not taken */
-    uint64_t until_ns; /* those that are newer are kept back */
+    size_t next;       /* the first one that was not taken */
+    uint64_t until_ns; /* newer ones are held back */
     struct taken_sample *samples;
     size_t sample_count, sample_capacity;
     uint64_t order;
@@ -65,8 +65,8 @@ static int read_event(int directory_fd, const char *path, uint64_t *ret_number)
     return *ret_number ? 0 : -EINVAL;
 }
 
-/* Opens tracefs without mounting it anywhere: it goes when its descriptor does (fsmount(2)). Only
- * CAP_SYS_ADMIN may. Returns a descriptor or a negative errno. */
+/* Opens tracefs without mounting it anywhere: it goes away with its descriptor (fsmount(2)). Needs
+ * CAP_SYS_ADMIN. Returns a descriptor or a negative errno. */
 static int open_tracefs(void)
 {
     int context_fd = (int)syscall(SYS_fsopen, "tracefs", FSOPEN_CLOEXEC);
@@ -150,7 +150,7 @@ int births_new(bool has_children, struct births **ret_births, int *ret_stack_ref
         return -ENOMEM;
     births->has_children = has_children;
     births->tasks = tasks();
-    /* Before births are reported, so that none lacks its sample. */
+    /* Opened before births are reported, so that none lacks its sample. */
     *ret_stack_refusal = open_stacks(births);
     int err = events_update_cpus(&births->tasks);
     if (err) {
@@ -194,7 +194,7 @@ uint64_t births_exec_ns(const struct births *births, pid_t process_id)
 
 /* ---- Records ---- */
 
-/* Adds a record to those that were reported. */
+/* Adds a record. */
 static int tell(struct births *births, const struct birth *birth)
 {
     const struct told told = {
@@ -260,7 +260,7 @@ static int read_tasks(struct births *births, struct ring *ring)
 }
 
 /* Notes where the samples of a ring are, up to where it was filled before births were read. They
- * stay there until the births that they belong to are taken. */
+ * stay in the ring until their births are taken. */
 static int find_samples(struct births *births, uint32_t event)
 {
     const struct ring *ring = &births->stacks.items[event].ring;
@@ -292,8 +292,8 @@ static int compare_samples(const void *a, const void *b)
     return ORDER(left->at_ns, right->at_ns);
 }
 
-/* Gives a sample to the last birth before it that its thread made. That is just before, as the
- * thread was in the kernel meanwhile. */
+/* Assigns a sample to the last birth before it by its thread. It comes right after that birth,
+ * because the thread was in the kernel meanwhile. */
 static void give(struct births *births, uint32_t number)
 {
     const struct taken_sample *sample = &births->samples[number];
@@ -308,7 +308,7 @@ static void give(struct births *births, uint32_t number)
     }
 }
 
-/* Gives back what the ring holds before the first sample of a birth that was not taken. */
+/* Returns the ring's space before the first sample whose birth was not taken yet. */
 static void drop_samples(struct births *births, uint32_t event)
 {
     uint64_t tail = births->heads[event];
@@ -339,7 +339,7 @@ static void drop_taken(struct births *births)
     births->sample_count = 0;
 }
 
-/* Notes how far the rings of samples are filled. */
+/* Notes how far the sample rings are filled. */
 static int note_heads(struct births *births)
 {
     size_t count = births->stacks.count;
@@ -351,7 +351,7 @@ static int note_heads(struct births *births)
     return 0;
 }
 
-/* What fails for a CPU that has come online is tried again. */
+/* If opening fails for a CPU that has come online, it is tried again. */
 static int update_cpus(struct births *births)
 {
     bool has_stacks = births->stacks.count;
@@ -380,7 +380,7 @@ int births_read(struct births *births)
     return err;
 }
 
-/* ---- What the caller takes ---- */
+/* ---- Taking records ---- */
 
 static bool is_followed(struct births *births, const struct birth *birth)
 {

@@ -1,13 +1,12 @@
-/* Which thread made which, as the kernel reports (perf_event_open(2)).
+/* Which thread created which, as reported by the kernel (perf_event_open(2)).
  *
- * Two events for each CPU. One reports births, names and ends of threads: short records, so that
- * hardly any is lost. The other samples the thread that makes one, at the kernel's tracepoint
- * task:task_newtask: its registers and the top of its stack. Both see all processes, as soon as
- * they are born, and cost nothing but when a thread is made, named, or ends.
+ * There are two events for each CPU. One reports births, names and ends of threads: short records,
+ * so that hardly any are lost. The other samples a thread that creates another one, at the kernel's
+ * tracepoint task:task_newtask: its registers and the top of its stack. Both see all processes as
+ * soon as they are born, and cost nothing except when a thread is created, named, or exits.
  *
- * The records of all CPUs are put in the order of time. A birth's record is written before its
- * sample, by the same thread, so a sample belongs to the last birth before it that its thread
- * made. */
+ * The records of all CPUs are sorted by time. A birth's record is written before its sample, by the
+ * same thread, so a sample belongs to the last birth before it by its thread. */
 #ifndef FGPROF_OBJECTS_BIRTHS_H
 #define FGPROF_OBJECTS_BIRTHS_H
 
@@ -15,11 +14,11 @@
 
 #include <sys/types.h>
 
-#define BIRTHS_STACK_BYTES (16u << 10) /* that a sample holds at most */
+#define BIRTHS_STACK_BYTES (16u << 10) /* the most stack in a sample */
 #define BIRTHS_NAME_BYTES 16           /* TASK_COMM_LEN in the kernel's linux/sched.h */
 
 enum birth_change {
-    BIRTH_MADE,  /* a thread, which is a process's first if its maker is in another one */
+    BIRTH_MADE,  /* a thread; if its maker is in another process, it is a process's first one */
     BIRTH_NAMED, /* it has a new name */
     BIRTH_ENDED,
 };
@@ -37,10 +36,9 @@ struct birth {
 
 struct births;
 
-/* Opens the events. `has_children`: processes that are made by those that are followed are
- * followed, too. If births can be seen but no stacks, *ret_stack_refusal says why, as a negative
- * errno; else it is 0. Returns 0, -EACCES or -EPERM if that is not permitted, or another negative
- * errno. */
+/* Opens the events. `has_children`: children of followed processes are also followed. If births can
+ * be seen but not stacks, *ret_stack_refusal says why, as a negative errno; else it is 0. Returns
+ * 0, -EACCES or -EPERM if that is not permitted, or another negative errno. */
 int births_new(bool has_children, struct births **ret_births, int *ret_stack_refusal);
 /* Accepts NULL. */
 void births_free(struct births *births);
@@ -49,29 +47,29 @@ void births_free(struct births *births);
 int births_follow(struct births *births, pid_t process_id);
 void births_unfollow(struct births *births, pid_t process_id);
 
-/* When the process last executed a program, as far as was read; 0: it has not. */
+/* When the process last executed a program, by the records read so far; 0: never. */
 uint64_t births_exec_ns(const struct births *births, pid_t process_id);
 
-/* Reads the kernel's records. Very new ones are kept back, as older ones may still come. Returns 0
- * or -ENOMEM. */
+/* Reads the kernel's records. Very new records are held back, because older ones may still come.
+ * Returns 0 or -ENOMEM. */
 int births_read(struct births *births);
 
-/* The next of the processes that are followed; NULL if there is none, or it is kept back, or its
- * stack may come with the next births_read. Valid until births_skip. */
+/* The next record of a followed process; NULL if there is none, or it is held back, or its stack
+ * may come with the next births_read. Valid until births_skip. */
 const struct birth *births_next(struct births *births);
 void births_skip(struct births *births);
 
-/* Copies the stack of the thread that made the next one: the snapshot must have room for
- * BIRTHS_STACK_BYTES. Returns false if it shows no 64-bit code. */
+/* Copies the stack of the thread that created the next one: the snapshot must have room for
+ * BIRTHS_STACK_BYTES. Returns false if it did not run 64-bit code. */
 bool births_copy_stack(const struct births *births, struct snapshot *snapshot);
 
 /* All records before this time have been taken. */
 uint64_t births_taken_ns(const struct births *births);
 
-/* Whether the end of this thread is among what was read and not taken yet. */
+/* Whether the end of this thread was read and not taken yet. */
 bool births_has_end(const struct births *births, pid_t tid);
 
-/* How many records were lost because nobody read them in time: births, ends and names, of all
+/* How many records were lost because they were not read in time: births, ends and names, of all
  * processes. */
 uint64_t births_lost(const struct births *births);
 

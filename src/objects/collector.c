@@ -21,15 +21,15 @@ static const struct object_way *const ways[] = {&way_in_program, &way_makers, &w
 
 /* ---- Processes ---- */
 
-/* The process is freed once it is gone and the worker has taken all its messages, which point to
- * its share of the queue. */
+/* The process is freed once it is gone and the worker has taken all its messages, because these
+ * point to its share of the queue. */
 static void leave(struct collector *collector, struct object_process *process)
 {
     process->next_left = collector->left;
     collector->left = process;
 }
 
-/* An id may be reused before everything about its first process has been reported. */
+/* An id may be reused before everything about its previous process has been reported. */
 static int follow(struct collector *collector, struct object_process *process)
 {
     int err = 0;
@@ -37,7 +37,7 @@ static int follow(struct collector *collector, struct object_process *process)
     size_t at = UPPER_BOUND(collector->processes, collector->process_count, pid, pid);
     if (array_insert(&collector->processes, &collector->process_count, &collector->process_capacity,
                      at, (struct collected_process){pid, process})) {
-        leave(collector, process); /* notices about it still come */
+        leave(collector, process); /* not freed: notices about it still come */
         return -ENOMEM;
     }
     for (size_t i = 0; i < WAYS && !err; i++)
@@ -70,7 +70,7 @@ static void free_left(struct collector *collector)
     }
 }
 
-/* Another process may have got its id meanwhile. */
+/* Another process may have its id by now. */
 static void drop_process(struct collector *collector, size_t number)
 {
     struct collected_process *at = &collector->processes[number];
@@ -93,7 +93,7 @@ static int begin_program(struct collector *collector, struct object_process *pro
     process->hurried = 0;
     process->sources.opening = (struct throttle){0};
     object_read_areas(process, kept_fd >= 0 ? kept_fd : own->program->maps_fd);
-    /* Everything that the previous program made is gone. */
+    /* All objects of the previous program are gone. */
     return process->span.has_before
                ? collector_report_all(collector, process, OBJECT_FORGOTTEN, false)
                : 0;
@@ -120,7 +120,7 @@ static void count(const struct collector *collector, struct object_counts counts
         ways[i]->count(collector, counts);
 }
 
-/* `error`, unless it is 0, is given as the reason why there are no objects. */
+/* `error`, unless it is 0, is sent as the reason why there are no objects. */
 static int send_counts(struct collector *collector, int error)
 {
     struct news_message message = {.kind = NEWS_COUNTS, .after = collector->after};
@@ -229,7 +229,7 @@ int collector_note(struct collector *collector, struct notice notice)
     if (!collector->is_running)
         return heed(collector, &notice);
     if (notice.kind == NOTICE_END) {
-        collector->end = notice; /* it must not fail */
+        collector->end = notice; /* not queued, because it must not fail */
         atomic_store(&collector->has_end, true);
         bell_ring(&collector->bell);
         return 0;
@@ -253,8 +253,8 @@ bool collector_has_told(const struct collector *collector, uint64_t *ret_sent)
 
 /* ---- Steps ---- */
 
-/* Whether everything about the process from before this time has been sent. That always ends: each
- * source gives up what it can't send within a second, and the worker takes what is sent. */
+/* Whether everything about the process from before this time has been sent. This always becomes
+ * true: each source drops what it can't send within a second, and the worker takes messages. */
 static bool has_told(const struct collector *collector, const struct object_process *process,
                      uint64_t before_ns)
 {
@@ -297,8 +297,8 @@ static int end_processes(struct collector *collector)
             i++;
             continue;
         }
-        /* Unless the recording shows only what is there now, what the process never freed is shown
-         * as in use. */
+        /* Unless the recording only shows current objects, those that the process never freed are
+         * shown as in use. */
         err = collector_report_all(collector, process,
                                    collector->options.is_endless ? OBJECT_FORGOTTEN : OBJECT_LEFT,
                                    true);
@@ -307,8 +307,8 @@ static int end_processes(struct collector *collector)
     return err;
 }
 
-/* A copy does not say that objects are missing, so after an error it has none, but the reason. If
- * there is no memory to send that, the next step tries again. */
+/* A copy can't show that some objects are missing, so after an error it has no objects, but the
+ * reason. If there is no memory to send that, the next step tries again. */
 static void finish_copy(struct collector *collector)
 {
     for (size_t i = 0; i < collector->process_count; i++) {
@@ -389,7 +389,7 @@ uint64_t collector_step(struct collector *collector)
     free_left(collector);
     if (collector->is_ending)
         note_error(collector, finish(collector));
-    /* If room or snapshots are lacking, the worker holds them. */
+    /* If room or snapshots are lacking, the worker must give them back. */
     if (collector->is_short)
         lazy_bell_ring(&collector->queue->bell);
     lazy_bell_ring_if_due(&collector->queue->bell, collector->now_ns);
@@ -409,7 +409,7 @@ int collector_run(struct collector *collector)
     return collector->error;
 }
 
-/* ---- Its life ---- */
+/* ---- The collector ---- */
 
 int collector_new(const struct collector_options *options, struct news_queue *queue,
                   struct collector **ret_collector)
@@ -467,7 +467,7 @@ void collector_free(struct collector *collector)
     struct notice notice;
     if (!collector)
         return;
-    /* A notice may introduce a process, which is then among those below. */
+    /* A pending notice may add a process, which is then freed below. */
     while (collector->notices && queue_take(collector->notices, &notice))
         heed(collector, &notice);
     while (collector->process_count) {

@@ -14,45 +14,47 @@
 #define STACK_BYTES_FIRST (16u << 10)
 #define STACK_BYTES_MAX (63u << 10) /* a record has at most 64 KiB */
 #define RECORD_BYTES 512            /* of a fault, without its stack, rounded up */
-/* perf_event_mlock_kb: what all users have for each CPU. */
+/* perf_event_mlock_kb, which every user may lock for each CPU. */
 #define THREAD_RING_BYTES (512u << 10)
 #define THREADS_MAX 100000
 /* Faults reported a second, of all processes together. */
 #define FAULTS_PER_S 1000
 #define LEVEL_MAX 40
-/* More pages are chosen when in this time less than this part of the faults came that could. */
+/* More pages are chosen if, in this time, less than this part of the allowed faults came. */
 #define QUIET_NS 1000000000u
 #define QUIET_PART 4
 
-/* A burst may report more faults; fewer pages are chosen after it. Rings have room for that. */
+/* A burst may report up to this many more faults; fewer pages are chosen after it. Rings have room
+ * for that. */
 #define TOKENS_MAX 128
 #define RING_PARTS 8
-/* The same for each group of pages. */
+/* FAULTS_PER_S for each group of pages. */
 static const uint64_t faults_per_s[PAGE_GROUPS] = {
     [PAGES_INSIDE] = FAULTS_PER_S,
     [PAGES_OF_BEGINS] = FAULTS_PER_S / 4,
 };
-/* Faults a second that the program in the kernel may check on a CPU. A check takes 0.15 us and a
- * report 2 us: together less than 1 % of the time. */
+/* Faults a second that the BPF program may check on a CPU. A check takes 0.15 us and a report 2 us:
+ * together less than 1 % of the time. */
 #define LOOKS_PER_S 40000
 /* How often to check for too many faults: each second, or as soon as a second's limit is reached.
- * Those faults count as the rate of the time that they took. */
+ * The rate is computed over the time that those faults took. */
 #define JUDGE_BUSY_NS 1000000000u
 #define JUDGE_BURST_NS 250000000u
 /* How often to check for too few. */
 #define JUDGE_QUIET_NS 2000000000u
 #define NO_FAULT UINT64_MAX
-/* By this time after a fault its record is in the ring. */
+/* A fault's record is in the ring at most this long after the fault. */
 #define KEPT_BACK_NS 1000000u
 
-/* One in so many faults is seen. Programs fault in patterns; primes do not keep step with them. */
+/* One in this many faults is seen. Programs fault in patterns; primes do not stay in step with
+ * them. */
 static const uint32_t periods[] = {1, 5, 23, 101, 503, 2503};
 #define PERIOD_COUNT (sizeof periods / sizeof *periods)
 #define PERIOD_FIRST_BY_NUMBER 2
 
-/* With PERF_SAMPLE_ADDR. Registers and stack come behind it, and last PERF_SAMPLE_PHYS_ADDR and
- * PERF_SAMPLE_DATA_PAGE_SIZE, as far as they are wanted: both as they were before the fault.
- * PERF_SAMPLE_PERIOD would make the kernel tell each fault (perf_swevent_event in its
+/* With PERF_SAMPLE_ADDR. It is followed by registers and stack, and then by PERF_SAMPLE_PHYS_ADDR
+ * and PERF_SAMPLE_DATA_PAGE_SIZE, if these are wanted, both from before the fault.
+ * PERF_SAMPLE_PERIOD would make the kernel report every fault (perf_swevent_event in its
  * kernel/events/core.c). */
 struct fault_head {
     uint32_t process_id, tid;
@@ -60,21 +62,21 @@ struct fault_head {
     uint64_t address;
 };
 
-/* What is known of a ring. */
+/* The state of a ring. */
 struct ring_state {
-    struct fault_head next; /* what its next fault says, put right */
+    struct fault_head next; /* its next fault, corrected */
     uint64_t next_ns;       /* when that was; NO_FAULT: there is none */
-    uint64_t count;         /* how many faults there were since that was last judged */
-    uint64_t parts;         /* by page: of so many faults the next one was chosen */
-    uint64_t lost;          /* by number: faults that the next one stands for as well */
+    uint64_t count;         /* how many faults there were since the rate was last judged */
+    uint64_t parts;         /* by page: the next fault was chosen of this many */
+    uint64_t lost;          /* by number: lost faults that the next one also represents */
 };
 
-/* What is known of a group of pages. */
+/* The state of a group of pages. */
 struct group_state {
-    uint64_t quiet_since_ns; /* since then: */
-    uint64_t passed;         /* so many faults have come */
-    unsigned level_before;   /* the level was this, */
-    uint64_t raised_ns;      /* up to then */
+    uint64_t quiet_since_ns; /* begin of the current check for quiet */
+    uint64_t passed;         /* faults since then */
+    unsigned level_before;   /* the level before more pages were last chosen, */
+    uint64_t raised_ns;      /* and when that was */
 };
 
 /* An event of a thread on a CPU, with the CPU's ring. */
@@ -83,7 +85,7 @@ struct thread_event {
     pid_t process_id;
 };
 
-/* By number: a process that is followed. */
+/* By number: a followed process. */
 struct thread_owner {
     pid_t process_id;
     int proc_fd;
@@ -92,13 +94,13 @@ struct thread_owner {
 struct faults {
     uint64_t seed;
     enum faults_choice choice;
-    int filter_refusal;   /* a negative errno: why that is not FAULTS_BY_PAGE */
-    struct events events; /* by number: they count nothing, and only have the rings */
+    int filter_refusal;   /* why `choice` is not FAULTS_BY_PAGE (a negative errno) */
+    struct events events; /* by number: they count nothing, and only provide the rings */
     struct filter filter;
-    bool moves_pages;         /* the kernel makes threads fault to see where they run */
-    struct ring_state *rings; /* as they were when they were last read */
+    bool moves_pages;         /* NUMA balancing: the kernel makes threads fault on present pages */
+    struct ring_state *rings; /* by event number */
     size_t ring_count, ring_capacity;
-    size_t current; /* the ring of `fault` */
+    size_t current; /* the ring that contains `fault` */
     struct fault fault;
     struct group_state groups[PAGE_GROUPS];
     uint64_t refilled_ns;
@@ -109,35 +111,35 @@ struct faults {
     size_t thread_event_count, thread_event_capacity;
     struct thread_owner *owners;
     size_t owner_count, owner_capacity;
-    /* One in so many faults is seen: */
-    size_t period, period_before; /* in `periods` */
+    /* One in periods[period] faults is seen: */
+    size_t period, period_before; /* indexes in `periods` */
     uint64_t period_changed_ns;
-    uint64_t judged_ns, read_ns; /* when that was last judged, and records last read */
+    uint64_t judged_ns, read_ns; /* when the rate was last judged, and records were last read */
     bool was_rough;
-    uint64_t unknown;     /* faults of processes that are followed, of which is not known */
+    uint64_t unknown;     /* faults of a followed process, not known which */
     size_t stack_bytes;   /* reported of a stack */
-    unsigned whole, deep; /* stacks since that was last judged: deep ones have more */
+    unsigned whole, deep; /* stacks since depth was last judged; deep ones were cut */
 };
 
-/* ---- What samples say ---- */
+/* ---- Samples ---- */
 
 static const struct perf_event_attr *attr_of(const struct faults *faults)
 {
     return faults->choice == FAULTS_BY_PAGE ? &faults->events.attr : &faults->thread_attr;
 }
 
-/* One in so many pages is chosen by a limit. */
+/* One in how many pages a limit chooses. */
 static uint64_t parts_by(uint64_t limit)
 {
     return limit ? UINT64_MAX / limit : 1;
 }
 
-/* The kernel fills in what a sample says once for all events of page faults on that CPU, and so may
- * do it as another profiler's event wants it: the last one that was opened, but for threads'
- * events, which come first (do_perf_sw_event in its kernel/events/core.c, where in newer kernels
- * perf_prepare_sample keeps what is filled in already). Then the ids are those of another PID
- * namespace, the time is another clock's, which may be close to ours, the stack is longer or
- * shorter, and there may be more behind all. Sets the process id to 0 if it can't be known. */
+/* The kernel fills in a sample once for all page fault events on that CPU, and so may do it with
+ * the settings of another profiler's event: the one opened last, except that threads' events come
+ * first (do_perf_sw_event in its kernel/events/core.c; in newer kernels, perf_prepare_sample there
+ * keeps fields that are already filled in). Then the ids are those of another PID namespace, the
+ * time is that of another clock, which may be close to ours, the stack is longer or shorter, and
+ * there may be more data behind it. Sets the process id to 0 if it can't be known. */
 static void correct(struct faults *faults, size_t number)
 {
     struct event *event = &faults->events.items[number];
@@ -157,7 +159,7 @@ static void correct(struct faults *faults, size_t number)
     }
 }
 
-/* Reads what a record of this ring says. */
+/* Reads a record of this ring. */
 static bool read_next(struct faults *faults, size_t number, const struct record *record)
 {
     struct ring_state *ring = &faults->rings[number];
@@ -168,7 +170,7 @@ static bool read_next(struct faults *faults, size_t number, const struct record 
     return true;
 }
 
-/* The number that comes so many behind the stack; 0: none. */
+/* The 64-bit value with this index behind the stack; 0: none. */
 static uint64_t number_behind_stack(const struct record *record, size_t number)
 {
     uint64_t value = 0;
@@ -178,10 +180,10 @@ static uint64_t number_behind_stack(const struct record *record, size_t number)
     return value;
 }
 
-/* Whether a page was there before the fault, as when a write to a page that fork(2) has shared
- * copies it. Where memory was only read before, it is the page of zeros, which is no memory of the
- * process: that has a size, but no address. So have pages that are hidden for a moment to see who
- * uses them. */
+/* Whether a page was present before the fault, as in copy on write after fork(2). If the memory was
+ * only read before, the page is the zero page, which is not memory of the process: it has a size,
+ * but no address. The same holds for pages that NUMA balancing hides for a moment to see which
+ * threads use them. */
 static bool was_there(const struct faults *faults, const struct record *record)
 {
     uint64_t type = attr_of(faults)->sample_type;
@@ -205,8 +207,8 @@ static bool is_chosen(const struct faults *faults, uint64_t address)
     return filter_page_rank(faults->seed, address) <= UINT64_MAX >> level;
 }
 
-/* The level by which the fault was chosen. Of those that are chosen still, that is the present one,
- * unless more are chosen since. */
+/* The level at which the fault was chosen. For pages that are still chosen, that is the current
+ * level, unless more pages have been chosen since. */
 static unsigned level_at(const struct faults *faults, uint64_t address, uint64_t at_ns)
 {
     enum page_group group = filter_page_group(address);
@@ -238,7 +240,7 @@ static void note_lost(struct faults *faults, size_t number, const struct record 
         faults->rings[number].lost += faults->events.lost - lost;
 }
 
-/* Counts the ring's next fault: it is skipped. */
+/* Counts the ring's next fault, which is skipped. */
 static void note_passed(struct faults *faults, size_t number)
 {
     struct ring_state *ring = &faults->rings[number];
@@ -271,8 +273,8 @@ static void find_next(struct faults *faults, size_t number)
     }
 }
 
-/* Faults are reported in the order of time, and an exec changes whose they are, so it is noted
- * first. */
+/* Faults are reported in time order, and an exec changes the program to which they belong, so execs
+ * are noted first. */
 static void note_execs(struct faults *faults, const struct ring *ring)
 {
     struct record record;
@@ -284,7 +286,7 @@ static void note_execs(struct faults *faults, const struct ring *ring)
     }
 }
 
-/* ---- Which pages are chosen ---- */
+/* ---- The choice of pages ---- */
 
 struct page_levels faults_levels(const struct faults *faults)
 {
@@ -294,7 +296,7 @@ struct page_levels faults_levels(const struct faults *faults)
     return levels;
 }
 
-/* The program in the kernel takes tokens meanwhile: what is lost if both do at once is little. */
+/* The BPF program takes tokens meanwhile; if both change them at once, little is lost. */
 static void refill(struct faults *faults, uint64_t now_ns)
 {
     uint64_t passed_ns = now_ns - faults->refilled_ns;
@@ -310,7 +312,7 @@ static void refill(struct faults *faults, uint64_t now_ns)
     }
 }
 
-/* Chooses more pages of a group when few faults come. */
+/* Chooses more pages of a group if few faults come. */
 static void raise_if_quiet(struct faults *faults, enum page_group group, uint64_t now_ns)
 {
     struct group_state *state = &faults->groups[group];
@@ -340,13 +342,13 @@ void faults_choose_fewer(struct faults *faults)
     }
 }
 
-/* ---- Of how many faults one is seen ---- */
+/* ---- The period: of how many faults one is seen ---- */
 
-/* By page: the events of all CPUs change. Nothing is wrong if one does not, but what it costs. */
+/* By page: changes the events of all CPUs. If one can't be changed, it only costs more. */
 static void set_period_of_cpus(struct faults *faults)
 {
     uint64_t period = periods[faults->period];
-    faults->events.attr.sample_period = period; /* of those that are opened later */
+    faults->events.attr.sample_period = period; /* for events that are opened later */
     for (size_t i = 0; i < faults->events.count; i++)
         ioctl(faults->events.items[i].ring.fd, PERF_EVENT_IOC_PERIOD, &period);
 }
@@ -361,7 +363,7 @@ static void drop_thread_events(struct faults *faults, pid_t process_id)
     }
 }
 
-/* Opens the thread's event on one CPU, which reports in the CPU's ring. Threads that it makes
+/* Opens the thread's event on one CPU, which writes to the CPU's ring. Threads that it creates
  * inherit the event. */
 static int add_thread_event(struct faults *faults, pid_t process_id, pid_t tid,
                             const struct event *ring_event)
@@ -389,7 +391,7 @@ static int add_thread(struct faults *faults, pid_t process_id, pid_t tid)
     return err == -ESRCH ? 0 : err;
 }
 
-/* Threads that come meanwhile inherit the events of those that have them already. */
+/* Threads that are created meanwhile inherit the events of their creators. */
 static int add_threads(struct faults *faults, const struct thread_owner *owner)
 {
     struct thread_list list = {0};
@@ -400,8 +402,8 @@ static int add_threads(struct faults *faults, const struct thread_owner *owner)
     return err == -ESRCH ? 0 : err;
 }
 
-/* By number: a thread's event changes, but not those that others have inherited from it. So all are
- * opened again. */
+/* By number: changing a thread's event does not change those that other threads have inherited, so
+ * all are opened again. */
 static int set_period_of_threads(struct faults *faults)
 {
     int err = 0;
@@ -427,7 +429,7 @@ static int set_period(struct faults *faults, size_t period)
     return err;
 }
 
-/* How many faults came since that was last judged: by page, on the CPU where they were most. */
+/* How many faults came since the rate was last judged; by page, on the CPU with the most. */
 static uint64_t count_faults(const struct faults *faults)
 {
     uint64_t sum = 0, most = 0;
@@ -439,7 +441,7 @@ static uint64_t count_faults(const struct faults *faults)
     return faults->choice == FAULTS_BY_PAGE ? most : sum;
 }
 
-/* The period by which there would be `most` faults a second at most. */
+/* The period with which at most `most` faults a second would be seen. */
 static size_t period_for(const struct faults *faults, uint64_t rate, uint64_t most)
 {
     size_t period = faults->period;
@@ -469,9 +471,9 @@ static int judge_period(struct faults *faults, uint64_t now_ns)
     return rate * ratio * 2 < most ? set_period(faults, faults->period - 1) : 0;
 }
 
-/* ---- How much of stacks is reported ---- */
+/* ---- How much stack is reported ---- */
 
-/* One in so many stacks may be deeper than what is reported of it. */
+/* One in this many stacks may be deeper than the reported part. */
 #define DEEP_PART 32
 #define STACKS_TO_JUDGE 64
 
@@ -510,7 +512,7 @@ static void deepen(struct faults *faults)
     events_replace(events);
 }
 
-/* When all rings have been read. */
+/* Called when all rings have been read. */
 static void rest(struct faults *faults)
 {
     if (events_drop_replaced(&faults->events))
@@ -552,7 +554,7 @@ int faults_read(struct faults *faults)
     return judge_period(faults, now_ns);
 }
 
-/* The ring that has the earliest fault. Returns false if none has any. */
+/* Finds the ring with the earliest fault. Returns false if there are no faults. */
 static bool find_first(const struct faults *faults, size_t *ret_first)
 {
     size_t first = 0, count = faults->ring_count;
@@ -636,8 +638,8 @@ uint64_t faults_exec_ns(const struct faults *faults, pid_t process_id)
 
 /* ---- Events ---- */
 
-/* Kernels before 5.13 do not report the size of the page that was there, or can't give events to
- * new threads without giving them to new processes too. */
+/* Kernels before 5.13 do not report the size of the page that was present, or can't let new threads
+ * inherit events without new processes inheriting them too. */
 static struct perf_event_attr attributes_for(enum faults_choice choice, bool is_new_kernel)
 {
     bool by_page = choice == FAULTS_BY_PAGE;
@@ -683,7 +685,7 @@ static int try_by_page(struct faults *faults, bool is_new_kernel)
     return 0;
 }
 
-/* Each CPU's ring belongs to an event of our own, which has nothing to say. */
+/* Each CPU's ring belongs to a dummy event of our own. */
 static int open_rings(struct faults *faults)
 {
     struct events *events = &faults->events;
@@ -704,7 +706,8 @@ static int open_rings(struct faults *faults)
     return err;
 }
 
-/* Whether threads of our own may be sampled, as any other's of the same user. */
+/* Tries to sample a thread of our own, which needs the same permission as any other thread of the
+ * same user. */
 static int try_by_number(struct faults *faults, enum faults_choice choice, bool is_new_kernel)
 {
     faults->thread_attr = attributes_for(choice, is_new_kernel);
@@ -736,7 +739,7 @@ static int open_filter(struct faults *faults)
     return 0;
 }
 
-/* -EINVAL: the kernel does not know all that is wanted. */
+/* Returns -EINVAL if the kernel does not support all wanted settings. */
 static int begin(struct faults *faults, bool is_new_kernel)
 {
     int err = open_filter(faults);
@@ -783,7 +786,7 @@ int faults_filter_refusal(const struct faults *faults)
     return faults->filter_refusal;
 }
 
-/* ---- Which processes ---- */
+/* ---- Processes ---- */
 
 static int add_owner(struct faults *faults, const struct process *process)
 {

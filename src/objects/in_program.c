@@ -5,9 +5,9 @@
 #include "objects/state.h"
 #include "objects/values.h"
 
-/* How often sources that are not there yet are looked for: while a program begins, so that little
- * of its life is missed, and later as it may load a library at any time. Each search reads its
- * maps. */
+/* How often to search for sources that are not open yet: often while a program begins, so that
+ * little of its life is missed, but also later, because it may load a library at any time. Each
+ * search reads its maps. */
 #define BEGINS_FOR_NS 1000000000u
 #define OPEN_PART_OF_AGE 8
 #define OPEN_PART_OF_TIME 1
@@ -32,7 +32,7 @@ static bool is_wanted(const struct object_options *options, size_t place)
     return is_wanted;
 }
 
-/* That there was none says less than any other reason, even an earlier one. */
+/* -ENOENT says less than any other reason, even an earlier one. */
 static void note_refusal(struct collector *collector, size_t place, int err)
 {
     for (unsigned kind = 0; kind < OBJECT_KIND_COUNT; kind++) {
@@ -43,7 +43,8 @@ static void note_refusal(struct collector *collector, size_t place, int err)
     }
 }
 
-/* Whether the source may still be there later: a program may load it, or another profiler end. */
+/* Whether the source may still appear later: the program may load it, or another profiler may end.
+ */
 static bool may_come(int err)
 {
     return err == -ENOENT || err == -ENOEXEC || err == -EPERM || err == -EBUSY;
@@ -100,9 +101,10 @@ static int open_places(struct collector *collector)
     return err;
 }
 
-/* ---- Telling ---- */
+/* ---- Sending ---- */
 
-/* Sends what a source has, as far as there is room. A program may report more than is sampled. */
+/* Sends a source's messages, as far as there is room. A program may report kinds that are not
+ * wanted. */
 static int tell_source(struct collector *collector, struct object_process *process,
                        struct object_source *source, bool *ret_is_left)
 {

@@ -1,5 +1,5 @@
-/* Which thread made which (OBJECT_THREAD of objects/source.h): births that the kernel reports, and
- * listed threads whose birth was not seen. */
+/* Which thread created which (OBJECT_THREAD of objects/source.h): births that the kernel reports,
+ * and listed threads whose birth was not seen. */
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/upper_bound.h"
@@ -10,15 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How long a birth waits until its process is found, or the program that it runs. */
+/* How long a birth waits until its process is found, or that process's program. */
 #define HELD_NS 100000000u
 /* How long a listed thread waits for a report of its birth. */
 #define PATIENCE_NS 100000000u
-/* How long a new thread's name is read again and again: it gets one soon, or never. */
+/* How long a new thread's name is read repeatedly: it gets a name soon, or never. */
 #define YOUNG_NS 1000000000u
-/* The most threads whose birth was not seen that a step looks at: this takes a millisecond. */
+/* The most threads without a seen birth that a step looks at: this takes a millisecond. */
 #define LOOKS_EACH 64
-/* How long a birth waits for room: about as long as the kernel has room for more of them. */
+/* How long a birth waits for room: about as long as the kernel's rings have room for more. */
 #define ROOM_PATIENCE_NS 1000000000u
 
 static bool are_wanted(const struct collector *collector)
@@ -34,7 +34,7 @@ static int follow(struct collector *collector, struct object_process *process)
 static int prepare(struct collector *collector)
 {
     int stack_refusal;
-    /* A dump looks at threads that are there. */
+    /* A dump only looks at existing threads. */
     if (!are_wanted(collector) || collector->births_begun || collector->options.is_dump)
         return 0;
     collector->births_begun = true;
@@ -71,7 +71,7 @@ static int send_name(struct collector *collector, struct object_process *process
     return news.name ? send(collector, process, &news) : -ENOMEM;
 }
 
-/* ---- The threads that are known ---- */
+/* ---- Known threads ---- */
 
 static struct made_thread *find_thread(const struct process_makers *own, pid_t tid)
 {
@@ -115,13 +115,13 @@ static int note_thread(struct collector *collector, const struct notice *notice)
         return thread ? 0 : -ENOMEM;
     }
     drop_thread(&process->makers, notice->tid);
-    /* If the kernel reports its end, that is sent after its name. */
+    /* If the kernel reports births, it also reports the end, which is sent after the name. */
     return collector->births ? 0 : send_change(collector, process, notice->tid, OBJECT_GONE);
 }
 
 /* ---- Where threads begin ---- */
 
-/* What else is mapped since is read when it is needed, but not too often. */
+/* Reads the code ranges again when new ones are needed, but not too often. */
 static bool read_code(struct object_process *process)
 {
     struct process_makers *own = &process->makers;
@@ -148,7 +148,7 @@ static uint64_t find_start(struct object_process *process, pid_t tid)
     return start;
 }
 
-/* Fills the snapshot with where a thread is, if it sleeps now. */
+/* Fills the snapshot with the stack of a thread, if it sleeps now. */
 static bool look_at(struct collector *collector, const struct object_process *process, pid_t tid,
                     struct snapshot *snapshot)
 {
@@ -161,20 +161,20 @@ static bool look_at(struct collector *collector, const struct object_process *pr
         .stack_limit = BIRTHS_STACK_BYTES,
         .wants_copy = true,
     };
-    watches_forget(&collector->watches, subject.thread); /* that is another thread */
+    watches_forget(&collector->watches, subject.thread); /* it was another thread's */
     return proc_source_observe(&collector->watches, &subject, &observation) == OUTCOME_OBSERVED;
 }
 
 /* ---- Births ---- */
 
-/* Whether the program was started with the agent, which will report which thread makes which. */
+/* Whether the program was started with the agent, which will report which thread created which. */
 static bool may_tell_soon(const struct collector *collector, const struct object_process *process)
 {
     return !collector->has_stacks && collector->has_command && !process->sources.tell_threads &&
            collector->now_ns - process->span.opened_ns < HELD_NS;
 }
 
-/* Fills the snapshot with the stack of the thread that made another one. */
+/* Fills the snapshot with the stack of the thread that created another one. */
 static bool copy_stack(struct collector *collector, const struct birth *birth,
                        struct object_process *maker, struct snapshot *snapshot)
 {
@@ -234,7 +234,7 @@ static int tell_ended(struct collector *collector, const struct birth *birth,
     return send_change(collector, process, birth->tid, OBJECT_GONE);
 }
 
-/* Its maker's process is followed, so it will be found soon unless it is gone. */
+/* The new process's maker is in a followed process, so it will be found soon unless it is gone. */
 static int await_process(struct collector *collector, const struct birth *birth, bool may_wait)
 {
     struct births *births = collector->births;
@@ -283,9 +283,9 @@ static int tell_births(struct collector *collector)
     return err < 0 ? err : 0;
 }
 
-/* ---- Threads that are listed ---- */
+/* ---- Listed threads ---- */
 
-/* Whether it was there before anything could see it being made. A command's threads were not. */
+/* Whether the thread existed before its birth could have been seen. A command's threads did not. */
 static bool is_older(const struct collector *collector, const struct made_thread *thread)
 {
     return thread->is_old && !collector->has_command;
@@ -300,7 +300,7 @@ static enum object_origin origin_of(const struct collector *collector,
     return is_older(collector, thread) ? ORIGIN_BEFORE : ORIGIN_UNSEEN;
 }
 
-/* Whether a report of its birth may still come. */
+/* Whether a report of the thread's birth may still come. */
 static bool may_be_seen(const struct collector *collector, const struct object_process *process,
                         const struct made_thread *thread)
 {
@@ -324,7 +324,7 @@ static int tell_listed(struct collector *collector, struct object_process *proce
     }
     if (is_looked_at && !snapshot && may_wait)
         return 0;
-    /* A thread that is gone is reported if anything saw it. */
+    /* A thread that is gone is only reported if its birth was seen. */
     bool is_there = procfs_thread_name(process->proc_fd, tid, name);
     char *own_name = is_there ? strdup(name) : NULL;
     if (!own_name) {
@@ -348,7 +348,7 @@ static int tell_listed(struct collector *collector, struct object_process *proce
     return send(collector, process, &news);
 }
 
-/* If the kernel does not report names: reads them when they have probably been set, and for a
+/* If the kernel does not report names, reads them when they have probably been set, and for a
  * copy. */
 static int tell_new_name(struct collector *collector, struct object_process *process,
                          struct made_thread *thread, bool is_last)
@@ -399,7 +399,7 @@ static int tell(struct collector *collector)
     return err;
 }
 
-/* What still waits after an execve does not belong to this program. */
+/* Births that still wait after an execve do not belong to this program. */
 static uint64_t told_ns(const struct collector *collector, const struct object_process *process)
 {
     struct births *births = collector->births;
@@ -411,7 +411,7 @@ static uint64_t told_ns(const struct collector *collector, const struct object_p
     return exec_ns > process->span.opened_ns && taken_ns >= exec_ns ? UINT64_MAX : taken_ns;
 }
 
-/* Where the next program has code is not known yet. */
+/* The code of the next program is not known yet. */
 static void end_program(struct collector *collector, struct object_process *process)
 {
     (void)collector;

@@ -1,13 +1,13 @@
 /* Which pages of the processes became resident, by the threads that touched them first (OBJECT_PAGE
- * of objects/source.h). The worker is to check now and then which are still there. */
+ * of objects/source.h). Now and then the worker has to check which of them still are. */
 #include "base/clock.h"
 #include "objects/state.h"
 
-/* How long a fault waits for the program that caused it to be opened, or for room. */
+/* How long a fault waits until its program is opened, and how long it waits for room. */
 #define HELD_NS 500000000u
 #define ROOM_PATIENCE_NS 1000000000u
-/* The kernel reports a fault before it maps the page. Clearing a huge page takes a while, in which
- * the thread may also have to wait for a CPU. */
+/* The kernel reports a fault before it maps the page. Clearing a huge page takes a while, and the
+ * thread may also have to wait for a CPU. */
 #define MAPPED_NS 50000000u
 #define CHECK_EACH_NS 100000000u
 
@@ -38,10 +38,10 @@ static int follow(struct collector *collector, struct object_process *process)
     return err == -ENOMEM ? err : 0;
 }
 
-/* ---- What a fault has mapped ---- */
+/* ---- The pages that a fault has mapped ---- */
 
-/* Pages that were resident when the process was first observed do not belong to the recording. A
- * program that is executed begins with none. */
+/* Pages that were resident when the process was first observed do not belong to the recording.
+ * After an exec there are no such pages. */
 static void note_resident(struct object_process *process)
 {
     struct process_pages *own = &process->pages;
@@ -56,7 +56,7 @@ static void note_resident(struct object_process *process)
     own->has_resident = true;
 }
 
-/* Opens what is needed of the program that runs now. */
+/* Opens the files that are needed of the current program. */
 static int prepare(struct object_process *process)
 {
     struct process_pages *own = &process->pages;
@@ -72,7 +72,7 @@ static int prepare(struct object_process *process)
     return 0;
 }
 
-/* A read of a file maps other pages around it. */
+/* A read fault on a file also maps pages around it. */
 static void widen(struct object_process *process, struct object_news *news)
 {
     uint64_t window_bytes = PAGES_PER_WINDOW * page_bytes();
@@ -84,14 +84,14 @@ static void widen(struct object_process *process, struct object_news *news)
     news->bytes = count * page_bytes();
 }
 
-/* Finds out what the fault has mapped. If that is absent, it has gone again, or is not there yet.
- */
+/* Finds the pages that the fault has mapped. If they are absent, they are gone again, or not mapped
+ * yet. */
 static enum page_kind look_at(struct object_process *process, const struct fault *fault,
                               struct object_news *ret_news)
 {
     struct page page;
     uint64_t start = fault->address & ~(uint64_t)(page_bytes() - 1);
-    /* If the process has just ended, it was probably a page like most. */
+    /* If the process has just exited, it was probably the most common kind of page. */
     if (pages_look(&process->pages.pages, fault->address, &page))
         page = (struct page){PAGE_ANONYMOUS, start, page_bytes()};
     *ret_news = (struct object_news){
@@ -111,7 +111,7 @@ static enum page_kind look_at(struct object_process *process, const struct fault
     return page.kind;
 }
 
-/* ---- Telling ---- */
+/* ---- Sending ---- */
 
 static int send(struct collector *collector, struct object_process *process,
                 struct object_news *news)
@@ -131,8 +131,8 @@ static int send_gone(struct collector *collector, struct object_process *process
 /* Why this fault and later ones have to wait. */
 enum { WAITS = 1 };
 
-/* A page that is absent may still come, for example from a disk: it is sent, and checked later.
- * Returns WAITS, 0, or -ENOMEM. */
+/* A page that is absent may still be mapped, for example after it is read from a disk: it is sent,
+ * and checked later. Returns WAITS, 0, or -ENOMEM. */
 static int tell_fault(struct collector *collector, struct object_process *process,
                       const struct fault *fault, uint64_t age_ns)
 {
@@ -163,7 +163,7 @@ static int tell_fault(struct collector *collector, struct object_process *proces
     return send(collector, process, &news);
 }
 
-/* What a program has touched is gone when the process executes another one. */
+/* Pages that a program has touched are gone when the process executes another one. */
 static enum program_match find_program(const struct collector *collector,
                                        struct object_process *process, const struct fault *fault)
 {
@@ -173,7 +173,7 @@ static enum program_match find_program(const struct collector *collector,
     return object_program_match(process, exec_ns, fault->at_ns);
 }
 
-/* Sends faults in order, up to the first that has to wait. */
+/* Sends faults in order, up to the first one that has to wait. */
 static int tell_faults(struct collector *collector)
 {
     struct faults *faults = collector->faults;
@@ -194,7 +194,7 @@ static int tell_faults(struct collector *collector)
     return err < 0 ? err : 0;
 }
 
-/* This check is made at any cost: once for each copy, and at the program's end. */
+/* Whether a check is due at any cost: once for each copy, and at the program's end. */
 static bool is_due(const struct collector *collector, const struct object_process *process)
 {
     uint64_t checked_ns = process->pages.checked_ns, over_ns = object_program_over_ns(process);
@@ -247,7 +247,7 @@ static void end_program(struct collector *collector, struct object_process *proc
 
 /* ---- Counts ---- */
 
-/* A process that has ended counts with the most that it ever had: see worker/pages.h. */
+/* A process that has exited counts with the most that it ever had: see worker/pages.h. */
 static void add_resident(const struct object_process *process, uint64_t *before, uint64_t *bytes)
 {
     const struct process_pages *own = &process->pages;

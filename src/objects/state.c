@@ -2,7 +2,7 @@
 #include "base/clock.h"
 #include "base/upper_bound.h"
 
-/* Further stacks of a program hardly need anything new. */
+/* After this many stacks of a program, further ones hardly need new data. */
 #define HURRIED_MAX 64
 #define AREAS_EACH_NS 10000000u
 #define AREAS_PART_OF_TIME 100
@@ -85,8 +85,8 @@ void collector_give_snapshot(struct collector *collector, struct snapshot *snaps
         snapshot_pool_give(collector->queue->snapshots, snapshot, false);
 }
 
-/* What the first stacks of a program need, such as its libraries, is best read while the program
- * still runs. */
+/* The first stacks of a program are urgent, because the worker must read what they need, such as
+ * libraries, while the program still runs. */
 static void hurry(struct collector *collector, struct object_process *process)
 {
     if (process->hurried == HURRIED_MAX)

@@ -1,4 +1,4 @@
-/* What the collector works on, and what its parts share. */
+/* The collector's state, and functions that its parts share. */
 #ifndef FGPROF_OBJECTS_STATE_H
 #define FGPROF_OBJECTS_STATE_H
 
@@ -15,12 +15,12 @@
 
 #define PROGRAM_SOURCES 2 /* see in_program.c */
 
-/* in_program.c: where the objects of a program are reported. */
+/* in_program.c: the sources of a program's objects. */
 struct program_sources {
     struct object_source *items[PROGRAM_SOURCES]; /* NULL: not open */
-    bool is_refused[PROGRAM_SOURCES];             /* it will not be there later either */
-    bool tell_threads;                            /* an open one reports which thread makes which */
-    struct throttle opening;                      /* the last time that they were looked for */
+    bool is_refused[PROGRAM_SOURCES];             /* it will not exist later either */
+    bool tell_threads;                            /* an open one reports which thread made which */
+    struct throttle opening;                      /* when they were last searched for */
     uint64_t told_ns;                             /* everything before this time was sent */
 };
 
@@ -28,7 +28,7 @@ struct program_sources {
 struct made_thread {
     uint32_t tid;
     bool is_told;
-    bool is_old;        /* it was there when the recording began */
+    bool is_old;        /* it existed when the recording began */
     uint64_t listed_ns; /* when it was first listed */
     char name[16];      /* as last reported */
 };
@@ -36,9 +36,9 @@ struct made_thread {
 struct process_makers {
     struct made_thread *threads; /* by tid, ascending */
     size_t count, capacity;
-    size_t untold; /* so many of them */
+    size_t untold; /* how many threads are not is_told */
     bool is_short; /* some had to wait for room */
-    /* Where its program has code: */
+    /* The code of its program: */
     struct code_ranges code;
     bool has_code;
     struct throttle code_reading;
@@ -50,14 +50,14 @@ struct process_pages {
     bool is_open; /* its program's pages are: */
     struct pages pages;
     uint64_t checked_ns; /* when its pages were last checked */
-    bool has_resident;   /* in bytes: when it was first looked at, last, and the most ever */
+    bool has_resident;   /* in bytes: when first observed, when last observed, and the most ever */
     uint64_t resident_before, resident, resident_most;
 };
 
 struct watched_program {
     struct program *program; /* a reference */
     uint64_t opened_ns;
-    uint64_t over_ns; /* when that was noticed; 0: it still runs */
+    uint64_t over_ns; /* when its end was noticed; 0: it still runs */
 };
 
 struct object_process {
@@ -66,16 +66,16 @@ struct object_process {
     uint32_t number;
     bool is_gone; /* no more notices about it will come */
     struct object_process *next_left;
-    atomic_size_t queued; /* bytes of its share of the queue in use */
+    atomic_size_t queued; /* bytes in use of its share of the queue */
     bool was_short;       /* in the last step it found no room, or no snapshot */
-    /* Objects of the first one are sent; the others wait until that is complete. */
+    /* Objects of the first program are sent; the other programs wait until they are complete. */
     struct watched_program *programs;
     size_t program_count, program_capacity;
-    /* Of that program: */
+    /* Of the first program: */
     struct program_span span;
     struct stack_areas areas;
     struct throttle areas_reading;
-    unsigned hurried; /* how many stacks the worker was asked to take at once */
+    unsigned hurried; /* how many stacks were reported to the worker urgently */
     struct program_sources sources;
     struct process_makers makers;
     struct process_pages pages;
@@ -99,55 +99,55 @@ struct collector {
     uint64_t after;              /* as in the last notice */
     size_t shares;               /* how many processes share the queue */
     bool is_short;               /* something had to wait for room or a snapshot */
-    bool is_fast;                /* something is to be asked for soon */
+    bool is_fast;                /* some source must be polled soon */
     bool wants_fewer_pages;
-    bool is_copying;   /* for the copy that was ordered at this time: */
-    uint64_t copy_ns;  /* also of the last one */
-    struct notice end; /* once has_end says so */
+    bool is_copying;   /* sending for a copy, which was requested at copy_ns */
+    uint64_t copy_ns;  /* also of the last copy */
+    struct notice end; /* valid once has_end is set */
     atomic_bool has_end;
     bool is_ending, has_ended;
     int error; /* the first error; nothing is sent after it */
-    /* Read by other threads: how many messages were sent when all that the last copy needs had been
-     * sent; UINT64_MAX: not yet. */
+    /* Read by other threads: how many messages had been sent when everything for the last copy had
+     * been; UINT64_MAX: not yet. */
     _Atomic uint64_t told;
-    /* in_program.c: counts of ended programs, and why there are no sources */
+    /* in_program.c: counts of programs that have ended, and why there are no sources */
     struct object_counts ended[OBJECT_KIND_COUNT];
     int refusals[OBJECT_KIND_COUNT];
     /* makers.c */
     struct births *births; /* NULL: the kernel does not report them */
     bool births_begun;     /* they were opened, or refused */
-    bool has_stacks;       /* of the threads that make others */
-    int births_refusal;    /* an errno: why births, or their stacks, are not seen; 0: they are */
+    bool has_stacks;       /* births have the stacks of makers */
+    int births_refusal;    /* why births, or their stacks, are not seen (an errno); 0: they are */
     uint64_t births_lost; /* births of processes that were gone too soon, and births for which there
                              was no room */
-    struct watches watches; /* to look at threads */
+    struct watches watches; /* to observe threads */
     /* page_faults.c */
     struct faults *faults;              /* NULL: they are not seen */
-    int faults_refusal;                 /* an errno: why; 0: they are seen, or not wanted */
-    int follow_refusal;                 /* the same for a process that can't be followed, */
-    size_t followed;                    /* and how many can */
+    int faults_refusal;                 /* why not (an errno); 0: they are seen, or not wanted */
+    int follow_refusal;                 /* the same for a process that can't be followed */
+    size_t followed;                    /* how many processes are followed */
     uint64_t faults_lost;               /* faults for which there was no room */
     uint64_t resident_before, resident; /* of processes that are gone */
 };
 
-/* A way to learn of objects. Functions return 0 or -ENOMEM; some may be NULL. */
+/* A way to observe objects. Functions return 0 or -ENOMEM; some may be NULL. */
 struct object_way {
-    /* Begins to see them, if they are wanted and it is permitted: before any process is followed,
-     * and what takes long, when it is prepared. */
+    /* Start observing them, if they are wanted and that is permitted: `begin` before any process is
+     * followed, and `prepare` for what takes long, in collector_prepare. */
     int (*begin)(struct collector *collector);
     int (*prepare)(struct collector *collector);
     int (*follow)(struct collector *collector, struct object_process *process);
-    /* A thread has appeared in the process's list, or left it. */
+    /* A thread has appeared in the process's list of threads, or left it. */
     int (*note_thread)(struct collector *collector, const struct notice *notice);
-    /* Opens what is there by now, and was not before. */
+    /* Opens sources that have appeared since. */
     int (*open)(struct collector *collector);
-    /* What can be learnt at any time is to be sent next. */
+    /* Data that can be read at any time should be sent next. */
     void (*refresh)(struct object_process *process);
-    /* Sends what is known by now about all processes. */
+    /* Sends everything known so far about all processes. */
     int (*tell)(struct collector *collector);
     /* Everything before this time about the process's program has been sent. */
     uint64_t (*told_ns)(const struct collector *collector, const struct object_process *process);
-    /* Everything about its program has been sent, or was waited for long enough. */
+    /* Everything about the process's program has been sent, or was awaited for long enough. */
     void (*end_program)(struct collector *collector, struct object_process *process);
     void (*forget)(struct collector *collector, struct object_process *process);
     void (*count)(const struct collector *collector, struct object_counts counts[]);
@@ -155,9 +155,9 @@ struct object_way {
 };
 extern const struct object_way way_in_program, way_makers, way_page_faults;
 
-/* ---- What its ways share: the process that something is of, and the way to the worker ---- */
+/* ---- Shared by the ways: finding an object's process, and sending to the worker ---- */
 
-/* The process that is there now with this id; NULL: it is not followed. */
+/* The process that has this id now; NULL: it is not followed. */
 struct object_process *collector_process(const struct collector *collector, pid_t pid);
 
 /* The program whose objects are reported; NULL: unknown. */
@@ -172,39 +172,39 @@ static inline uint64_t object_program_over_ns(const struct object_process *proce
     return process->program_count ? process->programs[0].over_ns : 0;
 }
 
-/* Whether what is not sent now never will be, or too late. */
+/* Whether messages that are not sent now will never be sent, or too late. */
 static inline bool is_urgent(const struct collector *collector,
                              const struct object_process *process)
 {
     return collector->is_copying || collector->is_ending || object_program_over_ns(process);
 }
 
-/* Which program a stack of `at_ns` is of; see program_span_match. */
+/* To which program a stack of `at_ns` belongs; see program_span_match. */
 enum program_match object_program_match(struct object_process *process, uint64_t exec_ns,
                                         uint64_t at_ns);
 
-/* The mapping that holds the address; NULL: none that is known. */
+/* The known mapping that contains the address; NULL: none. */
 const struct stack_area *object_area(struct object_process *process, uint64_t address);
 
-/* Called at the beginning of a step: shares the queue among the processes that have something in
+/* Called at the beginning of a step: divides the queue among the processes that have messages in
  * it, or found no room in the last step. */
 void collector_share_out(struct collector *collector);
 
-/* Whether there is room for a message about the process, and a snapshot with so much stack. If
- * there is not, the collector is soon asked to try again. */
+/* Whether there is room for a message about the process with a snapshot of this much stack. If not,
+ * the collector soon tries again. */
 bool collector_has_room(struct collector *collector, struct object_process *process,
                         size_t stack_bytes);
 struct snapshot *collector_take_snapshot(struct collector *collector,
                                          struct object_process *process, size_t stack_bytes);
 void collector_give_snapshot(struct collector *collector, struct snapshot *snapshot);
 
-/* Sends a message about an object of the process, and takes over its name, its snapshot and its
- * reference to a program. Returns 0 or -ENOMEM. */
+/* Sends a message about an object of the process, taking ownership of its name, its snapshot and
+ * its reference to a program. Returns 0 or -ENOMEM. */
 int collector_report(struct collector *collector, struct object_process *process,
                      struct object_news *news);
 
-/* The same for all kinds that are wanted: what was made is gone, or is left. Threads are left out
- * where a program is executed: the end of each is reported, and one lives on. */
+/* Sends this change for all wanted kinds: the objects are gone, or left. On an exec, threads are
+ * left out, because the end of each is reported, and one of them lives on. */
 int collector_report_all(struct collector *collector, struct object_process *process,
                          enum object_change change, bool with_threads);
 

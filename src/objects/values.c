@@ -8,20 +8,20 @@
 #include <unistd.h>
 
 #define TRIES_MAX 8 /* of a slot that changes while it is read */
-#define IS_TOLD 1u  /* in `seen`: sequences of values that are whole are even */
+#define IS_TOLD 1u  /* in `seen`: sequences of complete values are even */
 
 struct values {
     struct object_source source;
     struct values_memory memory;
     struct values_header *header; /* a copy, checked */
     bool is_damaged;
-    bool is_begun; /* another program's values were reported as gone */
-    /* For each slab: at which sequence each slot was last looked at; NULL: none was. */
+    bool is_begun; /* the values of an earlier program were reported as gone */
+    /* For each slab: the sequence of each slot when it was last looked at; NULL: none was. */
     uint32_t *seen[VALUES_SLABS_MAX];
     uint32_t classes[VALUES_SLABS_MAX];
-    uint64_t without_slot[VALUES_PROFILES_MAX]; /* as told */
-    uint64_t wrong;                             /* slots that are not as they should be */
-    /* What is looked at next: first the profiles, then the slots. */
+    uint64_t without_slot[VALUES_PROFILES_MAX]; /* as last reported */
+    uint64_t wrong;                             /* invalid slots */
+    /* The next ones to look at: first the profiles, then the slots. */
     uint32_t profile, slab, slot;
 };
 
@@ -38,7 +38,7 @@ static bool read_at(const struct values_memory *memory, uint64_t offset, void *b
         offset += (uint64_t)got;
         bytes -= (size_t)got;
     }
-    atomic_thread_fence(memory_order_acquire); /* what is read next is read later */
+    atomic_thread_fence(memory_order_acquire); /* orders this read before later reads */
     return true;
 }
 
@@ -127,10 +127,10 @@ int values_list(const struct values_memory *memory, struct values_listed **ret_p
 /* ---- One slot ---- */
 
 enum look {
-    LOOK_SAME, /* as it was seen */
+    LOOK_SAME, /* unchanged since the last look */
     LOOK_FREE,
     LOOK_VALUE, /* with a snapshot */
-    LOOK_TORN,  /* it changes, or its profile is newer than our copy of the header */
+    LOOK_TORN,  /* it is changing, or its profile is newer than our copy of the header */
     LOOK_WRONG,
     LOOK_LATER, /* there is no snapshot now */
     LOOK_GONE,  /* the program has ended */
@@ -142,7 +142,7 @@ struct looked {
     struct snapshot *snapshot;
 };
 
-/* Reads what is in the slot, whatever that is, if there is a value. */
+/* Reads the contents of the slot, without checking them, if there is a value. */
 static enum look read_slot(const struct values *values, uint64_t offset, uint32_t room,
                            struct snapshot_pool *snapshots, struct looked *looked)
 {
@@ -186,7 +186,7 @@ static enum look look_once(const struct values *values, uint64_t offset, uint32_
     return look == LOOK_VALUE && is_new ? LOOK_TORN : look;
 }
 
-/* The snapshot is the caller's with LOOK_VALUE alone. */
+/* With LOOK_VALUE, and only then, the caller owns the snapshot. */
 static enum look look_at(const struct values *values, uint64_t offset, uint32_t room, uint32_t seen,
                          struct snapshot_pool *snapshots, struct looked *ret_looked)
 {
@@ -199,7 +199,7 @@ static enum look look_at(const struct values *values, uint64_t offset, uint32_t 
     return look;
 }
 
-/* ---- All of them ---- */
+/* ---- All slots ---- */
 
 static uint64_t slot_offset(const struct values *values, uint32_t slab, uint32_t slot)
 {
@@ -279,7 +279,7 @@ static enum told tell_slot(struct values *values, struct snapshot_pool *snapshot
     case LOOK_WRONG:
         values->wrong++;
         /* fall through */
-    case LOOK_TORN: /* what was reported is not there any more */
+    case LOOK_TORN: /* the reported value no longer exists */
     case LOOK_FREE:
         *seen = look == LOOK_TORN ? 0 : looked.sequence;
         *ret_news = (struct object_news){.kind = OBJECT_VALUE, .change = OBJECT_GONE};
