@@ -1,5 +1,5 @@
-/* Arm Architecture Reference Manual for A-profile, C6.2: BL (100101 imm26), BLR, and BLRAA and its
- * like, which check a signature. */
+/* Arm Architecture Reference Manual for A-profile, C6.2: BL (100101 imm26), BLR, and variants of
+ * BLR such as BLRAA, which check a signature. */
 #include "unwind/code/calls.h"
 #include "unwind/aarch64/instruction.h"
 
@@ -64,7 +64,7 @@ bool call_is_context_end(const uint8_t code[CONTEXT_END_BYTES])
     return memcmp(code, mov, sizeof mov) == 0;
 }
 
-/* It returns through a register. */
+/* Returns go through a register, not the stack. */
 bool return_is_at(const uint8_t code[RETURN_BYTES])
 {
     (void)code;

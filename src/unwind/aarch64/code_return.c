@@ -62,8 +62,8 @@ static void note_return(struct search *search, const struct way *way)
     search->has_found = true;
 }
 
-/* Whether a call does not return to what follows it. Between functions there is padding, and some
- * begin with a mark. */
+/* Whether a call does not return to the code after it: that is padding, as between functions, or
+ * the landing pad (bti c, paciasp) at the beginning of another one. */
 static bool is_last_call(struct module *module, uint64_t address)
 {
     uint32_t next;
@@ -78,7 +78,8 @@ static bool call_returns(unsigned call)
     return call != 93 && call != 94 && call != 139;
 }
 
-/* Follows what sets x8, which has the number of a system call: mov w8, #number, and others. */
+/* Tracks x8, which holds the number of a system call: mov w8, #number sets it, other instructions
+ * make it unknown. */
 static void follow_call_number(struct way *way, uint32_t instruction)
 {
     if ((instruction & 0x7fe0001fu) == 0x52800008u)
@@ -92,15 +93,15 @@ static void branch_by_register(struct search *search, struct way *way, uint32_t 
 {
     unsigned operation = field(instruction, 21, 2), number = field(instruction, 5, 5);
     bool is_signed_return = (instruction & 0xfffffbffu) == 0xd65f0bffu;
-    /* A jump by x16 or x17 leaves for another function, as that of a linkage stub (AAPCS64, 6.1.1);
-     * one by another register may be a table's. */
+    /* A jump through x16 or x17 leads to another function, as in a linkage stub (AAPCS64, 6.1.1); a
+     * jump through another register may be through a jump table. */
     if ((operation == 2 && (number == LINK || is_signed_return)) ||
         (operation == 0 && (number == 16 || number == 17)))
         note_return(search, way);
 }
 
-/* Branches and what else leaves the order of instructions. The way's address is the next one's.
- * Returns whether the way goes on there. */
+/* Follows branches and other changes of control flow. The path's address is already that of the
+ * next instruction. Returns whether the path continues there. */
 static bool branch(struct search *search, struct way *way, uint32_t instruction)
 {
     uint64_t target;
@@ -119,7 +120,7 @@ static bool branch(struct search *search, struct way *way, uint32_t instruction)
     return !is_trap(instruction);
 }
 
-/* Notes that a way came by here; returns false if one did before. */
+/* Notes that a path has reached this place; returns false if one had before. */
 static bool note_seen(struct search *search, const struct way *way)
 {
     size_t at = (size_t)((way->address * 0x9e3779b97f4a7c15u) >> 32) & (SEEN_SLOTS - 1);
@@ -145,7 +146,7 @@ static void follow_way(struct search *search, struct way *way)
            note_seen(search, way) &&
            module_read(search->module, way->address, &instruction, sizeof instruction)) {
         search->instructions_left--;
-        /* The kernel's return from a handler, and what is no instruction (udf). */
+        /* The kernel's return from a handler, and udf, which is no instruction. */
         if (instruction < 0x10000 ||
             (module_read(search->module, way->address, code, sizeof code) &&
              signal_return_is_at(code)))

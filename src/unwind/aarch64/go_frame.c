@@ -1,12 +1,12 @@
 /* A Go function saves its return address at the bottom of its frame, where the stack pointer then
- * is, and the caller's frame pointer 8 bytes below that, where its own callees leave room. The
- * frame pointer register then points to the latter. A function without a frame keeps both in
- * registers (cmd/internal/obj/arm64/obj7.go, "preprocess"; runtime/traceback.go).
+ * points, and the caller's frame pointer 8 bytes below that, where its own callees leave room. The
+ * frame pointer register then points to the saved frame pointer. A function without a frame keeps
+ * both in registers (cmd/internal/obj/arm64/obj7.go, "preprocess"; runtime/traceback.go).
  *
  * Most functions that switch stacks keep the frame pointer, which leads to their frame on the stack
- * they left. systemstack before Go 1.21 and asmcgocall load another value (asm_arm64.s), so that a
- * caller found by it must be checked: see frame_step_to_caller_of. asmcgocall notes on the thread's
- * stack where it left the goroutine's: see frame_step_from_c. */
+ * that they left. systemstack before Go 1.21 and asmcgocall load another value (asm_arm64.s), so a
+ * caller that is found by it must be checked: see frame_step_to_caller_of. asmcgocall saves on the
+ * thread's stack where it left the goroutine's: see frame_step_from_c. */
 #include "unwind/go_frame.h"
 #include "unwind/code/calls.h"
 #include "unwind/code/rule_code.h"
@@ -36,7 +36,7 @@ static bool is_at(const struct go_place *place, uint64_t address, struct form fo
            (instruction & form.mask) == form.bits;
 }
 
-#define SEARCH_BYTES_MAX (64u << 10) /* no function that matters is larger */
+#define SEARCH_BYTES_MAX (64u << 10) /* no relevant function is larger */
 
 typedef bool instruction_test(const struct go_place *place, uint64_t address);
 
@@ -57,8 +57,8 @@ static bool sets_sp(const struct go_place *place, uint64_t address)
     return is_at(place, address, set_sp);
 }
 
-/* Whether an instruction of the function that lies before the address passes the test. Jumps are
- * not followed: an instruction that was jumped over counts, which may cut a stack needlessly. */
+/* Whether any instruction of the function before the address passes the test. Jumps are not
+ * followed: an instruction that was jumped over also counts, which may cut a stack needlessly. */
 static bool has_passed(const struct go_place *place, instruction_test *test)
 {
     uint64_t start = place->function->start;
@@ -71,24 +71,24 @@ static bool has_passed(const struct go_place *place, instruction_test *test)
     return false;
 }
 
-/* Where the function first has a frame, and how large that is. */
+/* Finds where the function first has a frame, and the size of that. */
 static bool find_frame(const struct go_place *place, uint64_t *ret_begin, uint32_t *ret_bytes)
 {
     return pclntab_frame_begin(place->table, place->function, ret_begin, ret_bytes) &&
            *ret_bytes <= GO_FRAME_BYTES_MAX;
 }
 
-/* Frames made by hand, in assembly, are described by their code alone. */
+/* Frames made by handwritten assembly are only described by their code. */
 static struct rule rule_of_frame(const struct go_place *place, uint64_t begin, uint32_t first_bytes,
                                  struct rule rule)
 {
     bool is_by_compiler = is_at(place, begin - 4, push_link) || is_at(place, begin - 4, move_sp);
     if (!is_by_compiler && !place->was_injected)
         return rule_from_returns(place->table->module, place->address);
-    /* A large frame may be released in two steps; the table knows of one. */
+    /* A large frame may be released in two steps, but the table only has one. */
     if (is_at(place, place->address - 4, add_to_sp) && is_at(place, place->address, add_to_sp))
         return (struct rule){.kind = RULE_ON_THE_MOVE};
-    /* Assembly may have made more room, to call C. */
+    /* Assembly may have enlarged the frame to call C. */
     int32_t room_bytes = (int32_t)place->frame_bytes - (int32_t)first_bytes;
     rule.return_address = (struct rule_place){SP, true, room_bytes};
     rule.frame_pointer = (struct rule_place){SP, true, room_bytes - 8};
@@ -105,16 +105,16 @@ struct rule go_frame_rule(const struct go_place *place)
     const struct rule rule = {
         .kind = RULE_CALLER,
         .has_frame_pointer = true,
-        .has_caller = true, /* only the functions at the end of every stack have none */
+        .has_caller = true, /* only the outermost functions of stacks have none */
         .cfa = {SP, false, (int32_t)place->frame_bytes},
         .return_address = {X30, false, 0},
         .frame_pointer = {X29, false, 0},
-        .base_pointer_offset = RULE_BASE_POINTER_LOST, /* Go's functions preserve no register */
+        .base_pointer_offset = RULE_BASE_POINTER_LOST, /* Go functions preserve no registers */
     };
     if (place->frame_bytes)
         return has_frame ? rule_of_frame(place, begin, first_bytes, rule) : on_the_move;
-    /* A call overwrites the link register. Once the compiler's frame is released, the only call is
-     * that of morestack. */
+    /* A call overwrites the link register. After the compiler's frame is released, the only call is
+     * to morestack. */
     bool may_have_called = !has_frame || place->address < begin;
     return may_have_called && (place->is_at_call || has_passed(place, is_call)) ? on_the_move
                                                                                 : rule;
@@ -155,7 +155,8 @@ void go_frame_allow_other_stack(const struct go_place *place, struct rule *rule)
     rule->frame_pointer = (struct rule_place){RULE_CFA, true, -bytes - 8};
 }
 
-/* The signal handler pushes the link register first, in 16 bytes (signal_arm64.go, "pushCall"). */
+/* The signal handler first pushes the link register, into 16 bytes (signal_arm64.go,
+ * "pushCall"). */
 void go_frame_inject(struct rule *rule)
 {
     rule->caller_is_exact = true;
@@ -163,14 +164,15 @@ void go_frame_inject(struct rule *rule)
     rule->link_offset = -16;
 }
 
-/* After the system call, two threads have these registers. */
+/* After the system call, both threads have these registers. */
 void go_frame_begin_thread(const struct go_place *place, struct rule *rule)
 {
     if (has_passed(place, is_system_call))
         *rule = (struct rule){.kind = RULE_ON_THE_MOVE};
 }
 
-/* Setting the stack pointer is what switches stacks; calls before that are still on the old one. */
+/* Stacks are switched by setting the stack pointer; calls before that are still on the old stack.
+ */
 void go_frame_end(const struct go_place *place, struct rule *rule)
 {
     if (has_passed(place, sets_sp))

@@ -1,4 +1,4 @@
-/* Fields of instructions, and where branches lead (Arm Architecture Reference Manual for A-profile,
+/* Fields of instructions, and targets of branches (Arm Architecture Reference Manual for A-profile,
  * C4.1, "A64 instruction set encoding"). */
 #ifndef FGPROF_UNWIND_AARCH64_INSTRUCTION_H
 #define FGPROF_UNWIND_AARCH64_INSTRUCTION_H
@@ -13,7 +13,7 @@ static inline unsigned field(uint32_t instruction, unsigned at, unsigned bits)
     return instruction >> at & ((1u << bits) - 1);
 }
 
-/* The `bits` bits from bit `at` on, as a number with a sign. */
+/* The `bits` bits from bit `at` on, as a signed number. */
 static inline int64_t signed_field(uint32_t instruction, unsigned at, unsigned bits)
 {
     return (int64_t)((uint64_t)instruction << (64 - at - bits)) >> (64 - bits);
@@ -60,7 +60,7 @@ static inline bool begins_function(uint32_t instruction)
            instruction == 0xd503245fu;   /* bti c */
 }
 
-/* Whether it is a branch that is no call and has its target in it. */
+/* Whether the instruction is a direct branch that is not a call. */
 static inline bool branch_target(uint32_t instruction, uint64_t address, uint64_t *ret_target)
 {
     int64_t words;

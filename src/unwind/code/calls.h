@@ -12,16 +12,15 @@ enum call_form {
     CALL_INDIRECT, /* through a register or memory */
 };
 
-#define CALL_BYTES_MAX 7 /* the longest that is looked at */
+#define CALL_BYTES_MAX 7 /* the longest call that is recognised */
 
-/* Whether the bytes before `return_address` are a call. *ret_target is set for a direct one. */
+/* Whether the bytes before `return_address` are a call. *ret_target is set for a direct call. */
 enum call_form call_before(const uint8_t before[CALL_BYTES_MAX], uint64_t return_address,
                            uint64_t *ret_target);
 
 #define JUMP_BYTES 6 /* how much of the code is looked at */
 
-/* Whether a jump with its target in the instruction begins here, one that reaches other functions.
- */
+/* Whether a direct jump begins here, in a form that can reach other functions. */
 bool jump_is_at(const uint8_t code[JUMP_BYTES], uint64_t address, uint64_t *ret_target);
 
 #define SYSTEM_CALL_BYTES_MAX 4
@@ -46,7 +45,7 @@ bool call_is_last(const uint8_t after[THREAD_END_BYTES]);
 
 #define CONTEXT_END_BYTES 8
 
-/* Whether this is the code that, in glibc, the function of a makecontext(3) context returns to. */
+/* Whether this is the code of glibc to which the function of a makecontext(3) context returns. */
 bool call_is_context_end(const uint8_t code[CONTEXT_END_BYTES]);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include "elf/module.h"
 
-/* The end of the code that the function at `start` can reach by running on and by its own jumps;
+/* The end of the code that the function at `start` can reach sequentially and by its own jumps;
  * `limit` if it does not end before. */
 uint64_t code_end_of_function(struct module *module, uint64_t start, uint64_t limit);
 

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CODE_FRAME_BYTES_MAX 8192 /* how far from its start a function is followed */
+#define CODE_FRAME_BYTES_MAX 8192 /* how far a function is followed from its start */
 
 #define CODE_STUB_BYTES_BEFORE 16
 #define CODE_STUB_BYTES 48
@@ -30,12 +30,12 @@ struct code_frame {
     bool has_lost_frame_pointer; /* the caller's is nowhere */
 };
 
-/* Follows `code`, which begins with the function, to the instruction that holds the byte at `at` or
- * begins there, and returns the frame before that instruction. The code's own jumps are followed.
- * Code that is only reached from elsewhere, or through a table, is unknown. */
+/* Follows `code`, which begins with the function, to the instruction that contains the byte at
+ * `at`, and returns the frame before that instruction. Jumps within the code are followed. Code
+ * that is only reached from elsewhere, or through a jump table, is unknown. */
 struct code_frame code_frame_at(const uint8_t *code, size_t code_bytes, size_t at);
 
-/* The same in a linkage stub (an entry of the PLT), which has no symbol. `code` is what lies around
+/* The same in a linkage stub (an entry of the PLT), which has no symbol. `code` is the code around
  * the instruction, which begins at byte CODE_STUB_BYTES_BEFORE. */
 struct code_frame code_frame_in_stub(const uint8_t code[CODE_STUB_BYTES]);
 

@@ -4,10 +4,10 @@
 #include "elf/functions.h"
 #include "elf/stubs.h"
 
-/* How far a program's entry is from the call in it. What called that has no caller. */
+/* The maximum distance from a program's entry to the call in it. The entry has no caller. */
 #define ENTRY_BYTES 64
 
-/* Declared with noreturn in glibc's headers, in musl's, or in the Itanium C++ ABI. */
+/* Declared noreturn in the headers of glibc or musl, or in the Itanium C++ ABI. */
 static const char *const never_return[] = {
     "_Exit",         "_Unwind_Resume", "_ZSt9terminatev",
     "__assert_fail", "__chk_fail",     "__cxa_rethrow",

@@ -1,11 +1,12 @@
-/* Calls that nothing of their function comes after. */
+/* Calls that are the last code of their function. */
 #ifndef FGPROF_UNWIND_CODE_LAST_CALL_H
 #define FGPROF_UNWIND_CODE_LAST_CALL_H
 
 #include "elf/module.h"
 
-/* Whether the call before `after_call` is known not to return there: it is of a function that never
- * returns, it ends its thread, it is the first function's, or another function begins behind it. */
+/* Whether the call before `after_call` is known not to return there: it calls a function that never
+ * returns, it ends its thread, it is in the program's entry, or another function begins after it.
+ */
 bool call_is_known_last(struct module *module, uint64_t after_call);
 
 #endif

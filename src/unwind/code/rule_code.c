@@ -33,7 +33,7 @@ static struct rule rule_of_frame(const struct code_frame *frame)
 
 static struct code_frame frame_in_stub(struct module *module, uint64_t address)
 {
-    /* Stubs may be the first or the last bytes that are mapped. */
+    /* Stubs may be the first or the last mapped bytes. */
     uint8_t code[CODE_STUB_BYTES] = {0};
     uint8_t *here = code + CODE_STUB_BYTES_BEFORE;
     size_t before = CODE_STUB_BYTES_BEFORE, after = CODE_STUB_BYTES - CODE_STUB_BYTES_BEFORE;
@@ -74,7 +74,7 @@ static bool set_place(struct rule_place *place, const struct code_value *value,
                                  value->offset};
     if (value->kind != CODE_VALUE_FAR)
         return value->kind != CODE_VALUE_UNKNOWN && !value->then_offset;
-    /* It is on the stack that the code goes back to. */
+    /* It is on the stack to which the code switches back. */
     *place = (struct rule_place){RULE_CFA, true,
                                  value->then_offset - sp->then_offset - RETURN_ADDRESS_BYTES};
     return sp->kind == CODE_VALUE_MEMORY && sp->register_number == value->register_number &&
@@ -84,7 +84,7 @@ static bool set_place(struct rule_place *place, const struct code_value *value,
 struct rule rule_from_returns(struct module *module, uint64_t address)
 {
     struct code_return found;
-    /* A frame that called is looked up within its call. */
+    /* A frame that made a call is looked up at an address within the call instruction. */
     bool has_called = is_after_call(module, address + 1);
     if (!code_return_find(module, address + has_called, has_called, &found))
         return (struct rule){.kind = RULE_NONE};

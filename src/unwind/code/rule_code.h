@@ -4,14 +4,14 @@
 
 #include "unwind/rule.h"
 
-/* RULE_CALLER, with is_from_code set, if the code tells where the return address is: from the start
- * of its function, or of a linkage stub, up to there, or from there to its returns.
+/* RULE_CALLER, with is_from_code set, if the code shows where the return address is: the code from
+ * the start of its function, or of a linkage stub, up to the address, or from there to its returns.
  * RULE_UNKNOWN_FRAME if the function has aligned its stack pointer: then its frame pointer does not
- * lead on either. RULE_NONE if the code tells nothing, or if the frame pointer is to be followed.
- */
+ * lead to the caller either. RULE_NONE if the code shows nothing, or if the frame pointer should be
+ * followed. */
 struct rule rule_from_code(struct module *module, uint64_t address);
 
-/* The same from there to the returns alone. */
+/* The same, using only the code from the address to the returns. */
 struct rule rule_from_returns(struct module *module, uint64_t address);
 
 /* Like rule_from_code, for the byte at `at` of `code`, which begins with its function. */

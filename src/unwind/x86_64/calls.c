@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-/* The length of an FF /2 instruction, by its ModRM and SIB bytes, or 0 if it is another one. */
+/* The length of an FF /2 instruction, by its ModRM and SIB bytes; 0 if it is another instruction.
+ */
 static unsigned indirect_length(uint8_t modrm, uint8_t sib)
 {
     unsigned mode = modrm >> 6, operand = modrm & 7;
@@ -57,7 +58,7 @@ unsigned system_call_before(const uint8_t before[SYSTEM_CALL_BYTES_MAX])
     return end[-2] == 0x0f && end[-1] == 0x05 ? 2 : 0;
 }
 
-/* Its number, 56 or 435, goes to eax; musl sets al alone, nine instructions before. */
+/* The number, 56 or 435, is moved to eax; musl only sets al, nine instructions before. */
 bool system_call_is_clone(const uint8_t before[CLONE_BYTES])
 {
     static const uint8_t clone[] = {0xb8, 56, 0, 0, 0}, clone3[] = {0xb8, 0xb3, 1, 0, 0};
@@ -68,7 +69,8 @@ bool system_call_is_clone(const uint8_t before[CLONE_BYTES])
             memmem(before, CLONE_BYTES, clone_to_al, sizeof clone_to_al));
 }
 
-/* hlt; or exit, which is system call 60: mov $60 to eax, or to al if the rest is 0; syscall. */
+/* hlt; or exit, which is system call 60: mov $60 to eax, or to al if the rest of eax is 0;
+ * syscall. */
 bool call_is_last(const uint8_t after[THREAD_END_BYTES])
 {
     static const uint8_t mov_eax[] = {0xb8, 60, 0, 0, 0, 0x0f, 0x05};
@@ -79,7 +81,7 @@ bool call_is_last(const uint8_t after[THREAD_END_BYTES])
            memmem(after, THREAD_END_BYTES, mov_al, sizeof mov_al);
 }
 
-/* ret, possibly with the prefix that AMD's branch predictors once wanted, or with MPX's. */
+/* ret, possibly with the prefix that AMD's branch predictors once needed, or with that of MPX. */
 bool return_is_at(const uint8_t code[RETURN_BYTES])
 {
     return code[0] == 0xc3 || ((code[0] == 0xf3 || code[0] == 0xf2) && code[1] == 0xc3);

@@ -1,7 +1,7 @@
 #include "unwind/code/code_end.h"
 #include "unwind/x86_64/instruction.h"
 
-/* Where compilers and people begin functions. A jump to such a place may be a call at the end. */
+/* Functions begin at multiples of this. A jump to such an address may be a tail call. */
 #define FUNCTION_ALIGNMENT 16
 
 static bool ends_way(ZydisMnemonic mnemonic)

@@ -14,7 +14,7 @@ struct state {
     bool has_frame_pointer; /* rbp points to where the caller's was saved */
     int32_t depth;          /* of the stack pointer */
     /* The stack pointer was aligned before a frame pointer was set up. The frame pointer is then
-     * below a copy of the return address (-mstackrealign, and locals that are aligned to more than
+     * below a copy of the return address (-mstackrealign, or locals that are aligned to more than
      * 16 bytes). */
     bool is_realigned;
     int32_t saved_depth; /* where the caller's frame pointer was saved; 0: it was not */
@@ -58,7 +58,7 @@ static void pop(struct state *state, const ZydisDecodedOperand *operand)
         return;
     }
     if (is_register(operand, ZYDIS_REGISTER_RBP)) {
-        /* Restores the caller's frame pointer, if this is what was saved. */
+        /* Restores the caller's frame pointer, if it was saved at this depth. */
         if (state->saved_depth != state->depth)
             forget(state);
         state->has_frame_pointer = false;
@@ -95,7 +95,7 @@ static void write_sp(struct state *state, ZydisMnemonic mnemonic,
                      const ZydisDecodedOperand operands[])
 {
     bool has_number = operands[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE;
-    /* With the frame pointer set, it need not be known how far down the rest reaches. */
+    /* Once the frame pointer is set, the size of the rest of the frame need not be known. */
     bool is_needed = !state->has_frame_pointer;
     if (mnemonic == ZYDIS_MNEMONIC_SUB && has_number)
         move_sp(state, operands[1].imm.value.s);
@@ -121,10 +121,10 @@ static void write_frame_pointer(struct state *state, ZydisMnemonic mnemonic,
     if (is_set_up)
         state->has_frame_pointer = true;
     else if (state->has_frame_pointer || !state->saved_depth)
-        forget(state); /* and with it where the caller's is */
+        forget(state); /* it was the only way to find the caller's */
 }
 
-/* mov %rbp,displacement(%rsp): HotSpot's compiler saves it so, and restores it with pop. */
+/* mov %rbp,displacement(%rsp): HotSpot's compiler saves rbp this way, and restores it with pop. */
 static bool is_save(const struct state *state, const ZydisDecodedOperand operands[])
 {
     const ZydisDecodedOperandMem *place = &operands[0].mem;
@@ -168,8 +168,8 @@ static void note_jump(struct flow *flow, size_t at, const ZydisDecodedInstructio
     flow->jumps[flow->jump_count++].state = flow->now;
 }
 
-/* The state at a jump to here says more than the code before, which may be a call that does not
- * return. */
+/* The state at a jump to this place is more reliable than that of the code before it, which may end
+ * in a call that does not return. */
 static void arrive(struct flow *flow, size_t at)
 {
     const struct state *state = state_of_jump_to(flow, at);
@@ -202,7 +202,7 @@ static void follow(struct flow *flow, size_t at, const ZydisDecodedInstruction *
         return;
     case ZYDIS_MNEMONIC_CALL:
     case ZYDIS_MNEMONIC_SYSCALL:
-        return; /* they leave the stack pointer as it was */
+        return; /* they do not change the stack pointer */
     case ZYDIS_MNEMONIC_JMP:
         note_jump(flow, at, instruction, &operands[0]);
         forget(state);
@@ -282,8 +282,8 @@ struct code_frame code_frame_at(const uint8_t *code, size_t code_bytes, size_t a
 
 /* Linkage stubs, as linkers write them (System V psABI for AMD64, 5.2; binutils' bfd/elfxx-x86.c,
  * lld's ELF/Arch/X86_64.cpp, mold's elf/arch-x86-64.cc). An entry jumps through its slot. If that
- * is not bound yet, the entry pushes a number (mold: puts it in r11) and goes on to the first
- * entry, which pushes (mold: both) and jumps to the dynamic linker. */
+ * is not bound yet, the entry pushes a number (mold: moves it to r11) and jumps to the first entry,
+ * which pushes a word (mold: both words) and jumps to the dynamic linker. */
 static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa}, mov_r11[] = {0x41, 0xbb},
                      push_r11[] = {0x41, 0x53}, push_number[] = {0x68},
                      push_global[] = {0xff, 0x35}, jump_through[] = {0xff, 0x25}, jump[] = {0xe9},
@@ -316,7 +316,7 @@ static bool is_stub(const uint8_t *code)
     return BEGINS_WITH(code, jump_through) || (has_number && BEGINS_WITH(code, jump));
 }
 
-/* How many words the stub has pushed before this. */
+/* How many words the stub has pushed before this instruction. */
 static int32_t pushed_before(const uint8_t *code)
 {
     if (BEGINS_WITH(code - PUSH_GLOBAL_BYTES, push_global))

@@ -1,8 +1,9 @@
-/* Follows all ways from an instruction to the returns of its function, with the Zydis disassembler.
+/* Follows all paths (struct way) from an instruction to the returns of its function, with the Zydis
+ * disassembler.
  *
- * Registers and stack slots hold values in terms of those at the start. Wherever a way goes, it
- * meets its return with the stack pointer at the return address: so all ways must agree. Where two
- * do not, a call that does not return was followed into other code, or the code is no function. */
+ * Registers and stack slots hold values in terms of those at the start. Every path reaches its
+ * return with the stack pointer at the return address, so all paths must agree. If two do not, a
+ * call that does not return was followed into other code, or the code is not a function. */
 #include "unwind/code/code_return.h"
 #include "unwind/code/last_call.h"
 #include "unwind/x86_64/instruction.h"
@@ -17,7 +18,7 @@
 #define SEEN_SLOTS 2048 /* a power of two, more than the instructions */
 #define WAYS_MAX 32
 #define STORED_MAX 24
-/* Stands for the stack pointer after it was aligned: by how much it moved is not known. */
+/* Stands for the stack pointer after it was aligned, when it is not known how far it moved. */
 #define REALIGNED 0xfe
 
 /* DWARF numbers (System V psABI for AMD64, figure 3.36). */
@@ -25,12 +26,12 @@ enum { RAX, RDX, RCX, RBX, RSI, RDI, RBP, RSP };
 
 static const struct code_value unknown = {.kind = CODE_VALUE_UNKNOWN};
 
-/* A word that was written on the way. */
+/* A word that was written on the path. */
 struct stored {
     struct code_value at, value;
 };
 
-/* How far a way has come. */
+/* The state of a path at its current instruction. */
 struct way {
     uint64_t address;
     struct code_value registers[REGISTERS];
@@ -72,7 +73,7 @@ static int dwarf_number(ZydisRegister number)
                : -1;
 }
 
-/* The DWARF number of an operand that is all of a register, or -1. */
+/* The DWARF number of an operand that is a whole register, or -1. */
 static int whole_register(const ZydisDecodedOperand *operand)
 {
     return operand->type == ZYDIS_OPERAND_TYPE_REGISTER && operand->size == 64
@@ -144,7 +145,7 @@ static struct code_value pop(struct way *way)
     return value;
 }
 
-/* The value of an operand that is a whole register or word, as far as it is known. */
+/* The value of an operand that is a whole register or word, if known. */
 static struct code_value read_operand(const struct way *way, const ZydisDecodedOperand *operand)
 {
     int number = whole_register(operand);
@@ -165,7 +166,7 @@ static void write_operand(struct way *way, const ZydisDecodedOperand *operand,
         store(way, address_of(way, operand), value);
 }
 
-/* Whatever an instruction writes is unknown after it. */
+/* Marks everything that the instruction writes as unknown. */
 static void forget_written(struct way *way, const ZydisDecodedInstruction *instruction,
                            const ZydisDecodedOperand operands[])
 {
@@ -181,7 +182,7 @@ static void forget_written(struct way *way, const ZydisDecodedInstruction *instr
     }
 }
 
-/* mov, lea, and adding or subtracting a number. Returns false for another instruction. */
+/* mov, lea, and addition or subtraction of a constant. Returns false for another instruction. */
 static bool move(struct way *way, const ZydisDecodedInstruction *instruction,
                  const ZydisDecodedOperand operands[])
 {
@@ -214,7 +215,7 @@ static void realign(struct way *way)
                                                               .register_number = REALIGNED};
 }
 
-/* By the psABI a call may change these. */
+/* According to the psABI, a call may change these registers. */
 static void forget_after_call(struct way *way)
 {
     static const uint8_t numbers[] = {RAX, RDX, RCX, RSI, RDI, 8, 9, 10, 11};
@@ -249,14 +250,14 @@ static void add_way(struct search *search, const struct way *way, uint64_t addre
     added->address = address;
 }
 
-/* Returns false if the way ends here. */
+/* Returns false if the path ends here. */
 static bool jump(struct search *search, struct way *way, const ZydisDecodedOperand *operand)
 {
     if (operand->type == ZYDIS_OPERAND_TYPE_IMMEDIATE) {
         way->address += (uint64_t)operand->imm.value.s;
         return true;
     }
-    /* Through a pointer of the module's: to a function of another, which returns for this one. */
+    /* Through a pointer in the module: a tail call to a function of another module. */
     if (operand->type == ZYDIS_OPERAND_TYPE_MEMORY && operand->mem.base == ZYDIS_REGISTER_RIP &&
         operand->mem.index == ZYDIS_REGISTER_NONE)
         add_return(search, way);
@@ -269,8 +270,8 @@ static bool call_returns(const struct way *way)
     return way->call != 60 && way->call != 231 && way->call != 15;
 }
 
-/* For instructions after which a way may end or divide. Sets *ret_goes_on; returns false for
- * another instruction. way->address is already that of the next. */
+/* Handles instructions after which a path may end or fork. Sets *ret_goes_on; returns false for
+ * another instruction. way->address is already that of the next instruction. */
 static bool branch(struct search *search, struct way *way,
                    const ZydisDecodedInstruction *instruction, const ZydisDecodedOperand operands[],
                    bool *ret_goes_on)
@@ -292,7 +293,7 @@ static bool branch(struct search *search, struct way *way,
         forget_written(way, instruction, operands);
         return true;
     case ZYDIS_MNEMONIC_CALL:
-        /* A call of what follows only pushes its address. */
+        /* A call to the next instruction only pushes its address. */
         *ret_goes_on = operands[0].type != ZYDIS_OPERAND_TYPE_IMMEDIATE || operands[0].imm.value.s;
         forget_after_call(way);
         return true;
@@ -307,7 +308,7 @@ static bool branch(struct search *search, struct way *way,
     return true;
 }
 
-/* For all other instructions. */
+/* Handles all other instructions. */
 static void follow(struct way *way, const ZydisDecodedInstruction *instruction,
                    const ZydisDecodedOperand operands[])
 {
@@ -341,7 +342,7 @@ static void follow(struct way *way, const ZydisDecodedInstruction *instruction,
         forget_written(way, instruction, operands);
 }
 
-/* Notes that a way came by here; returns false if one did before. */
+/* Notes that a path has reached this place; returns false if one had before. */
 static bool note_seen(struct search *search, const struct way *way)
 {
     const struct code_value *sp = &way->registers[RSP];
@@ -359,8 +360,8 @@ static bool note_seen(struct search *search, const struct way *way)
     return false;
 }
 
-/* Whether a call does not return to what follows it. Between functions there is padding, and some
- * begin with a mark. */
+/* Whether a call does not return to the code after it: that is padding, as between functions, or
+ * the landing pad (endbr64) at the beginning of another one. */
 static bool is_last_call(const struct search *search, uint64_t address)
 {
     ZydisDecodedInstruction instruction;

@@ -1,9 +1,9 @@
-/* A Go frame holds, from the top, the return address; unless it is empty, the caller's frame
+/* A Go frame holds, from the top: the return address; unless the frame is empty, the caller's frame
  * pointer, to which the frame pointer register then points; and as many bytes as the function table
  * says (cmd/internal/obj/x86/obj6.go, "preprocess").
  *
  * Functions that set the stack pointer keep the frame pointer. If they saved the caller's, it leads
- * to their own frame, on the stack they left; else to their caller's (asm_amd64.s,
+ * to their own frame, on the stack that they left; else to their caller's (asm_amd64.s,
  * sys_linux_amd64.s). */
 #include "unwind/go_frame.h"
 
@@ -16,11 +16,11 @@ struct rule go_frame_rule(const struct go_place *place)
     struct rule rule = {
         .kind = RULE_CALLER,
         .has_frame_pointer = true,
-        .has_caller = true, /* only the functions at the end of every stack have none */
+        .has_caller = true, /* only the outermost functions of stacks have none */
         .cfa = {RSP, false, (int32_t)place->frame_bytes + 8},
         .return_address = {RULE_CFA, true, -8},
         .frame_pointer = {RBP, false, 0},
-        .base_pointer_offset = RULE_BASE_POINTER_LOST, /* Go's functions preserve no register */
+        .base_pointer_offset = RULE_BASE_POINTER_LOST, /* Go functions preserve no registers */
     };
     if (place->frame_bytes) {
         rule.frame_pointer = (struct rule_place){RULE_CFA, true, -16};
@@ -29,7 +29,7 @@ struct rule go_frame_rule(const struct go_place *place)
     return rule;
 }
 
-/* Whether this code is there, at most 4 bytes. */
+/* Whether the code at the address is this, at most 4 bytes. */
 static bool is_at(const struct go_place *place, uint64_t address, const void *code, size_t bytes)
 {
     uint8_t there[4];
@@ -42,8 +42,8 @@ static bool code_is(const struct go_place *place, const void *code, size_t bytes
     return is_at(place, place->address, code, bytes);
 }
 
-/* Whether the register is not set yet, or not any more, so that the stack pointer is as it was:
- * within a few bytes of where it is first moved, or where the frame is given back. */
+/* Whether the frame pointer is not set yet, or already restored, so that the stack pointer was not
+ * switched: within a few bytes of where it is first moved, or where the frame is released. */
 static bool is_at_edge(const struct go_place *place)
 {
     static const uint8_t add_8[] = {0x48, 0x83, 0xc4}, add_32[] = {0x48, 0x81, 0xc4};
@@ -84,7 +84,7 @@ void go_frame_begin_thread(const struct go_place *place, struct rule *rule)
 
 void go_frame_end(const struct go_place *place, struct rule *rule)
 {
-    /* Its stack pointer is set right before a call, or before mov $0, %rbp and a call. */
+    /* The stack pointer is set right before a call, or before mov $0, %rbp and a call. */
     static const uint8_t call[] = {0xe8}, clear_rbp[] = {0x48, 0xc7, 0xc5};
     if (place->is_at_call || code_is(place, call, sizeof call) ||
         code_is(place, clear_rbp, sizeof clear_rbp))

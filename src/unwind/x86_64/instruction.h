@@ -6,14 +6,14 @@
 
 #include <Zydis/Zydis.h>
 
-/* Decodes the one at one of the module's own addresses. Returns false if there is none. */
+/* Decodes the instruction at one of the module's own addresses. Returns false if there is none. */
 static inline bool instruction_at(const ZydisDecoder *decoder, struct module *module,
                                   uint64_t address, ZydisDecodedInstruction *ret_instruction,
                                   ZydisDecodedOperand ret_operands[ZYDIS_MAX_OPERAND_COUNT])
 {
     uint8_t code[ZYDIS_MAX_INSTRUCTION_LENGTH];
     size_t bytes = sizeof code;
-    /* Less follows the last instructions that are mapped. */
+    /* Fewer bytes follow the last mapped instructions. */
     while (bytes && !module_read(module, address, code, bytes))
         bytes--;
     return bytes && ZYAN_SUCCESS(ZydisDecoderDecodeFull(decoder, code, bytes, ret_instruction,

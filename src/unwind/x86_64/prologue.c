@@ -5,8 +5,7 @@
 struct tracking {
     bool has_frame_pointer; /* it has been set */
     int64_t depth;          /* how far the stack pointer is below it */
-    int64_t body_depth;     /* the same in the body, between the function's beginning and its
-                               ends */
+    int64_t body_depth;     /* the same in the body, between prologue and epilogues */
     int64_t deepest;
     uint64_t *candidates;
     size_t count;
@@ -23,7 +22,7 @@ static void add_candidate(struct tracking *tracking, int64_t depth)
     tracking->candidates[tracking->count++] = (uint64_t)depth;
 }
 
-/* lea displacement(%rbp),%rsp: after an array of variable size, or before a function's end. */
+/* lea displacement(%rbp),%rsp: after a variable-length array, or in an epilogue. */
 static bool is_back_from_frame_pointer(const ZydisDecodedOperand operands[])
 {
     return operands[1].type == ZYDIS_OPERAND_TYPE_MEMORY &&
@@ -31,8 +30,8 @@ static bool is_back_from_frame_pointer(const ZydisDecodedOperand operands[])
            operands[1].mem.index == ZYDIS_REGISTER_NONE;
 }
 
-/* Follows an instruction whose first operand is the stack pointer. Returns false if it is unknown
- * what that leaves there. */
+/* Follows an instruction whose first operand is the stack pointer. Returns false if its result is
+ * unknown. */
 static bool follow_change(struct tracking *tracking, ZydisMnemonic mnemonic,
                           const ZydisDecodedOperand operands[])
 {
@@ -42,7 +41,7 @@ static bool follow_change(struct tracking *tracking, ZydisMnemonic mnemonic,
     case ZYDIS_MNEMONIC_SUB:
         tracking->depth += number;
         tracking->body_depth = tracking->depth;
-        /* A computed number: an array of variable size. */
+        /* A computed amount is for a variable-length array. */
         return has_number;
     case ZYDIS_MNEMONIC_ADD:
         tracking->depth -= number;
@@ -60,7 +59,7 @@ static bool follow_change(struct tracking *tracking, ZydisMnemonic mnemonic,
     }
 }
 
-/* Returns false if nothing can be said of what follows. */
+/* Returns false if nothing is known about the code after the instruction. */
 static bool follow(struct tracking *tracking, const ZydisDecodedInstruction *instruction,
                    const ZydisDecodedOperand operands[])
 {
@@ -80,13 +79,13 @@ static bool follow(struct tracking *tracking, const ZydisDecodedInstruction *ins
         tracking->depth -= 8;
         return true;
     case ZYDIS_MNEMONIC_CALL:
-        /* If arguments are pushed for one call, the next may have none. */
+        /* Set only once: arguments may be pushed for one call and not for the next. */
         if (tracking->has_frame_pointer && !tracking->body_depth)
             tracking->body_depth = tracking->depth;
         return true;
     case ZYDIS_MNEMONIC_RET:
     case ZYDIS_MNEMONIC_JMP:
-        /* Jumps from the body lead to what comes after. */
+        /* The code after a return or jump is reached by jumps from the body. */
         tracking->depth = tracking->body_depth ? tracking->body_depth : tracking->deepest;
         return true;
     case ZYDIS_MNEMONIC_LEAVE:
