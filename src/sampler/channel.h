@@ -125,7 +125,7 @@ struct message {
             uint64_t number;              /* as in observations */
             uint64_t ticks;               /* this one, and those that were missed before it */
             uint64_t idle_ticks;          /* earlier ticks that found no thread awake */
-            uint64_t end_ns;              /* the process's time ends here; 0: it goes on */
+            uint64_t end_ns;              /* the process's time ends here; 0: it continues */
             struct awake_thread *threads; /* the worker's to free; NULL: none */
             size_t thread_count;
         } tick;
@@ -202,8 +202,7 @@ uint64_t channel_sent(const struct channel *channel);
 bool channel_ring_if_due(struct channel *channel, uint64_t now_ns);
 /* Hurries the worker: its request in answer to the last message may soon come too late. */
 void channel_hurry(struct channel *channel);
-/* Whether so many messages are unread that messages which a later one can replace should not be
- * sent. */
+/* Whether too many messages are unread to send one that a later message can replace. */
 bool channel_is_behind(const struct channel *channel);
 /* How many messages with changes of goroutines the worker has not finished. */
 unsigned channel_goroutine_changes(const struct channel *channel);

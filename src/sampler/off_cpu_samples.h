@@ -11,7 +11,7 @@
 /* Opens the record in a thread of its own if it is wanted. If it is required, waits until it is
  * open. Returns 0 or -ENOMEM; if the record is required, also the error that prevents it. */
 int off_cpu_samples_begin(struct sampler *sampler);
-/* The clock has started: tells the record when ticks are. */
+/* The clock has started: gives the times of ticks to the record. */
 void off_cpu_samples_start(struct sampler *sampler);
 void off_cpu_samples_end(struct sampler *sampler);
 

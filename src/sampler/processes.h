@@ -1,4 +1,4 @@
-/* The sampled processes: opened, started, followed, and let go. */
+/* The sampled processes: opened, started, followed, and dropped. */
 #ifndef FGPROF_SAMPLER_PROCESSES_H
 #define FGPROF_SAMPLER_PROCESSES_H
 
