@@ -1,4 +1,5 @@
-/* A sampler with one process, which has one thread. Nothing runs: a test calls what it tests. */
+/* A sampler with one process, which has one thread. Nothing runs by itself: a test calls the
+ * functions that it tests. */
 #ifndef FGPROF_TESTS_SAMPLER_ONE_THREAD_H
 #define FGPROF_TESTS_SAMPLER_ONE_THREAD_H
 
@@ -41,7 +42,7 @@ static inline struct one_thread *one_thread_new(pid_t pid)
     return world;
 }
 
-/* To be a test's teardown, if *state is the world. */
+/* A test's teardown, if *state is the world. */
 static inline int one_thread_free(void **state)
 {
     struct one_thread *world = *state;

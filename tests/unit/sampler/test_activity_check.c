@@ -1,5 +1,4 @@
-/* Whether a thread of a process has run unseen. The process is a child that computes when it is
- * told to. */
+/* Whether a thread of a process has run unseen. The process is a child that computes on request. */
 #include "unit.h"
 #include "base/clock.h"
 #include "sampler/activity_check.h"
@@ -30,8 +29,8 @@ static void obey(struct world *world)
     _exit(0);
 }
 
-/* Waits until it sleeps, so that all of its CPU time is in the sum. A thread is in state S some
- * time before it leaves its CPU, and "running" (proc(5)) as long as it has not left it. */
+/* Waits until the child sleeps, so that all of its CPU time is in the sum. A thread is in state S
+ * some time before it leaves its CPU, and "running" (proc(5)) as long as it has not left it. */
 static void await_sleep(const struct world *world)
 {
     char line[256];
@@ -72,7 +71,7 @@ static void note_look(struct world *world, uint64_t tick)
     activity_check_note_look(&world->process, &world->thread, &now, last_look_tick);
 }
 
-/* The first sweep begins with the first round and has come to its end at tick 2. */
+/* The first sweep begins with the first round and has ended at tick 2. */
 static int set_up(void **state)
 {
     struct world *world = calloc(1, sizeof *world);
@@ -162,7 +161,7 @@ static void test_a_sweep_ends_when_all_are_listed_and_looked_at(void **state)
     assert_true(check->is_sweeping); /* there was no time for some threads */
     activity_check_judge(&world->process, 7, true);
     assert_false(check->is_sweeping || check->has_run_unseen);
-    /* What was used by threads that have gone, too, is behind it. */
+    /* CPU time that was used by threads that are gone is now settled too. */
     end_round(world, 8);
     assert_false(check->has_run_unseen);
 }
@@ -174,7 +173,7 @@ static void test_a_sweep_leaves_out_what_the_last_one_saw(void **state)
     let_compute(world);
     end_round(world, 4);
     assert_int_equal(check->sweep_tick, 4);
-    end_round(world, 5); /* nothing was noted: one has run again since that ended */
+    end_round(world, 5); /* no look was noted: the thread has run since the sweep ended */
     let_compute(world);
     check->sweep_began_ns = 0;
     end_round(world, 8);
@@ -207,7 +206,7 @@ static void test_sweeps_of_many_threads_are_seldom(void **state)
 static void test_without_the_sum_any_may_have_run(void **state)
 {
     struct world *world = *state;
-    world->process.process.cpu_clock = INT_MAX; /* is none */
+    world->process.process.cpu_clock = INT_MAX; /* not a clock */
     end_round(world, 4);
     assert_true(world->process.activity_check.has_run_unseen);
 }

@@ -1,4 +1,4 @@
-/* What the sampling thread and the worker say to each other arrives, and wakes the other. */
+/* Messages between the sampling thread and the worker arrive, and wake the receiver. */
 #include "unit.h"
 #include "base/clock.h"
 #include "sampler/channel.h"
@@ -64,7 +64,7 @@ static void expect(enum message_kind kind, uint64_t number)
     channel_done(channel);
 }
 
-/* Neither of the two that tell the worker holds up the other. */
+/* Neither of the two senders to the worker delays the other. */
 static void test_both_queues_are_taken_from_by_turns(void **state)
 {
     (void)state;
@@ -109,7 +109,7 @@ static void test_a_copy_comes_after_the_news_that_it_is_to_have(void **state)
     expect(MESSAGE_OBSERVATION, 1);
 }
 
-/* A process that has nothing in the queue finds room, however many there are. */
+/* A process without messages in the queue finds room, however many processes there are. */
 static void test_the_share_of_a_process(void **state)
 {
     (void)state;
@@ -124,7 +124,7 @@ static void test_the_share_of_a_process(void **state)
     assert_true(news_queue_has_room(&queued, 0, 3));
     assert_true(channel_receive(channel, false, &message));
     assert_false(news_queue_has_room(&queued, 0, 4));
-    channel_done(channel); /* only now it is taken */
+    channel_done(channel); /* only now is it taken */
     assert_true(news_queue_has_room(&queued, 0, 4));
 }
 
@@ -169,7 +169,7 @@ static void test_it_is_settled_when_all_is_dealt_with(void **state)
     assert_true(channel_is_settled(channel));
 }
 
-/* What nobody takes is given up with the channel. */
+/* Messages that were not taken are released with the channel. */
 static void test_what_is_under_way_is_freed(void **state)
 {
     (void)state;
@@ -250,7 +250,7 @@ static void *receive_one(void *context)
     return message.kind == MESSAGE_OBSERVATION ? NULL : channel;
 }
 
-/* One that waits is not woken by what is sent, but by the bell; then it has all. */
+/* A waiting worker is not woken by messages, but by the bell; then it gets all of them. */
 static void test_a_bell_wakes(void **state)
 {
     (void)state;
@@ -262,15 +262,15 @@ static void test_a_bell_wakes(void **state)
     assert_int_equal(pthread_join(thread, &result), 0);
     assert_null(result);
     assert_true(channel_is_settled(channel));
-    channel_ring(channel); /* for nothing */
+    channel_ring(channel); /* without a message */
 }
 
-/* A few messages wait for each other, unless one is in a hurry. */
+/* A few messages wait for more, unless one is urgent. */
 static void test_few_messages_wait_for_more(void **state)
 {
     (void)state;
     uint64_t before_ns = monotonic_ns();
-    assert_false(channel_ring_if_due(channel, UINT64_MAX)); /* for nothing */
+    assert_false(channel_ring_if_due(channel, UINT64_MAX)); /* there is no message */
     send_observation(1);
     assert_true(channel_ring_if_due(channel, monotonic_ns())); /* the first one */
     send_observation(2);

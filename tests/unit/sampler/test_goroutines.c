@@ -8,7 +8,7 @@
 static const struct go_layout *layout;
 static unsigned char goroutines[GOROUTINES][GOROUTINE_BYTES_MAX] __attribute__((aligned(8)));
 static uint64_t stacks[GOROUTINES][STACK_WORDS];
-static uint64_t pointers[GOROUTINES], first, count; /* as the runtime has them */
+static uint64_t pointers[GOROUTINES], first, count; /* as in the runtime */
 static struct program program = {.references = 1000};
 
 static void put(size_t number, size_t offset, uint64_t value)
@@ -98,7 +98,7 @@ static void test_changes_are_told(void **state)
     release(world, &message);
     goroutines[0][layout->g_sequence]++;
     goroutines[1][layout->g_status] = 2;
-    goroutines[2][layout->g_status] = 8; /* its stack moves: it is there again at once */
+    goroutines[2][layout->g_status] = 8; /* its stack is being moved, which takes a moment */
     assert_true(read_changes(world, &message));
     const struct goroutine_changes *changes = message.goroutines.changes;
     assert_int_equal(changes->count, 2);
@@ -107,13 +107,13 @@ static void test_changes_are_told(void **state)
         assert_int_equal(changes->items[i].is_parked, changes->items[i].number == 0);
     }
     release(world, &message);
-    goroutines[1][layout->g_status] = 6; /* dead, as it was on a thread before */
+    goroutines[1][layout->g_status] = 6; /* dead, after it was on a thread */
     assert_true(read_changes(world, &message));
     assert_int_equal(message.goroutines.changes->count, 0);
     release(world, &message);
 }
 
-/* What can't be read is left out, and nothing else is. */
+/* Only goroutines that can't be read are left out. */
 static void test_wild_pointers(void **state)
 {
     static const uint64_t wild[] = {0, 8, 1, UINT64_MAX, (uint64_t)1 << 63, 0x7fff00000010};
@@ -156,7 +156,7 @@ static void test_wild_lists(void **state)
 
 #define LISTED_IN_A_TICK 1024
 
-/* A tick has no time for a list of a million. */
+/* A tick does not have time to list a million. */
 static void test_a_tick_lists_a_part(void **state)
 {
     struct one_thread *world = *state;
@@ -201,7 +201,7 @@ static void test_each_of_many_is_told_once(void **state)
     first = (uintptr_t)shuffled;
     for (size_t pass = 0; pass < sizeof counts / sizeof *counts; pass++) {
         count = counts[pass];
-        /* A tick has time for some of them, on a slow machine. */
+        /* On a slow machine, a tick has time for only some of them. */
         for (unsigned tick = 0; tick < TICKS && all_told < count; tick++) {
             for (bool any = read_changes(world, &message); any;
                  any = channel_receive(world->sampler.channel, false, &message)) {
@@ -219,7 +219,7 @@ static void test_each_of_many_is_told_once(void **state)
     }
 }
 
-/* A stack that is not there, and one that is longer than is copied. */
+/* A stack that does not exist, and one that is longer than the limit of a copy. */
 static void test_wild_stacks(void **state)
 {
     struct one_thread *world = *state;

@@ -42,7 +42,7 @@ static void test_any_other_outcome_is_a_move(void **state)
     }
 }
 
-/* Our stop to read its registers wakes it; it goes back to sleep at another count. */
+/* A stop to read its registers wakes the thread; it goes back to sleep with another count. */
 static void test_a_stop_in_its_sleep_is_no_move(void **state)
 {
     (void)state;
@@ -62,7 +62,7 @@ static void test_a_stop_in_its_sleep_is_no_move(void **state)
     assert_true(idle.has_moved);
 }
 
-/* The record tells where it was at a tick: in our stop, and then waiting for a CPU. */
+/* The record shows where it was at a tick: in our stop, and then waiting for a CPU. */
 static void test_it_is_not_back_while_it_is_stopped(void **state)
 {
     (void)state;
@@ -77,7 +77,7 @@ static void test_it_is_not_back_while_it_is_stopped(void **state)
     look.record.woken_ns = 1;
     idle_note_look(&idle, OUTCOME_OBSERVED, &look);
     look = seen(8, 0x400, 0x7000);
-    idle_note_look(&idle, OUTCOME_OBSERVED, &look); /* back in its sleep */
+    idle_note_look(&idle, OUTCOME_OBSERVED, &look); /* asleep again */
     assert_false(idle.has_moved);
     assert_int_equal(idle.first_switches, 8);
 }
@@ -92,7 +92,7 @@ static void test_it_had_gone_on_when_it_was_stopped(void **state)
     assert_true(idle.has_moved);
 }
 
-/* Found elsewhere after the stop: the wait ended. */
+/* The thread is found elsewhere after the stop, so its wait has ended. */
 static void test_it_sleeps_elsewhere_after_the_stop(void **state)
 {
     (void)state;

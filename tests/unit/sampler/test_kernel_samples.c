@@ -1,5 +1,5 @@
-/* Samples that the kernel takes of running threads: which are told, held or dropped, and which
- * threads are stopped all the same. */
+/* Samples that the kernel takes of running threads: which are reported, held or dropped, and which
+ * threads are stopped nevertheless. */
 #include "fake/fake.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@ static struct fake_thread *begin_with(enum fake_doing doing)
     return thread;
 }
 
-/* It has a CPU all the time, and is sampled or not. */
+/* The thread has a CPU all the time, and is sampled or not. */
 static void run(struct fake_thread *thread, unsigned ticks, bool is_sampled)
 {
     for (unsigned i = 0; i < ticks; i++) {
@@ -54,7 +54,7 @@ static void test_why_others_are_not_filtered(void **state)
     assert_int_equal(fake->sampler.counts.filter_refusal, EPERM);
 }
 
-/* Its time is told by looks that found it running. */
+/* The thread's time is reported by looks that found it running. */
 static void test_samples_carry_the_account_of_the_last_look(void **state)
 {
     (void)state;
@@ -70,10 +70,10 @@ static void test_samples_carry_the_account_of_the_last_look(void **state)
     fake_sample(PID, TID, fake->now_ns + 1);
     run(thread, 1, false);
     assert_true(fake_next_of(TID)->now.at_ns > 0);
-    assert_int_equal(fake_next_of(TID)->now.at_ns, 0); /* that was told already */
+    assert_int_equal(fake_next_of(TID)->now.at_ns, 0); /* that was already reported */
 }
 
-/* The kernel samples only what has a CPU, and there shall be a stack of it. */
+/* The kernel only samples threads on a CPU, but there should be a stack of every thread. */
 static void test_one_that_gets_no_cpu_is_stopped_once(void **state)
 {
     (void)state;
@@ -127,7 +127,7 @@ static void test_a_sample_of_a_thread_that_was_never_listed_is_dropped(void **st
     assert_int_equal(atomic_load(&fake->sampler.progress.samples_lost), 1);
 }
 
-/* More than can be held at a time. */
+/* More samples than can be held at a time. */
 static void test_many_samples_of_unknown_threads(void **state)
 {
     (void)state;
@@ -167,7 +167,7 @@ static void test_one_without_an_event_is_stopped_and_counted(void **state)
     assert_int_equal(fake->sampler.counts.event_refusal, EMFILE);
 }
 
-/* The other processes are sampled as before, and this one is not left out. */
+/* The other processes are still sampled, and this one is not left out. */
 static void test_a_process_that_can_t_be_followed_is_stopped_and_counted(void **state)
 {
     (void)state;
@@ -189,7 +189,7 @@ static void test_a_process_that_can_t_be_followed_is_stopped_and_counted(void **
     assert_int_equal(fake->sampler.counts.threads_without_event, 1);
 }
 
-/* The same of one that is found later. */
+/* The same for a process that is found later. */
 static void test_a_descendant_that_can_t_be_followed_is_sampled(void **state)
 {
     (void)state;
@@ -283,7 +283,7 @@ static void test_stacks_that_need_more_get_more(void **state)
     assert_int_equal(fake->adjusted_stack_limit, 4096);
 }
 
-/* It loses its CPU often, which samples do not show. */
+/* The thread loses its CPU often, which samples do not show. */
 static void wait_for_a_cpu(struct fake_thread *thread, uint64_t switches_per_s)
 {
     uint64_t switches = 0;
@@ -308,7 +308,7 @@ static void test_one_that_waits_for_a_cpu_is_seen_by_its_switches(void **state)
     assert_true(fake_next_of(TID)->sampled.waits_are_seen);
 }
 
-/* An event would cost it more than it tells. */
+/* An event would cost the thread more than it is worth. */
 static void test_one_that_is_switched_often_has_no_event(void **state)
 {
     (void)state;

@@ -1,5 +1,4 @@
-/* When threads are listed, and since when they count. The process is a child whose threads sleep.
- */
+/* When threads are listed, and from when they count. The process is a child whose threads sleep. */
 #include "unit.h"
 #include "base/clock.h"
 #include "sampler/listing.h"
@@ -8,7 +7,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-enum { THREADS = 40 }; /* with its first */
+enum { THREADS = 40 }; /* including the first one */
 #define PERIOD_NS 10000000u
 
 struct world {
@@ -137,7 +136,7 @@ static bool is_listed(struct world *world)
     return world->process.listing.began_ns != began_ns;
 }
 
-/* Makes it long ago that it was listed, and that a listing found a change. */
+/* Moves the last listing, and the last one that found a change, into the past. */
 static void let_time_pass(struct world *world)
 {
     struct listing *listing = &world->process.listing;

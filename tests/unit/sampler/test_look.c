@@ -1,5 +1,5 @@
-/* What a look at a thread brings: what the worker is told, for how many ticks, and when the next
- * look comes. */
+/* The results of looks at a thread: what is reported to the worker, for how many ticks, and when
+ * the next look comes. */
 #include "fake/fake.h"
 
 #define PID 100
@@ -59,7 +59,7 @@ static void test_a_long_sleep_is_told_each_second(void **state)
         last_ns = told->now.at_ns;
         ticks += told->before.asleep_ticks;
     }
-    /* All ticks but those since the last that was told. */
+    /* All ticks up to the last one that was reported. */
     uint64_t told_ns = last_ns - FAKE_START_NS;
     assert_in_range(ticks, told_ns / FAKE_PERIOD_NS - 1, told_ns / FAKE_PERIOD_NS + 1);
 }
@@ -92,7 +92,7 @@ static void test_one_that_moved_is_copied_again(void **state)
     assert_int_equal(fake->told[fake->told_next - 1].pc, 0x5000);
 }
 
-/* It is known to have slept until its process had used more CPU time; the rest is assumed. */
+/* The thread is known to have slept until its process used more CPU time; the rest is assumed. */
 static void test_a_gap_in_a_long_sleep_is_assumed(void **state)
 {
     (void)state;
@@ -107,7 +107,7 @@ static void test_a_gap_in_a_long_sleep_is_assumed(void **state)
         fake_ticks(1);
         ticks++;
     }
-    assert_in_range(ticks, 1, 3); /* as a thread has run unseen */
+    assert_in_range(ticks, 1, 3); /* because a thread has run unseen */
     assert_int_equal(thread->looks, looks + 1);
     assert_true(fake->sampler.counts.samples_assumed - assumed < 3);
     const struct observation *moved = fake_next_of(TID);
@@ -160,7 +160,7 @@ static void test_one_that_is_gone_ends(void **state)
     const struct observation *told = fake_next_of(TID);
     assert_false(told->end.is_certain || told->end.is_at_end);
     assert_true(told->now.at_ns <= fake->now_ns);
-    /* It has one end, even if it stays in the list. */
+    /* Its end is reported once, even if it stays in the list. */
     fake_ticks(5);
     fake_thread_leaves(thread);
     fake_ticks(5);
@@ -184,7 +184,7 @@ static void test_a_refusal_is_assumed_after_a_while(void **state)
     assert_in_range(ticks, 8, 11);
 }
 
-/* Where running threads are sampled by the kernel, and so not stopped. */
+/* If the kernel samples running threads, they are not stopped. */
 static void test_a_sleep_that_was_missed_counts_for_one_that_is_over(void **state)
 {
     (void)state;
@@ -194,7 +194,7 @@ static void test_a_sleep_that_was_missed_counts_for_one_that_is_over(void **stat
     fake_forget_told();
     thread->doing = FAKE_SLEEPS;
     fake_ticks(1);
-    assert_int_equal(fake_next_of(TID)->missed_ticks, 0); /* it is not over */
+    assert_int_equal(fake_next_of(TID)->missed_ticks, 0); /* the sleep did not end */
     thread->is_over = true;
     thread->pc++;
     move(thread);
@@ -210,7 +210,7 @@ static void test_a_sleep_that_was_missed_counts_for_one_that_is_over(void **stat
     }
 }
 
-/* A stop tells whether they slept: observe/woken.h. */
+/* A stop shows whether threads slept: observe/woken.h. */
 static void test_no_sleep_is_missed_where_threads_are_stopped(void **state)
 {
     (void)state;
@@ -236,7 +236,7 @@ static void test_the_call_of_a_waiter_with_an_owner_is_told_each_time(void **sta
     assert_true(told && told->wait.has_call);
     assert_int_equal(told->wait.call.kind, CALL_FUTEX);
     fake_ticks(5);
-    assert_null(fake_next_of(PID)); /* nobody wants it */
+    assert_null(fake_next_of(PID)); /* it was not requested */
     fake_request_of(PID, (struct request){.kind = REQUEST_OWNER});
     fake_wake();
     fake_ticks(5);
@@ -248,7 +248,7 @@ static void test_the_call_of_a_waiter_with_an_owner_is_told_each_time(void **sta
     assert_null(fake_next_of(PID));
 }
 
-/* Another program's stack must not be told with this one's maps. */
+/* A stack must not be reported with the mappings of another program. */
 static void test_a_copy_of_another_program_is_given_up(void **state)
 {
     (void)state;
@@ -277,7 +277,7 @@ static void test_each_tick_tells_who_is_awake(void **state)
     assert_int_equal(tick->message.tick.ticks, 1);
     thread->doing = FAKE_SLEEPS;
     fake_ticks(3);
-    assert_null(fake_next(MESSAGE_TICK)); /* ticks that find none are told together */
+    assert_null(fake_next(MESSAGE_TICK)); /* ticks that find none are reported together */
     thread->doing = FAKE_RUNS;
     fake_ticks(1);
     tick = fake_next(MESSAGE_TICK);

@@ -1,5 +1,5 @@
-/* Who made which thread: births as the kernel tells them, and threads that nobody saw being made.
- */
+/* Which thread created which: births that the kernel reports, and threads whose birth was not
+ * seen. */
 #include "fake/fake.h"
 
 #include <errno.h>
@@ -105,14 +105,14 @@ static void test_a_thread_that_nobody_saw_being_made(void **state)
     fake_forget_told();
     fake_thread(process, TID + 1, FAKE_SLEEPS);
     fake_ticks(5);
-    assert_null(next_news(OBJECT_THERE, TID + 1)); /* its birth may still be told */
+    assert_null(next_news(OBJECT_THERE, TID + 1)); /* its birth may still be reported */
     fake_ticks(10);
     const struct fake_told *told = next_news(OBJECT_THERE, TID + 1);
     assert_non_null(told);
     assert_int_equal(told->message.object.origin, ORIGIN_UNSEEN);
 }
 
-/* A look at it does not take away what the worker is told of its time. */
+/* A look for the collector does not affect the thread's reported time. */
 static void test_a_look_for_it_costs_no_time(void **state)
 {
     (void)state;
@@ -123,12 +123,12 @@ static void test_a_look_for_it_costs_no_time(void **state)
     assert_int_equal(told->evidence, EVIDENCE_ASLEEP);
 }
 
-/* Events that may not be had: the maker is looked at, if it sleeps. */
+/* Without permission for stack events, the maker is looked at, if it sleeps. */
 static void test_without_stacks_the_maker_is_looked_at(void **state)
 {
     (void)state;
     fake->stack_error = -EACCES;
-    fake->agent_error = -ENOENT; /* nor does the program tell */
+    fake->agent_error = -ENOENT; /* the program does not report them either */
     struct fake_process *process = begin();
     fake_forget_told();
     fake_thread(process, TID + 1, FAKE_SLEEPS);
@@ -164,7 +164,7 @@ static void test_without_births_threads_are_listed(void **state)
     assert_int_equal(fake->object_counts[OBJECT_THREAD].refusal, EPERM);
 }
 
-/* A process that is found late, or never. */
+/* The process of the birth is found late, or never. */
 static void test_a_birth_in_a_process_that_is_not_known(void **state)
 {
     (void)state;
@@ -175,7 +175,7 @@ static void test_a_birth_in_a_process_that_is_not_known(void **state)
     add_birth(BIRTH_MADE, TID + 1);
     fake_thread(fake_find_process(PID), TID + 1, FAKE_SLEEPS);
     fake_ticks(5);
-    assert_null(next_news(OBJECT_MADE, TID + 1)); /* they are told in order */
+    assert_null(next_news(OBJECT_MADE, TID + 1)); /* births are reported in order */
     fake_forget_told();
     fake_ticks(10);
     assert_non_null(next_news(OBJECT_MADE, TID + 1));
@@ -200,7 +200,7 @@ static void test_without_snapshots_births_wait(void **state)
     assert_non_null(next_news(OBJECT_MADE, TID + 1));
 }
 
-/* A profile that is asked for later says why it has no threads. */
+/* A profile that is requested later says why it has no threads. */
 static void test_an_error_is_the_reason_that_there_are_no_threads(void **state)
 {
     (void)state;

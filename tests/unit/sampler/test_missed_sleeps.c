@@ -1,4 +1,4 @@
-/* Sleeps that were over before a look at them was proven. */
+/* Sleeps that ended before a look at them was proven. */
 #include "unit.h"
 #include "sampler/missed_sleeps.h"
 
@@ -42,7 +42,7 @@ static void test_they_count_once_for_the_same_place(void **state)
     assert_int_equal(take(&missed, 1, 0x10, 0x20), 0);
 }
 
-/* Those that are missed end soon, too. */
+/* Missed sleeps also end soon. */
 static void test_they_do_not_count_for_one_that_sleeps_on(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* When names of threads are read again, and what a new one changes. The threads are our own. */
+/* When names of threads are read again, and the effects of a new name. The threads are our own. */
 #include "one_thread.h"
 #include "sampler/naming.h"
 #include "sampler/report.h"
@@ -23,7 +23,7 @@ static void look(struct one_thread *world, uint64_t tick)
     world->thread.schedule.looked_tick = tick;
 }
 
-/* A look at that tick, and what follows the looks. */
+/* Looks at that tick, and then reads names that are due. */
 static void again(struct one_thread *world, uint64_t tick)
 {
     look(world, tick);
@@ -40,7 +40,7 @@ static void test_it_is_read_at_the_first_look(void **state)
     assert_true(world->thread.naming.next_tick > 0);
 }
 
-/* A round's tick is older than the name of a thread that came within the round. */
+/* A round's tick is older than the name of a thread that appeared during the round. */
 static void test_a_name_that_is_younger_than_the_tick(void **state)
 {
     struct one_thread *world = *state;
@@ -50,7 +50,8 @@ static void test_a_name_that_is_younger_than_the_tick(void **state)
     assert_int_equal(world->thread.naming.next_tick, 1001);
 }
 
-/* The older, the less often: after twice its age, and at the latest after a second. */
+/* The older a name, the less often it is read: at twice its age, and at the latest after a
+ * second. */
 static void test_the_older_the_less_often(void **state)
 {
     struct one_thread *world = *state;

@@ -1,4 +1,4 @@
-/* Objects that a source in the program tells of: when it is opened and asked, and what is passed
+/* Objects that a source in the program reports: when it is opened and polled, and what is passed
  * on. */
 #include "fake/fake.h"
 
@@ -65,7 +65,7 @@ static void test_without_snapshots_news_wait(void **state)
     assert_int_equal(fake_count_news(OBJECT_ALLOCATION, OBJECT_MADE), 1);
 }
 
-/* If more come than until the next tick can wait. */
+/* If more messages come than can wait until the next tick. */
 static void test_fast_news_are_asked_for_between_ticks(void **state)
 {
     (void)state;
@@ -119,7 +119,7 @@ static void test_a_refusal_is_said(void **state)
     fake_ticks(20);
     fake->agent_error = 0;
     fake_ticks(20);
-    assert_int_equal(fake->agents_opened, 0); /* it will not be there later either */
+    assert_int_equal(fake->agents_opened, 0); /* it will not exist later either */
     fake_end();
     assert_int_equal(counts()->refusal, EPROTO);
     assert_false(counts()->has_source);
@@ -160,7 +160,7 @@ static void test_what_a_process_leaves(void **state)
     assert_int_equal(fake_count_news(OBJECT_ALLOCATION, OBJECT_FORGOTTEN), 0);
 }
 
-/* In a recording without an end what is gone is not shown. */
+/* A recording without an end does not show what is gone. */
 static void test_what_a_process_leaves_in_an_endless_recording(void **state)
 {
     (void)state;
@@ -173,7 +173,7 @@ static void test_what_a_process_leaves_in_an_endless_recording(void **state)
     assert_int_equal(fake_count_news(OBJECT_ALLOCATION, OBJECT_FORGOTTEN), 1);
 }
 
-/* Where births are not known, nothing else tells of the end of its threads. */
+/* If births are not known, nothing else reports the end of its threads. */
 static void test_threads_of_a_process_that_ends_in_an_endless_recording(void **state)
 {
     (void)state;
@@ -187,7 +187,7 @@ static void test_threads_of_a_process_that_ends_in_an_endless_recording(void **s
     assert_int_equal(fake_count_news(OBJECT_THREAD, OBJECT_FORGOTTEN), 1);
 }
 
-/* What can be learnt at any time is learnt then, and told before the copy. */
+/* Data that can be read at any time is read for a copy, and reported before it. */
 static void test_a_copy(void **state)
 {
     (void)state;
@@ -233,7 +233,7 @@ static void test_no_tick_waits_for_the_rest(void **state)
     assert_non_null(fake_next(MESSAGE_PROGRAM_ENDED));
 }
 
-/* A program can say that it has freed as much as it likes. A copy waits for all that it says. */
+/* A program can report any number of frees. A copy waits for all of them. */
 static void test_what_can_be_queued_is_bounded(void **state)
 {
     (void)state;

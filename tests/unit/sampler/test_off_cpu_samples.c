@@ -1,5 +1,5 @@
-/* What becomes of a thread's ticks off its CPU, as the kernel's record of switches has them: each
- * is told once, for what the thread was doing at that moment. */
+/* A thread's ticks off its CPU, by the kernel's record of switches: each is reported once, for the
+ * state of the thread at that time. */
 #include "fake/fake.h"
 #include "base/random.h"
 #include "sampler/off_cpu_samples.h"
@@ -9,7 +9,7 @@
 
 #define PID 100
 #define TID 101
-#define LATE_NS 20000u /* so long after a tick a look comes */
+#define LATE_NS 20000u /* how long after a tick a look comes */
 
 static uint64_t tick_ns(uint64_t tick)
 {
@@ -30,8 +30,8 @@ static void take_ticks(uint64_t from, uint64_t to)
         take_tick(tick, LATE_NS);
 }
 
-/* It is known to have run since before the beginning. The source of sleeping threads, if it is
- * asked, finds it running. */
+/* Adds a thread that has run since before the beginning. The source of sleeping threads, if it is
+ * used, finds it running. */
 static struct fake_thread *add_runner(struct fake_process *process, pid_t tid)
 {
     struct fake_thread *thread = fake_thread(process, tid, FAKE_RUNS);
@@ -40,7 +40,7 @@ static struct fake_thread *add_runner(struct fake_process *process, pid_t tid)
     return thread;
 }
 
-/* Two ticks are over, at which it ran. */
+/* Begins with two ticks at which the thread ran. */
 static struct fake_thread *begin_with_runner(void)
 {
     struct fake_process *process = fake_process(PID);
@@ -61,7 +61,7 @@ static bool tells_of_time_off(enum evidence evidence)
            evidence == EVIDENCE_WOKEN || evidence == EVIDENCE_UNMOVED;
 }
 
-/* The next of the thread that tells of time off its CPU. */
+/* The next observation of the thread off its CPU. */
 static const struct observation *next_off(pid_t tid)
 {
     const struct observation *told;
@@ -75,7 +75,7 @@ static bool has_snapshot(void)
     return fake->told[fake->told_next - 1].has_snapshot;
 }
 
-/* None is lost: all that the sampler does not hold can be taken. */
+/* Checks that no snapshot is lost: all that the sampler does not hold can be taken. */
 static void expect_all_snapshots(void)
 {
     fake_hoard(0);
@@ -83,11 +83,11 @@ static void expect_all_snapshots(void)
     fake_hoard_no_more();
 }
 
-/* ---- For which ticks ---- */
+/* ---- Ticks ---- */
 
 static const struct ticks ticking = {.start_ns = FAKE_START_NS, .period_ns = 1000000, .seed = 5};
 
-/* A moment in the middle between two ticks. */
+/* A time in the middle between two ticks. */
 static uint64_t after(uint64_t tick)
 {
     uint64_t before_ns = ticks_due_ns(&ticking, tick - 1);
@@ -110,7 +110,7 @@ static void test_ticks_of_a_sleeper(void **state)
     (void)state;
     expect_ticks(3, 6, after(3), 0, 3, 0);
     expect_ticks(2, 6, after(3), 0, 3, 0); /* it ran at tick 3 */
-    expect_ticks(4, 6, after(2), 0, 2, 0); /* those up to tick 4 are told */
+    expect_ticks(4, 6, after(2), 0, 2, 0); /* ticks up to 4 are already reported */
     expect_ticks(0, 6, FAKE_START_NS - 1, 0, 6, 0);
     expect_ticks(5, 6, after(6), 0, 0, 0); /* it left after the tick */
 }
@@ -144,7 +144,7 @@ static void test_no_ticks_that_were_told_already(void **state)
     expect_ticks(8, 6, after(3), after(7), 0, 0);
 }
 
-/* A thread that leaves its CPU at the moment of a tick is off it at that tick, for the record. */
+/* In the record, a thread that leaves its CPU at the time of a tick is off it at that tick. */
 static void test_ticks_at_the_very_moment(void **state)
 {
     (void)state;
@@ -155,7 +155,7 @@ static void test_ticks_at_the_very_moment(void **state)
     expect_ticks(3, 5, at_ns + 1, 0, 0, 0);
 }
 
-/* ---- Over before the look ---- */
+/* ---- Ended before the look ---- */
 
 static void test_a_sleep_that_is_over_is_told_for_its_tick(void **state)
 {
@@ -196,7 +196,7 @@ static bool is_told_to_wait(pid_t tid)
     return told != NULL;
 }
 
-/* The process has ended, which is not noticed yet, and another one has its id. */
+/* The process has exited, which is not noticed yet, and another one has its id. */
 static void test_a_departure_of_a_process_with_the_same_id(void **state)
 {
     (void)state;
@@ -211,7 +211,8 @@ static void test_a_departure_of_a_process_with_the_same_id(void **state)
     assert_true(is_told_to_wait(PID));
 }
 
-/* Nobody knows whether it was of the program before or of the one that was executed since. */
+/* It is not known whether the sleep belongs to the previous program or to the one executed since.
+ */
 static void test_a_sleep_that_is_over_goes_with_its_program(void **state)
 {
     (void)state;
@@ -223,7 +224,7 @@ static void test_a_sleep_that_is_over_goes_with_its_program(void **state)
     assert_null(next_off(TID));
     assert_int_equal(fake->sampler.counts.recorded_samples, 0);
     assert_int_equal(fake->sampler.counts.recorded_lost, 1);
-    assert_int_equal(fake->sampler.programs_begun, programs + 1); /* that is seen at once */
+    assert_int_equal(fake->sampler.programs_begun, programs + 1); /* noticed immediately */
 }
 
 static void test_a_sleep_over_several_ticks(void **state)
@@ -239,7 +240,7 @@ static void test_a_sleep_over_several_ticks(void **state)
     assert_null(next_off(TID));
 }
 
-/* It is told as two things, each for its own tick. */
+/* Both are reported, each for its own tick. */
 static void test_a_sleep_and_the_wait_after_it(void **state)
 {
     (void)state;
@@ -312,7 +313,7 @@ static void test_which_thread_had_the_cpu(void **state)
     assert_int_equal(fake->asked_tick_ns, tick_ns(3));
     assert_true(told->record.cpu_user.is_known && !told->record.cpu_user.is_sampled);
     assert_int_equal(told->record.cpu_user.tid, 56);
-    /* It still waits at the look. The other thread is sampled, too. */
+    /* It still waits at the look. The other thread is also sampled. */
     fake->cpu_user.process_id = fake->cpu_user.tid = PID;
     fake_departs(thread, THREAD_SLEEPING, tick_ns(4) - 1000, tick_ns(4) - 500, 0)->runnable_cpu = 8;
     take_tick(4, LATE_NS);
@@ -325,7 +326,7 @@ static void test_which_thread_had_the_cpu(void **state)
     assert_int_not_equal(told->record.cpu_user.thread, told->thread);
 }
 
-/* One of several ticks stands for all. */
+/* One of several ticks represents all. */
 static void test_which_thread_had_the_cpu_at_several_ticks(void **state)
 {
     (void)state;
@@ -341,7 +342,7 @@ static void test_which_thread_had_the_cpu_at_several_ticks(void **state)
     assert_true(is_one && told->record.cpu_user.is_known);
 }
 
-/* After a move the user of the CPU that it waited for before is not the one that it waits for. */
+/* After a move, the thread no longer waits for the user of its previous CPU. */
 static void test_which_thread_had_the_cpu_before_a_move(void **state)
 {
     (void)state;
@@ -379,7 +380,7 @@ static void test_cpus_are_watched_while_threads_wait_for_them(void **state)
     assert_false(fake->are_cpus_watched);
 }
 
-/* ---- Still there ---- */
+/* ---- Still off its CPU at the look ---- */
 
 static void test_a_sleeper_is_looked_at(void **state)
 {
@@ -398,7 +399,7 @@ static void test_a_sleeper_is_looked_at(void **state)
     assert_true(has_snapshot());
     assert_int_equal(fake_count(TID, EVIDENCE_ASLEEP), 0); /* once */
     assert_int_equal(thread->acknowledged_tick, 4);
-    assert_int_equal(thread->looks, looks); /* by the record alone */
+    assert_int_equal(thread->looks, looks); /* only by the record */
     assert_int_equal(fake->sampler.counts.recorded_samples, 0);
 }
 
@@ -419,7 +420,7 @@ static void test_one_that_waits_for_a_cpu_is_looked_at(void **state)
     }
 }
 
-/* It woke and exited between the record's answer and the look: nothing of it could be copied. */
+/* It woke and exited between the record's answer and the look, so nothing could be copied. */
 static void test_one_that_is_gone_at_the_look(void **state)
 {
     (void)state;
@@ -433,7 +434,7 @@ static void test_one_that_is_gone_at_the_look(void **state)
     expect_all_snapshots();
 }
 
-/* The record says what it was doing at the tick, and that was to run. */
+/* According to the record, it was running at the tick. */
 static void test_running_at_the_tick_and_asleep_at_the_look(void **state)
 {
     (void)state;
@@ -483,7 +484,7 @@ static void test_moved_during_the_copy(void **state)
     expect_all_snapshots();
 }
 
-/* At the tick it waited for a CPU, and it is among the threads that were awake then. */
+/* At the tick it waited for a CPU, so it is among the threads that were awake then. */
 static void test_awake_if_it_was_runnable(void **state)
 {
     (void)state;
@@ -509,7 +510,7 @@ static void test_awake_if_it_waits_for_a_cpu(void **state)
     assert_int_equal(told->awake[0].tid, TID);
 }
 
-/* As ever: the ticks before it are not known to be the thread's. */
+/* As without a record: earlier ticks are not known to be the thread's. */
 static void test_the_first_look_stands_for_its_tick(void **state)
 {
     (void)state;
@@ -525,7 +526,7 @@ static void test_the_first_look_stands_for_its_tick(void **state)
     assert_int_equal(told->ticks, 1);
 }
 
-/* It slept whenever it was looked at, but the record has seen it move. */
+/* Every look found it asleep, but the record has seen it move. */
 static void test_one_that_moved_between_looks_has_moved(void **state)
 {
     (void)state;
@@ -639,7 +640,7 @@ static void test_the_sleep_after_it_is_another(void **state)
     assert_true(has_snapshot());
 }
 
-/* One that sleeps for long is not looked at in each tick, but is again once it has moved. */
+/* A thread that sleeps for long is not looked at in each tick, until it has moved. */
 static void test_looks_after_a_long_sleep(void **state)
 {
     (void)state;
@@ -663,7 +664,7 @@ static void test_looks_after_a_long_sleep(void **state)
     assert_int_equal(told->ticks, 1);
 }
 
-/* How many ticks were told as asleep, each time with the kernel's account of the thread. */
+/* How many ticks were reported as asleep; checks that each report has the thread's account. */
 static uint64_t ticks_told_asleep(pid_t tid)
 {
     const struct observation *told;
@@ -676,7 +677,7 @@ static uint64_t ticks_told_asleep(pid_t tid)
     return ticks;
 }
 
-/* It sleeps since before the record, so it is looked at in few ticks, and only its waking is
+/* It has slept since before the record, so it is looked at in few ticks, and only its waking is
  * recorded. */
 static void test_the_end_of_a_wait_older_than_the_record(void **state)
 {
@@ -803,7 +804,7 @@ static uint64_t some_time(void)
     return below(4) ? 1000 + below(FAKE_PERIOD_NS / 4) : below(4 * FAKE_PERIOD_NS);
 }
 
-/* Departures of all kinds, one after the other. */
+/* Scripts departures of all kinds, one after the other. */
 static void script(struct fake_thread *thread, uint64_t from_ns, uint64_t to_ns)
 {
     for (uint64_t at_ns = from_ns; thread->departure_count < FAKE_DEPARTURES_MAX;) {
@@ -847,7 +848,7 @@ static struct sums sums_told(pid_t tid)
     return sums;
 }
 
-/* The kernel samples what runs at a tick. */
+/* The kernel samples the threads that run at a tick. */
 static void play_tick(uint64_t tick, struct sums *sums)
 {
     for (int i = 0; i < SUM_THREADS; i++) {
@@ -889,7 +890,7 @@ static void test_a_worker_that_is_behind_is_told_of_no_waker(void **state)
     assert_int_equal(channel_sent(fake->channel), sent);
 }
 
-/* Each tick of each thread is told once, however late looks are: often two ticks at a time. */
+/* Each tick of each thread is reported once, however late looks are: often two ticks at a time. */
 static void test_ticks_add_up(void **state)
 {
     (void)state;
@@ -1065,7 +1066,7 @@ static void await_record(const struct fake_process *process)
     assert_true(process->is_recorded);
 }
 
-/* Ticks come while it is being opened. */
+/* Ticks come while the record is being opened. */
 static void test_a_record_is_opened_meanwhile(void **state)
 {
     (void)state;
@@ -1081,7 +1082,7 @@ static void test_a_record_is_opened_meanwhile(void **state)
     assert_int_equal(fake->records_freed, 1);
 }
 
-/* So nothing was captured by it. */
+/* The record is not used. */
 static void test_a_record_that_is_opened_at_the_end(void **state)
 {
     (void)state;
@@ -1106,7 +1107,7 @@ static bool has_event_if_registers_are_needed(const struct fake_thread *thread)
     return thread->is_armed;
 }
 
-/* They would go on costing each switch more than the record does. */
+/* They would still cost each switch more than the record does. */
 static void test_threads_have_no_events_beside_the_record(void **state)
 {
     (void)state;

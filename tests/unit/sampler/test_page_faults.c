@@ -1,4 +1,4 @@
-/* Pages that became resident: what is told of each fault, and when. */
+/* Pages that became resident: what is reported about each fault, and when. */
 #include "fake/fake.h"
 
 #include <errno.h>
@@ -86,7 +86,7 @@ static void test_a_huge_page(void **state)
     assert_int_equal(told->message.object.bytes, 2u << 20);
 }
 
-/* The page of zeros is no memory of the process. */
+/* The zero page is not memory of the process. */
 static void test_a_page_of_zeros_is_told_as_gone(void **state)
 {
     (void)state;
@@ -98,7 +98,7 @@ static void test_a_page_of_zeros_is_told_as_gone(void **state)
     assert_int_equal(fake_count_news(OBJECT_PAGE, OBJECT_GONE), 1);
 }
 
-/* The kernel tells of a fault before it maps the page. */
+/* The kernel reports a fault before it maps the page. */
 static void test_a_page_that_is_not_there_yet_is_waited_for(void **state)
 {
     (void)state;
@@ -131,7 +131,7 @@ static void test_without_snapshots_faults_wait_in_order(void **state)
     }
 }
 
-/* What can't be told until the end is counted, by its weight. */
+/* Faults that can't be reported by the end are counted, by their weight. */
 static void test_faults_that_are_given_up_are_counted(void **state)
 {
     (void)state;
@@ -168,7 +168,7 @@ static void test_faults_of_a_program_that_is_gone_are_not_told(void **state)
     assert_null(next_news(OBJECT_MADE));
 }
 
-/* They are told by the kernel before it is known what the process runs now. */
+/* The kernel reports them before the process's new program is known. */
 static void test_the_first_faults_of_a_new_program_are_told(void **state)
 {
     (void)state;
@@ -182,7 +182,7 @@ static void test_the_first_faults_of_a_new_program_are_told(void **state)
     assert_int_equal(told->program, 1);
 }
 
-/* What finds no room in time is lost and counted, and faults of other processes are told. */
+/* Faults that find no room in time are lost and counted; faults of other processes are reported. */
 static void test_what_finds_no_room_holds_up_others_for_a_while(void **state)
 {
     (void)state;

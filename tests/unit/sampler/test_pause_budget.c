@@ -10,8 +10,8 @@ static void test_a_new_thread_may_be_paused(void **state)
     assert_true(pause_budget_allows(&budget, 123, 2, 0));
 }
 
-/* Looks once a millisecond for as long as the thread runs; *longest_ns: what it ran between two
- * pauses at most. Returns how long it was paused. */
+/* Looks once a millisecond while the thread runs. *longest_ns: the longest that it ran between two
+ * pauses. Returns how long it was paused. */
 static uint64_t run(struct pause_budget *budget, uint64_t pause_ns, uint64_t until_ns,
                     uint64_t *longest_ns)
 {
@@ -29,7 +29,8 @@ static uint64_t run(struct pause_budget *budget, uint64_t pause_ns, uint64_t unt
     return paused_ns;
 }
 
-/* Whatever a pause costs, in the long run it is no more than the share, and not much less. */
+/* However long a pause is, in the long run pauses take no more than the share, and not much less.
+ */
 static void test_pauses_are_no_more_than_the_share(void **state)
 {
     (void)state;
@@ -44,7 +45,7 @@ static void test_pauses_are_no_more_than_the_share(void **state)
     }
 }
 
-/* A machine that stalls while a thread is paused does not make it unseen for long. */
+/* If the machine stalls while a thread is paused, the thread does not stay unseen for long. */
 static void test_one_long_pause_is_not_followed_by_a_long_gap(void **state)
 {
     (void)state;
@@ -56,7 +57,7 @@ static void test_one_long_pause_is_not_followed_by_a_long_gap(void **state)
     assert_true(longest_ns <= 102 * MS_NS);
 }
 
-/* One stall after the other uses up the debt, which then holds. */
+/* Repeated stalls use up the debt limit, which then holds. */
 static void test_the_debt_is_bounded(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* The Python frames of samples: kept when the record tells of them, until the sample is read. And
- * which threads run Python. */
+/* The Python frames of samples, which are kept from the record's message until the sample is read;
+ * and which threads run Python. */
 #include "unit.h"
 #include "sampler/python.h"
 
@@ -66,7 +66,7 @@ static void test_a_sample_has_the_frames_of_its_moment(void **state)
     assert_true(snapshot.python->items[2].is_entry);
     assert_int_equal(take(8, AT_NS + NEAR_NS), SWITCH_FRAMES_WHOLE);
     assert_int_equal(snapshot.python->items[0].code, 0x2000);
-    /* Clocks are read one after the other. */
+    /* The two times differ slightly, because the clocks are read one after the other. */
     assert_int_equal(take(7, AT_NS + FAR_NS - NEAR_NS), SWITCH_FRAMES_WHOLE);
     assert_int_equal(snapshot.python->items[0].code, 0x3000);
 }
@@ -88,7 +88,7 @@ static void test_more_frames_than_are_copied(void **state)
     assert_int_equal(take(7, AT_NS), SWITCH_FRAMES_CUT);
     assert_true(snapshot.python->is_cut);
     assert_int_equal(snapshot.python->count, SWITCH_FRAMES_MAX);
-    /* Memory that had cut frames before says nothing of a sample without any. */
+    /* Memory that held cut frames before does not affect a sample without frames. */
     assert_int_equal(take(7, AT_NS + FAR_NS), SWITCH_FRAMES_NONE);
 }
 
@@ -126,7 +126,7 @@ static void update_after_long(void)
     assert_int_equal(python_update(&process), 0);
 }
 
-/* One that sleeps is looked at again if only now its state is known, or is another one. */
+/* A sleeping thread is looked at again if its state has just become known, or is another one. */
 static void test_threads_that_are_known_to_run_python_only_now(void **state)
 {
     (void)state;

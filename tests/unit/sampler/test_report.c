@@ -1,4 +1,4 @@
-/* What the worker is told of a thread's life. */
+/* Reports to the worker about a thread's life. */
 #include "one_thread.h"
 #include "sampler/requests.h"
 #include "sampler/report.h"
@@ -90,7 +90,7 @@ static void test_a_proof_of_sleep_is_reported_once(void **state)
     assert_int_equal(world->thread.schedule.proven_ticks, 0);
 }
 
-/* When it was found running and spared, it would have been a sample that is like its next one. */
+/* A look that found it running without stopping it would have given a sample like the next one. */
 static void test_a_sample_stands_for_looks_that_were_spared(void **state)
 {
     struct one_thread *world = *state;
@@ -136,7 +136,7 @@ static void test_time_that_does_not_count_is_not_told(void **state)
     assert_nothing_more(world);
 }
 
-/* A late tick is no gap. */
+/* A late tick is not a gap. */
 static void test_a_short_gap_is_not_assumed(void **state)
 {
     struct one_thread *world = *state;

@@ -1,4 +1,4 @@
-/* What the worker asks for, and what the sampler does for it. */
+/* The worker's requests, and how the sampler serves them. */
 #include "fake/fake.h"
 
 #define PID 100
@@ -12,7 +12,7 @@ static struct fake_thread *begin_with(enum fake_doing doing)
     fake->options.max_pause_percent = 100;
     fake_begin();
     fake_ticks(3);
-    fake_wake(); /* a tick may leave messages to be served */
+    fake_wake(); /* a tick may leave requests to be served */
     return thread;
 }
 
@@ -50,7 +50,7 @@ static void test_a_runner_is_stopped_anew_at_once(void **state)
     fake_wake();
     assert_int_equal(thread->stops, stops + 1);
     fake_forget_told();
-    /* Not if it has ended meanwhile. */
+    /* Not if it has exited meanwhile. */
     thread->doing = FAKE_GONE;
     fake_ticks(1);
     fake_request_of(TID, (struct request){.kind = REQUEST_ANEW, .serial = 2});
@@ -106,12 +106,12 @@ static void test_the_registers_of_a_sleeper(void **state)
     assert_non_null(told);
     assert_int_equal(told->evidence, EVIDENCE_STOPPED);
     assert_int_equal(told->stop.asked.sp, place.sp);
-    assert_int_equal(fake->sampler.counts.pauses.count, 0); /* no runner was paused */
+    assert_int_equal(fake->sampler.counts.pauses.count, 0); /* no running thread was paused */
     fake_ticks(5);
     assert_int_equal(thread->stops, 1); /* once */
 }
 
-/* Being woken for that is no move of its own. */
+/* Being woken for a stop does not count as a move. */
 static void test_a_stop_in_its_sleep_is_no_move(void **state)
 {
     (void)state;
@@ -163,7 +163,7 @@ static void test_areas_are_of_one_program(void **state)
     fake_ticks(1);
     const struct fake_thread *thread = fake_find(TID);
     assert_int_equal(stack_areas_end(thread->look.stack_areas, 0x1800), 0x2000);
-    /* Of a program that has ended: they are freed, as a sanitizer would say. */
+    /* If the program has ended, they are freed, which a sanitizer checks. */
     request.program = 9;
     request.areas.items = calloc(1, sizeof *request.areas.items);
     fake_request(&request);
@@ -184,7 +184,7 @@ static void test_contexts_are_read_from_then_on(void **state)
     fake_ticks(1);
     assert_non_null(thread->look.context);
     assert_int_equal(thread->look.context->offset, -8);
-    /* Threads that sleep on are copied again. */
+    /* Threads that are still asleep are copied again. */
     assert_int_equal(fake_count(TID, EVIDENCE_ASLEEP), 1);
     assert_int_equal(fake_count(PID, EVIDENCE_ASLEEP), 1);
 }

@@ -30,7 +30,7 @@ static void test_the_longer_it_sleeps_the_seldomer(void **state)
         assert_in_range(wait_after(slept, 0, 1), slept / 32 - slept / 32 / 4, slept / 32);
 }
 
-/* However long it slept: a thread that then moves was last looked at within 1/32 of that. */
+/* However long a thread slept before it moves, its last look was within 1/32 of that time. */
 static void test_a_move_is_seen_within_a_part_of_the_sleep(void **state)
 {
     (void)state;
@@ -62,7 +62,7 @@ static void test_very_many_are_looked_at_in_turn(void **state)
 {
     (void)state;
     assert_int_equal(wait_after(31, 0, 250), 0);
-    /* 32 of those that are more, at each tick. */
+    /* At each tick, 32 of the threads beyond 250 are looked at. */
     assert_in_range(wait_after(500, 0, 250 + 32 * 200), 150, 200);
     assert_in_range(wait_after(1000, 0, 1000), 24, 31); /* 1/32 of the sleep is more */
     /* A thread that has not slept for long is looked at before it has slept twice as long. */
@@ -79,7 +79,7 @@ static void test_a_move_after_ticks_that_were_not_looked_at(void **state)
     (void)state;
     struct thread thread = asleep(1, 10, 100);
     thread.schedule.next_look_tick = 200;
-    /* It was not known to sleep: nothing was assumed. */
+    /* It was not known to sleep, so nothing is assumed. */
     assert_int_equal(schedule_moved(&thread, 90, &never), 0);
     assert_int_equal(thread.schedule.asleep_since_tick, 100);
     assert_int_equal(thread.schedule.next_look_tick, 0);
@@ -122,14 +122,14 @@ static void test_it_slept_while_its_process_was_at_rest(void **state)
     assert_int_equal(assumed, 19);
 }
 
-/* A look stands for the ticks since the one before, and one that proves sleep proves them. */
+/* A look represents the ticks since the previous look; a look that proves sleep proves them. */
 static void test_looks_stand_for_all_ticks(void **state)
 {
     (void)state;
     struct thread thread = {.phase = PHASE_AWAKE};
     struct thread_schedule *schedule = &thread.schedule;
     const struct reading proven = {.at_ns = 7};
-    /* What came before its first look is not known. */
+    /* The time before its first look is not known. */
     assert_int_equal(schedule_look(schedule, 500), 0);
     assert_int_equal(schedule->look_ticks, 1);
     assert_int_equal(schedule_look(schedule, 501), 500);
@@ -138,7 +138,7 @@ static void test_looks_stand_for_all_ticks(void **state)
     assert_int_equal(schedule->look_ticks, 10);
     schedule_unmoved(&thread, &proven, 1);
     assert_int_equal(schedule->proven_ticks, 11);
-    /* Again at the same tick: it stands for as many. */
+    /* Another look at the same tick represents as many ticks. */
     assert_int_equal(schedule_look(schedule, 511), 511);
     assert_int_equal(schedule->look_ticks, 10);
 }

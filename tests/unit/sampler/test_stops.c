@@ -1,5 +1,5 @@
-/* Stops of running threads: when they are asked for, and what is told of those that stop late, or
- * not at all. */
+/* Stops of running threads: when they are requested, and what is reported about threads that stop
+ * late, or not at all. */
 #include "fake/fake.h"
 
 #define PID 100
@@ -56,10 +56,12 @@ static void test_one_that_stops_late_holds_up_no_other(void **state)
     assert_int_equal(first->ticks, 1);
     const struct observation *second = fake_next_of(TID);
     assert_int_equal(second->evidence, EVIDENCE_STOPPED);
-    assert_int_equal(first->ticks + second->ticks, 11); /* it stands for what was missed */
+    assert_int_equal(first->ticks + second->ticks,
+                     11); /* the second one includes the missed ticks */
 }
 
-/* It gets a CPU to stop on at the beginning of a round that takes a fifth of the period. */
+/* The thread gets a CPU on which to stop at the beginning of a round that takes a fifth of the
+ * period. */
 static void test_one_that_stops_late_is_not_held_for_a_round(void **state)
 {
     (void)state;
@@ -108,10 +110,11 @@ static void test_one_that_may_not_be_stopped_is_assumed(void **state)
     fake_end();
     const struct observation *told = fake_next_of(TID);
     assert_non_null(told);
-    assert_true(told->before.look.at_ns > 0); /* its time is known all the same */
+    assert_true(told->before.look.at_ns > 0); /* its time is known nevertheless */
 }
 
-/* Between the look and the stop: it was running, and its next look finds it asleep. */
+/* It falls asleep between the look that found it running and the stop; its next look finds it
+ * asleep. */
 static void test_one_that_fell_asleep_is_not_woken(void **state)
 {
     (void)state;
@@ -133,7 +136,7 @@ static void test_pauses_have_a_budget(void **state)
     fake_run(thread, 100);
     assert_in_range(thread->stops, 8, 13);
     assert_int_equal(fake->sampler.counts.samples_thinned, 100 - thread->stops);
-    /* A sample stands for the looks that were spared before it. */
+    /* A sample represents the looks before it that did not stop the thread. */
     assert_in_range(ticks_told(PID, EVIDENCE_STOPPED), 88, 100);
 }
 
@@ -154,7 +157,7 @@ static void test_without_snapshots_stops_wait(void **state)
     assert_int_equal(fake_count(TID, EVIDENCE_STOPPED), 1);
 }
 
-/* Its pause is not ours, and it does not run. */
+/* Its pause does not count as ours, and it does not run. */
 static void test_one_that_a_signal_has_stopped(void **state)
 {
     (void)state;
@@ -184,7 +187,7 @@ static void test_many_take_turns(void **state)
             fake_find(PID + i)->is_slow = true;
             fake_find(PID + i)->activity.running_ns += FAKE_PERIOD_NS;
         }
-        /* As many stop by the next tick as are asked to at a time. */
+        /* By the next tick, all threads that were asked to stop together have stopped. */
         for (size_t i = 0; i < fake->stop_count; i++)
             fake_find(fake->stops[i].subject.tid)->is_slow = false;
     }
@@ -199,7 +202,7 @@ static void test_many_take_turns(void **state)
         fake_find(PID + i)->is_slow = false;
 }
 
-/* Its number is not given to another thread, as a stop is still under way. */
+/* Its number is not given to another thread, because a stop is still pending. */
 static void test_one_that_leaves_the_list_keeps_its_number(void **state)
 {
     (void)state;
@@ -242,7 +245,7 @@ static void test_a_copy_of_another_program_is_given_up(void **state)
         assert_int_equal(fake->told[fake->told_next - 1].program, 1);
 }
 
-/* Nobody else can wait for a child of ours whose end was seen while stopping it. */
+/* Nothing else can wait for a child of ours whose end was seen while stopping it. */
 static void test_the_command_s_status_is_kept(void **state)
 {
     (void)state;
@@ -262,7 +265,7 @@ static void test_the_command_s_status_is_kept(void **state)
     assert_int_equal(thread->stops, 0);
 }
 
-/* At the end it is waited for, but not without end. */
+/* At the end it is awaited, but not forever. */
 static void test_one_that_does_not_stop_at_the_end(void **state)
 {
     (void)state;

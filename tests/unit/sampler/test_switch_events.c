@@ -12,7 +12,7 @@ static int set_up(void **state)
     return 0;
 }
 
-/* So long it has waited, in all, at that time. */
+/* `waiting_ns` is how long the thread has waited in total, at that time. */
 static bool waits_after(struct one_thread *world, uint64_t at_ns, uint64_t waiting_ns)
 {
     const struct reading look = {
@@ -31,7 +31,7 @@ static void test_one_that_waits_much(void **state)
     assert_false(waits_after(world, 1200 * MS, 511 * MS));
 }
 
-/* Another thread executed a program, and has got its id. */
+/* Another thread executed a program, and got its id. */
 static void test_another_thread_by_that_id(void **state)
 {
     struct one_thread *world = *state;

@@ -23,7 +23,7 @@ static void test_by_name(void **state)
     assert_false(thread_choice_has(&choice, 7, "io-"));
     assert_false(thread_choice_has(&choice, 7, "my io-1"));
     assert_false(thread_choice_has(&choice, 7, ""));
-    /* Another in its place. */
+    /* Another regex replaces it. */
     assert_int_equal(thread_choice_set_name(&choice, "io"), 0);
     assert_true(thread_choice_has(&choice, 7, "my io-1"));
     assert_false(thread_choice_has(&choice, 7, "pool-12"));

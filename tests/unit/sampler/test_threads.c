@@ -169,7 +169,7 @@ static void test_place_goes_round(void **state)
     threads_free(&threads);
 }
 
-/* ---- What is done with a thread next, by what is seen of it ---- */
+/* ---- Phases of a thread ---- */
 
 static enum thread_phase after(enum thread_phase phase, const enum phase_event *events,
                                size_t count)
@@ -209,7 +209,7 @@ static void test_a_stop_goes_to_its_end(void **state)
         assert_int_equal(AFTER(from[i], EVENT_STOP_WANTED), PHASE_TO_STOP);
         assert_int_equal(AFTER(from[i], EVENT_STOP_WANTED, EVENT_STOP_BEGUN), PHASE_STOPPING);
     }
-    /* What else is seen or asked meanwhile does not end it. */
+    /* Other events meanwhile do not end the stop. */
     assert_int_equal(
         AFTER(PHASE_STOPPING, EVENT_MOVED, EVENT_SLEPT_ON, EVENT_STOP_WANTED, EVENT_NAME_UNWANTED),
         PHASE_STOPPING);

@@ -1,5 +1,5 @@
-/* Ticks: which threads each looks at, and what is told when threads, processes or the recording
- * end. */
+/* Ticks: which threads each one looks at, and what is reported when threads, processes or the
+ * recording end. */
 #include "fake/fake.h"
 
 #include <unistd.h>
@@ -69,7 +69,7 @@ static uint64_t last_look_ns(void)
     return last_ns;
 }
 
-/* At all processes: no ring is read, no list made, no name read before them. */
+/* Looks at all processes come before any ring is read, list made, or name read. */
 static void test_looks_come_before_all_else(void **state)
 {
     unsigned names = 0;
@@ -103,7 +103,7 @@ static bool samples_come_first_now(void)
     return fake->rings_read_ns < last_look_ns();
 }
 
-/* Else looks that are left over at each tick would take all snapshots. */
+/* Otherwise, looks that are left over at each tick would take all snapshots. */
 static void test_samples_come_first_if_looks_were_left_over(void **state)
 {
     (void)state;
@@ -115,7 +115,7 @@ static void test_samples_come_first_if_looks_were_left_over(void **state)
     assert_true(samples_come_first_now());
 }
 
-/* Which is compared with that of the look before. */
+/* A sample's context is compared with that of the look before it. */
 static void test_samples_come_first_if_they_have_a_context(void **state)
 {
     (void)state;
@@ -197,10 +197,10 @@ static void test_a_worker_that_is_behind_defers_looks(void **state)
     for (pid_t tid = PID; tid < PID + 5; tid++)
         assert_int_equal(fake_count(tid, EVIDENCE_ASLEEP), 1);
     const struct observation *last = fake_next_of(PID + 4);
-    assert_int_equal(last->ticks, 4); /* it stands for all */
+    assert_int_equal(last->ticks, 4); /* it represents all */
 }
 
-/* Looks that need no snapshot are put off too: what waits for the worker is bounded. */
+/* Looks that need no snapshot are deferred too, so that the worker's backlog is bounded. */
 static void test_a_worker_that_is_far_behind_is_told_nothing(void **state)
 {
     (void)state;
@@ -264,7 +264,7 @@ static void test_a_thread_with_another_name_is_told(void **state)
     fake_ticks(2);
     fake_forget_told();
     strcpy(fake_find(PID)->name, "renamed");
-    fake_find(PID)->activity.running_ns++; /* it takes time to change it */
+    fake_find(PID)->activity.running_ns++; /* changing it takes CPU time */
     fake_ticks(5);
     const struct observation *told = fake_next_of(PID);
     assert_non_null(told);
@@ -294,7 +294,7 @@ static void test_the_end_of_a_process(void **state)
     size_t from = fake->told_next;
     const struct fake_told *ended = fake_next(MESSAGE_PROGRAM_ENDED);
     assert_non_null(ended);
-    assert_null(fake_next(MESSAGE_PROGRAM_ENDED)); /* the other one goes on */
+    assert_null(fake_next(MESSAGE_PROGRAM_ENDED)); /* the other one continues */
     fake->told_next = from;
     const struct fake_told *tick = fake_next(MESSAGE_TICK);
     while (tick && !tick->message.tick.end_ns)
@@ -400,7 +400,7 @@ static void test_descendants_are_taken_in(void **state)
     fake_ticks(2);
 }
 
-/* All sleepers are told of before a copy is made. */
+/* All sleepers are reported before a copy is made. */
 static void test_a_copy(void **state)
 {
     (void)state;

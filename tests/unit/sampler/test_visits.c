@@ -1,4 +1,4 @@
-/* Visits to the CPUs that threads run on. */
+/* Visits to the CPUs on which threads run. */
 #include "fake/fake.h"
 
 #include <limits.h>
@@ -49,10 +49,10 @@ static void test_a_runner_is_stopped_on_its_own_cpu(void **state)
         last_ns = told->stop.visit_ns;
         ticks += told->ticks;
     }
-    assert_in_range(ticks, 9, 11); /* it stands for the looks that did not stop it */
+    assert_in_range(ticks, 9, 11); /* they include the looks that did not stop it */
 }
 
-/* At random moments, which keep no step with the ticks. */
+/* Visits come at random times, which do not stay in step with the ticks. */
 static void test_visits_are_at_random_moments(void **state)
 {
     (void)state;
@@ -68,7 +68,7 @@ static void test_visits_are_at_random_moments(void **state)
     assert_in_range(halves[1], 15, 45);
 }
 
-/* No visit is told of one that is asleep then, and nothing is stopped. */
+/* A visit to a thread that is asleep then is not reported, and nothing is stopped. */
 static void test_one_that_sleeps_at_the_visit(void **state)
 {
     (void)state;
@@ -82,7 +82,7 @@ static void test_one_that_sleeps_at_the_visit(void **state)
     assert_false(fake->is_pinned); /* and there is no reason to stay there */
 }
 
-/* It does not run there any more, or did not when the sampler came. */
+/* It no longer runs there, or did not when the sampler came. */
 static void test_one_that_is_elsewhere_is_not_stopped(void **state)
 {
     (void)state;
@@ -106,7 +106,7 @@ static void test_one_that_had_left_is_stopped_for_its_tick(void **state)
     assert_true(thread->stop.tick_ns > 0);
 }
 
-/* Another thread had that CPU: it is stopped instead. */
+/* Another thread had that CPU, and is stopped instead. */
 static void test_who_had_the_cpu_is_stopped(void **state)
 {
     (void)state;
@@ -133,14 +133,14 @@ static void expect_stops_from_elsewhere(struct fake_thread *thread)
     assert_int_equal(thread->stop.came_ns, 0);
 }
 
-/* Where the sampler may not go, threads are stopped from elsewhere. */
+/* Threads on a CPU to which the sampler may not go are stopped from elsewhere. */
 static void test_one_out_of_reach(void **state)
 {
     (void)state;
     expect_stops_from_elsewhere(begin_on(2));
 }
 
-/* The sampler would get no CPU there. */
+/* The sampler would not get its CPU. */
 static void test_one_of_real_time_priority(void **state)
 {
     (void)state;
@@ -149,7 +149,7 @@ static void test_one_of_real_time_priority(void **state)
     expect_stops_from_elsewhere(thread);
 }
 
-/* Without the capability to clear that flag, a slice could not be set. */
+/* Setting a slice keeps the flag: without the capability to clear it, the call would fail. */
 static void test_a_slice_leaves_the_reset_on_fork(void **state)
 {
     (void)state;
@@ -159,7 +159,7 @@ static void test_a_slice_leaves_the_reset_on_fork(void **state)
     assert_false(fake->lost_reset_on_fork);
 }
 
-/* At the end each thread has a stack, and the sampler its CPUs. */
+/* At the end each thread has a stack, and the sampler may use all its CPUs again. */
 static void test_the_end(void **state)
 {
     (void)state;
@@ -181,7 +181,7 @@ static void test_with_the_kernel_s_samples_there_are_none(void **state)
     assert_int_equal(fake->came_asked, 0);
 }
 
-/* Of many threads some are visited in each period, each with the same chance. */
+/* If there are many threads, some are visited in each period, each with the same chance. */
 static void test_some_of_many(void **state)
 {
     (void)state;

@@ -3,7 +3,7 @@
 
 #define MS_NS UINT64_C(1000000)
 
-/* A round of a millisecond gives way some 20 times. */
+/* A round of a millisecond yields some 20 times. */
 static void test_a_round_gives_way_often(void **state)
 {
     (void)state;
@@ -19,7 +19,7 @@ static void test_a_round_gives_way_often(void **state)
     assert_in_range(times, 15, 30);
 }
 
-/* Each time a thread that computes takes the CPU for a time slice of 3 ms. */
+/* At each yield, a thread that computes takes the CPU for a time slice of 3 ms. */
 static void test_computing_threads_do_not_make_rounds_late(void **state)
 {
     (void)state;

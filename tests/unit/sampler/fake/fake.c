@@ -46,7 +46,7 @@ int __wrap_sched_yield(void)
     return 0;
 }
 
-/* The sampler waits: it is the test's turn. */
+/* The sampler waits, so the test continues. */
 void fake_wait(uint64_t until_ns)
 {
     fake->wait_until_ns = until_ns;
@@ -103,7 +103,7 @@ static void look_at(struct fake_told *told, const struct snapshot *snapshot,
     told->stack_byte = told->stack_bytes ? snapshot->stack.memory[0] : 0;
 }
 
-/* Keeps what is to be known of it, and gives it back. */
+/* Keeps what tests check of the message, and releases it. */
 static void take(struct fake_told *told)
 {
     struct message *message = &told->message;
@@ -185,7 +185,7 @@ void fake_request(const struct request *request)
     assert_int_equal(channel_request(fake->channel, request), 0);
 }
 
-/* The worker knows a thread by what it was told of it. */
+/* Finds the thread's number in an earlier message, as the worker does. */
 void fake_request_of(pid_t tid, struct request request)
 {
     for (size_t i = fake->told_count; i-- > 0;) {
@@ -359,7 +359,7 @@ int fake_set_up(void **state)
     return 0;
 }
 
-/* A test that has failed may have left the sampler in the middle. */
+/* A failed test may have left the sampler running. */
 int fake_tear_down(void **state)
 {
     (void)state;

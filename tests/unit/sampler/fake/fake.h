@@ -1,10 +1,10 @@
 /* A world in which the sampler runs: processes and threads that a test scripts, sources that answer
- * by what these do, a clock that moves only when the test lets it, and a worker that keeps what it
- * is told. Functions that the sampler calls are wrapped (see CMakeLists.txt) and played here.
+ * according to these, a clock that only moves when the test lets it, and a worker that keeps its
+ * messages. Functions that the sampler calls are wrapped (see CMakeLists.txt) and replaced here.
  *
- * The sampler runs in a thread of its own, but only while the test waits for it: fake_step lets it
- * run from one wait to the next, or the collector, which one is due first. So nothing depends on
- * how fast anything is. */
+ * The sampler runs in a thread of its own, but only while the test waits for it: fake_step lets the
+ * sampler or the collector, whichever is due first, run from one wait to the next. So nothing
+ * depends on how fast anything is. */
 #ifndef FGPROF_TESTS_SAMPLER_FAKE_H
 #define FGPROF_TESTS_SAMPLER_FAKE_H
 
@@ -27,15 +27,15 @@
 #define FAKE_QUEUE_MAX 600
 #define FAKE_PROGRAMS_MAX 16
 #define FAKE_DEPARTURES_MAX 256
-#define FAKE_STACK_BYTE 0x5a /* fills the stack that a departure has */
+#define FAKE_STACK_BYTE 0x5a /* fills the stack of a departure */
 
 /* What a thread does. */
 enum fake_doing {
     FAKE_SLEEPS,  /* read as it is; unmoved until `switches` grows */
-    FAKE_SLIPS,   /* it sleeps, but moves before that is proven */
+    FAKE_SLIPS,   /* it sleeps, but moves before the proof */
     FAKE_RUNS,    /* on a CPU */
     FAKE_WAITS,   /* for a CPU that it has lost */
-    FAKE_WOKEN,   /* where it slept, and waits for a CPU */
+    FAKE_WOKEN,   /* it was woken where it slept, and waits for a CPU */
     FAKE_REFUSES, /* it may not be looked at */
     FAKE_GONE,    /* it exits, and is still listed */
 };
@@ -48,34 +48,34 @@ struct fake_thread {
     struct activity activity; /* the kernel's account */
     uint64_t pc, sp;          /* where it is */
     long syscall_number;
-    bool is_over;           /* it moves as soon as that is proven */
+    bool is_over;           /* it moves right after the proof */
     bool has_call;          /* it waits for something that has an owner */
-    bool is_slow;           /* it was asked to stop, and does not get a CPU to do so */
-    uint64_t slow_until_ns; /* until then it is slow, too */
+    bool is_slow;           /* when asked to stop, it gets no CPU to do so */
+    uint64_t slow_until_ns; /* until then it is also slow */
     bool is_refused_stop;   /* it can't be stopped */
-    bool is_group_stopped;  /* a signal has stopped it, too */
-    uint64_t pause_ns;      /* a stop takes so long */
+    bool is_group_stopped;  /* a signal has also stopped it */
+    uint64_t pause_ns;      /* how long a stop takes */
     bool has_no_event;      /* the kernel can't sample it */
     int policy;             /* SCHED_OTHER and others of sched(7) */
-    int cpu;                /* where it is, if it is known which CPUs there are: see cpus */
+    int cpu;                /* where it is, if `cpus` is not 0 */
     uint64_t left_ns;       /* when it left that CPU, by that CPU's clock */
     uint64_t start;         /* its first function */
-    /* What was asked: how often, and last. */
+    /* The calls about it: how many, and the last ones. */
     unsigned looks, stops, reads, forgotten;
     uint64_t looked_ns, let_go_ns;
     struct subject look, stop;
     bool is_armed; /* it has an event for its switches */
-    /* By the source of sleeping threads: */
+    /* Of the source of sleeping threads: */
     bool was_copied;
     uint64_t copied_switches;
-    /* By the record of switches: what it does and will do, in this order. What has happened by now
-     * is in its slot, or in a message. */
+    /* Of the record of switches: its past and future departures, in order. Those that have happened
+     * by now are in its slot, or in a message. */
     struct departure departures[FAKE_DEPARTURES_MAX];
     size_t departure_count;
-    size_t departures_told; /* of so many it is known whether there is a message */
+    size_t departures_told; /* for this many it is decided whether there is a message */
     uint64_t acknowledged_tick;
-    unsigned slips;            /* it moves before its next proofs */
-    uint64_t old_wait_ends_ns; /* it waits since before the record, and a timer wakes it then; 0:
+    unsigned slips;            /* before how many of its next proofs it moves */
+    uint64_t old_wait_ends_ns; /* it waits since before the record, until a timer wakes it then; 0:
                                   never */
 };
 
@@ -85,16 +85,16 @@ struct fake_process {
     size_t thread_count;
     uint64_t cpu_ns;     /* of threads that are gone */
     uint64_t counted_ns; /* when its threads were last counted */
-    uint64_t named_ns;   /* when a name of theirs was last read */
+    uint64_t named_ns;   /* when a thread's name was last read */
     unsigned programs;   /* how many it has executed */
-    uint64_t exec_ns;    /* when, as the kernel's events tell */
+    uint64_t exec_ns;    /* when, by the kernel's events */
     bool is_hidden;      /* its program can't be opened */
     bool is_followed, is_samples_refused;
-    bool is_recorded;         /* its switches are */
-    const char *syscall_file; /* what its file "syscall" is; NULL: it can't be opened */
+    bool is_recorded;         /* its switches are recorded */
+    const char *syscall_file; /* the file opened as its "syscall"; NULL: it can't be opened */
 };
 
-/* What the worker was told. */
+/* A message that the worker received. */
 struct fake_told {
     struct message message; /* of an observation: without its snapshot */
     bool has_snapshot;
@@ -122,22 +122,22 @@ struct fake {
     struct sampler_options options;
     struct channel *channel;
     uint64_t now_ns;
-    uint64_t look_ns; /* a look takes so long */
-    unsigned yields;  /* how often the sampler gave way */
+    uint64_t look_ns; /* how long a look takes */
+    unsigned yields;  /* how often the sampler yielded */
     struct fake_process processes[FAKE_PROCESSES_MAX];
     size_t process_count;
     struct fake_thread threads[FAKE_THREADS_MAX];
     size_t thread_count;
     struct relative born[8]; /* descendants that are found next */
     size_t born_count;
-    uint64_t sought_ns; /* when they were last looked for */
+    uint64_t sought_ns; /* when they were last searched for */
 
     /* The kernel's samples. */
     int kernel_error, follow_error, arm_error; /* 0: permitted */
     enum perf_scope scope;
     struct fake_sample samples[FAKE_QUEUE_MAX];
     size_t sample_count;
-    uint64_t rings_read_ns; /* when they were first asked for since this was set to 0 */
+    uint64_t rings_read_ns; /* when they were first read since this was set to 0 */
     uint64_t samples_lost;
     int filter_refusal; /* a negative errno */
     size_t adjusted_stack_limit;
@@ -145,17 +145,16 @@ struct fake {
     struct snapshot_pool *snapshots;
 
     /* The record of switches. */
-    int record_error;          /* 0: permitted. It is not from the beginning */
-    _Atomic bool holds_record; /* opening it takes until this is false, or
-                                  sampling has ended */
+    int record_error;          /* 0: permitted, which it is not at first */
+    _Atomic bool holds_record; /* opening takes until this is false, or sampling has ended */
     _Atomic unsigned records_opened, records_freed;
     struct ticks recorded_ticks; /* as the record knows them */
     uint64_t messages_lost, wakes_lost, hidden_returns, without_slot;
-    bool holds_messages; /* they come later */
+    bool holds_messages; /* messages are held back */
     bool are_cpus_watched;
-    struct cpu_user cpu_user; /* as the record says of this CPU, whenever it is asked */
+    struct cpu_user cpu_user; /* the record's answer for every CPU */
     unsigned asked_cpu;
-    uint64_t asked_tick_ns; /* of the last question */
+    uint64_t asked_tick_ns; /* of the last query */
 
     /* Stops. */
     struct fake_stop {
@@ -165,13 +164,13 @@ struct fake {
     } stops[STOPS_MAX];
     size_t stop_count;
     unsigned interrupts;
-    pid_t exited; /* the end of this process was seen */
+    pid_t exited; /* the end of this process was seen while stopping */
     int exit_status;
 
     /* CPUs. */
-    int cpus;         /* the sampler may run on so many, from 0; 0: it is not known on which */
-    int cpu;          /* where it is, */
-    uint64_t came_ns; /* and since when, by that CPU's clock; 0: not known */
+    int cpus;         /* the sampler may run on this many, from 0; 0: not known on which */
+    int cpu;          /* where the sampler is */
+    uint64_t came_ns; /* when it came there, by that CPU's clock; 0: not known */
     unsigned came_asked;
     bool is_pinned;                          /* it has asked to stay there */
     bool resets_on_fork, lost_reset_on_fork; /* a stop has given it SCHED_RESET_ON_FORK, which it
@@ -188,9 +187,9 @@ struct fake {
     size_t fault_count, faults_taken;
     uint64_t faults_lost;
     pid_t unfaultable;   /* the faults of this process can't be followed */
-    unsigned frees_left; /* the agent tells of so many */
+    unsigned frees_left; /* how many the agent still reports */
     unsigned fewer_pages;
-    struct page page; /* what is at every address; 0 bytes: an ordinary page */
+    struct page page; /* the page at every address; 0 bytes: an ordinary page */
     uint64_t resident;
     struct fake_news news[FAKE_QUEUE_MAX];
     size_t news_count, news_taken;
@@ -204,8 +203,8 @@ struct fake {
     struct fake_hoard {
         struct snapshot *items[SNAPSHOTS_MAX];
         size_t count;
-    } hoards[2]; /* of the sampler's and of the collector's */
-    struct object_counts object_counts[OBJECT_KIND_COUNT]; /* the last that it was told */
+    } hoards[2]; /* of the sampler's and the collector's snapshots */
+    struct object_counts object_counts[OBJECT_KIND_COUNT]; /* the last received */
     bool collector_has_ended;
 
     /* The sampler's thread. */
@@ -218,56 +217,56 @@ struct fake {
 
 extern struct fake *fake; /* the only one */
 
-/* To be a test's setup and teardown. The world is empty; running threads are to be stopped. */
+/* A test's setup and teardown. At first the world is empty, and running threads are stopped. */
 int fake_set_up(void **state);
 int fake_tear_down(void **state);
 
-struct fake_process *fake_process(pid_t pid); /* with no thread yet */
+struct fake_process *fake_process(pid_t pid); /* without threads */
 struct fake_thread *fake_thread(struct fake_process *process, pid_t tid, enum fake_doing doing);
-void fake_thread_leaves(struct fake_thread *thread); /* the list */
+void fake_thread_leaves(struct fake_thread *thread); /* it leaves the list */
 struct fake_thread *fake_find(pid_t tid);
 struct fake_process *fake_find_process(pid_t pid);
 
-/* Opens the sampler with all processes that there are, and starts it: it waits for a tick. */
+/* Opens the sampler with all existing processes, and starts it: it then waits for a tick. */
 void fake_begin(void);
-/* Lets it run until it waits again. Returns false if it has ended. */
+/* Lets the sampler run until it waits again. Returns false if it has ended. */
 bool fake_step(void);
-/* The same without letting time pass: it was woken. */
+/* The same without letting time pass, as if it was woken. */
 void fake_wake(void);
-/* Lets it take so many ticks, and then wait. */
+/* Lets it take this many ticks, and then wait. */
 void fake_ticks(unsigned count);
-/* The same, and the thread has a CPU all the time. */
+/* The same, while the thread has a CPU all the time. */
 void fake_run(struct fake_thread *thread, unsigned ticks);
-/* Asks it to end, now, and waits until it has. */
+/* Ends sampling now, and waits until it has ended. */
 void fake_end(void);
 
-/* The next that the worker was told of this kind; NULL: there is none. */
+/* The next message of this kind that the worker received; NULL: there is none. */
 const struct fake_told *fake_next(enum message_kind kind);
 const struct observation *fake_next_of(pid_t tid);
-/* What was told so far is not returned any more. */
+/* Messages so far are no longer returned. */
 void fake_forget_told(void);
-/* How many observations of the thread were told since, with this evidence. */
+/* How many observations of the thread, with this evidence, were received since. */
 unsigned fake_count(pid_t tid, enum evidence evidence);
 unsigned fake_count_news(enum object_kind kind, enum object_change change);
 
-/* The worker asks for something. */
+/* The worker sends a request. */
 void fake_request(const struct request *request);
 void fake_request_of(pid_t tid, struct request request);
 
-/* The worker has all snapshots but so many, or gives them back. */
+/* The worker takes all snapshots except this many, or gives them back. */
 void fake_hoard(size_t left);
 void fake_hoard_no_more(void);
-/* The worker does nothing any more, and has more to do than it can: channel_is_behind. */
+/* The worker stops working, with more messages than it can handle: channel_is_behind. */
 void fake_fall_behind(void);
 
 void fake_sample(pid_t process_id, pid_t tid, uint64_t at_ns);
 
-/* The thread leaves its CPU then, to sleep or, if `state` is THREAD_RUNNABLE, since it has to; it
- * is woken, and back on a CPU. 0: it is not. */
+/* The thread leaves its CPU at `out_ns`, to sleep or, if `state` is THREAD_RUNNABLE, because it is
+ * preempted; it is woken at `runnable_ns`, and back on a CPU at `in_ns`. 0: it is not. */
 struct departure *fake_departs(struct fake_thread *thread, enum thread_state state, uint64_t out_ns,
                                uint64_t runnable_ns, uint64_t in_ns);
 
-/* ---- For what is played ---- */
+/* ---- For the replaced functions ---- */
 void fake_wait(uint64_t until_ns);
 
 #endif

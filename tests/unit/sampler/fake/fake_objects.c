@@ -1,4 +1,4 @@
-/* The sources of events that are not time: births, page faults, the agent. */
+/* The sources of events other than time: births, page faults, the agent. */
 #include "fake.h"
 #include "objects/agent.h"
 #include "objects/values.h"
@@ -8,7 +8,7 @@
 
 #define PAGE_BYTES 4096u
 
-/* The snapshot shows where the thread with this id is. */
+/* Fills the snapshot with the place of the thread with this id. */
 static void set_place(struct snapshot *snapshot, pid_t tid)
 {
     const struct fake_thread *thread = fake_find(tid);

@@ -1,4 +1,4 @@
-/* What the kernel says of processes. */
+/* The kernel's data about processes. */
 #include "fake.h"
 #include "proc/memory.h"
 
@@ -7,7 +7,7 @@
 
 #define FIRST_PC 0x401000u
 #define FIRST_SP 0x7ffff000u
-/* Stands for the descriptor of a process's folder in /proc; AT_FDCWD is among the others. */
+/* Stands for the descriptor of a process's folder in /proc; never AT_FDCWD. */
 #define FAKE_PROC_FD(PID) (-1000 - (PID))
 
 struct fake_process *fake_process(pid_t pid)
@@ -51,7 +51,7 @@ void fake_thread_leaves(struct fake_thread *thread)
     thread->doing = FAKE_GONE;
 }
 
-/* The one that is listed, if there were several with this id. */
+/* The thread with this id; if there were several, the one that is listed. */
 struct fake_thread *fake_find(pid_t tid)
 {
     struct fake_thread *found = NULL;
@@ -80,7 +80,7 @@ static bool is_there(const struct fake_thread *thread)
     return false;
 }
 
-/* ---- Played ---- */
+/* ---- Replaced functions ---- */
 
 int __wrap_process_open(pid_t pid, struct process *ret_process);
 void __wrap_process_close(struct process *process);
@@ -245,7 +245,7 @@ bool __wrap_watch_read_last_run(const struct watch_place *place, struct watch *w
     return ret_last_run->at_ns != 0;
 }
 
-/* A program's `tid` says which of its process's programs it is. */
+/* A program's `tid` shows which of its process's programs it is. */
 int __wrap_program_open(struct process *process, uint32_t number, uint32_t process_number,
                         struct program **ret_program)
 {
@@ -311,7 +311,7 @@ int __wrap_openat(int folder, const char *path, int flags, ...)
     return open(process->syscall_file, flags);
 }
 
-/* Nothing is there. */
+/* Memory has no contents. */
 size_t __wrap_memory_read(pid_t tid, const struct stack_areas *areas, uint64_t address,
                           void *buffer, size_t bytes)
 {

@@ -1,11 +1,11 @@
-/* The record of switches (observe/bpf/switch_record.h): as the kernel would keep it, of departures
+/* The record of switches (observe/bpf/switch_record.h), as the kernel would keep it, of departures
  * that the test scripts. */
 #include "fake.h"
 
 #include <errno.h>
 #include <poll.h>
 
-/* Nothing is known of it but its address. */
+/* Only its address is used. */
 static char the_record;
 
 int __wrap_switch_record_open(const struct switch_options *options,
@@ -114,7 +114,7 @@ void __wrap_switch_record_set_ticks(struct switch_record *record, const struct t
     fake->recorded_ticks = *ticks;
 }
 
-/* Its last departure by now; NULL: none yet. */
+/* The thread's last departure so far; NULL: none yet. */
 static const struct departure *last_departure(const struct fake_thread *thread)
 {
     const struct departure *last = NULL;
@@ -144,7 +144,7 @@ int __wrap_switch_record_read(struct switch_record *record, pid_t tid, struct sl
     return 0;
 }
 
-/* A thread that slips is back on a CPU now. */
+/* A thread that slips is back on a CPU by now. */
 bool __wrap_switch_record_is_unmoved(const struct switch_record *record,
                                      const struct slot_view *view)
 {
@@ -172,7 +172,7 @@ void __wrap_switch_record_acknowledge(struct switch_record *record, const struct
     fake_find(view->departure.tid)->acknowledged_tick = tick;
 }
 
-/* Of each thread, the record has a stack of a few bytes. */
+/* The record has a few bytes of each thread's stack. */
 void __wrap_switch_record_want_python(const struct switch_record *record, uint32_t slot,
                                       uint32_t generation, const struct python_thread *thread)
 {
@@ -186,7 +186,7 @@ void __wrap_switch_record_want_stack(const struct switch_record *record, uint32_
     assert_true(bytes > 0);
 }
 
-/* Which ticks a departure spanned that were not acknowledged. */
+/* Finds the ticks that a departure spanned and that were not acknowledged. */
 static bool find_ticks(const struct fake_thread *thread, const struct departure *departure,
                        struct past_departure *past)
 {
@@ -197,7 +197,7 @@ static bool find_ticks(const struct fake_thread *thread, const struct departure 
     return past->first_tick <= past->last_tick;
 }
 
-/* The thread whose next departure was over first, if that is by now. */
+/* The thread whose next departure ended first, if any has ended by now. */
 static struct fake_thread *first_over(void)
 {
     struct fake_thread *first = NULL;

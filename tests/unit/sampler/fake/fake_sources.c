@@ -5,7 +5,7 @@
 
 #include <errno.h>
 
-#define STOP_NS 20000 /* so long it takes until a thread has stopped */
+#define STOP_NS 20000 /* how long a thread takes to stop */
 
 static void set_place(struct observation *observation, const struct fake_thread *thread)
 {
@@ -161,7 +161,7 @@ bool __wrap_ptrace_source_collect(struct ptrace_source *source, struct observati
     return false;
 }
 
-/* A source is never looked into. */
+/* The contents of a source are never used. */
 int __wrap_ptrace_source_new(struct watches *watches, struct ptrace_source **ret_source)
 {
     (void)watches;
@@ -256,7 +256,7 @@ bool __wrap_perf_source_covers(struct perf_source *source, pid_t process_id, pid
     return has_event(process_id, tid) && stack_limit <= PERF_STACK_LIMIT_MAX && !other->address;
 }
 
-/* A sample stays where it is until there is a snapshot for it. */
+/* A sample stays in the ring until there is a snapshot for it. */
 bool __wrap_perf_source_collect(struct perf_source *source, struct observation *ret_observation)
 {
     static const struct stack_place no_place = {0};
@@ -387,7 +387,7 @@ void __wrap_switches_complete(const struct switches *switches, uint32_t thread,
                               struct registers *registers);
 void __wrap_switches_disarm(struct switches *switches, uint32_t thread);
 
-/* By their numbers: the threads that have an event. */
+/* The threads that have an event, by number. */
 static struct fake_thread *armed[FAKE_THREADS_MAX];
 
 enum outcome __wrap_switches_observe(const struct switches *switches, const struct subject *subject,
