@@ -1,4 +1,4 @@
-/* An agent that the test plays: what it says is told, and what it can't say harms nobody. */
+/* An agent that the test plays: valid reports are passed on, and invalid ones do no harm. */
 #include "unit.h"
 #include "make_agent.h"
 #include "proc/maps.h"
@@ -58,7 +58,7 @@ static void open_source(struct world *world)
     assert_int_equal(try_to_open(world), 0);
 }
 
-/* Appends a record that is not complete. */
+/* Appends an incomplete record. */
 static struct agent_record *append(struct world *world, unsigned kind, size_t bytes)
 {
     struct agent_header *header = world->segment.header;
@@ -250,7 +250,7 @@ static void test_what_came_before_another_profiler_does_not(void **state)
 {
     struct world *world = *state;
     struct agent_header *header = world->segment.header;
-    /* It was killed, and the agent went on until there was no room. */
+    /* It was killed, and the agent continued until there was no room. */
     atomic_store(&header->epoch, 3);
     atomic_store(&header->wanted, AGENT_WANTS_HEAP);
     atomic_store(&header->made_lost, 10);
@@ -268,12 +268,12 @@ static void test_what_came_before_another_profiler_does_not(void **state)
     assert_told(world, OBJECT_GONE, 77);
     assert_int_equal(heap_counts(world).made_lost, 1);
     assert_int_equal(heap_counts(world).gone_lost, 2);
-    /* They can't go back. */
+    /* A counter that decreases is not believed. */
     atomic_store(&header->made_lost, 0);
     assert_int_equal(heap_counts(world).made_lost, 0);
 }
 
-/* The ring was full for long, as we were stopped. */
+/* The ring was full for long, because we were stopped. */
 static void test_an_agent_that_gave_up_is_turned_on_again(void **state)
 {
     struct world *world = *state;
@@ -286,7 +286,7 @@ static void test_an_agent_that_gave_up_is_turned_on_again(void **state)
     assert_int_equal(atomic_load(&header->wanted), AGENT_WANTS_HEAP);
     assert_int_equal(atomic_load(&header->epoch), 2);
     atomic_store(&header->wanted, 0);
-    assert_false(collect(world)); /* one that does so all the time does not hold us up */
+    assert_false(collect(world)); /* an agent that does so all the time does not keep us busy */
     assert_true(collect(world));
     assert_int_equal(world->news.change, OBJECT_FORGOTTEN);
     assert_false(collect(world));
@@ -328,7 +328,7 @@ static void test_an_incomplete_record_is_waited_for(void **state)
     assert_told(world, OBJECT_GONE, 2);
 }
 
-/* A process that has ended completes nothing. */
+/* A process that has exited completes no records. */
 static void make_program_end(struct world *world)
 {
     int empty_fd = memfd_create("empty", MFD_CLOEXEC);
@@ -365,7 +365,7 @@ static void test_a_record_whose_thread_was_killed_is_passed(void **state)
     assert_told(world, OBJECT_GONE, 2);
 }
 
-/* What a record may not say; the one behind it is found all the same. */
+/* Invalid records; the record behind each is found nevertheless. */
 static void test_a_record_that_lies_is_passed(void **state)
 {
     static const struct {
@@ -398,7 +398,7 @@ static void test_a_record_that_lies_is_passed(void **state)
     }
 }
 
-/* The largest ring that there may be, with `written` at its end. */
+/* The largest allowed ring, with `written` at its end. */
 static struct agent_header *make_large_ring(struct world *world)
 {
     const size_t ring_bytes = 16u << 20;
@@ -409,7 +409,7 @@ static struct agent_header *make_large_ring(struct world *world)
     return world->segment.header;
 }
 
-/* How many turns it takes to look at all that is there. */
+/* How many turns it takes to read everything. */
 static unsigned count_turns(struct world *world)
 {
     unsigned turns = 1;
@@ -419,7 +419,7 @@ static unsigned count_turns(struct world *world)
     return turns;
 }
 
-/* Nothing else is a record, in a million places where one might begin. */
+/* There is no other record, in a million places where one might begin. */
 static void test_a_large_record_that_lies_takes_several_turns(void **state)
 {
     struct world *world = *state;
@@ -437,7 +437,7 @@ static void test_a_large_record_that_lies_takes_several_turns(void **state)
     assert_told(world, OBJECT_GONE, 7);
 }
 
-/* Records that nobody needs are looked at, too. */
+/* Records that are not needed also count as steps. */
 static void test_very_many_records_take_several_turns(void **state)
 {
     struct world *world = *state;
@@ -526,7 +526,7 @@ static void test_a_ring_that_fills_is_read_again_soon(void **state)
     struct world *world = *state;
     open_source(world);
     assert_false(collect(world));
-    /* On a busy machine we may be held up between two looks. */
+    /* On a busy machine we may be delayed between two looks. */
     for (unsigned tries = 0; tries < 50 && !world->source->is_fast; tries++) {
         for (unsigned i = 0; i < 8; i++)
             append_free(world, i);
@@ -566,7 +566,7 @@ static void test_an_allocator_of_its_own(void **state)
     assert_true(readlink("/proc/self/exe", path, sizeof path - 1) > 0);
     snprintf(allocator, sizeof world->segment.header->allocator, "%s", strrchr(path, '/') + 1);
     assert_true(heap_counts(world).allocator_is_own);
-    /* It need not have an end. */
+    /* The name need not be terminated. */
     memset(allocator, 'x', sizeof world->segment.header->allocator);
     assert_false(heap_counts(world).allocator_is_own);
     assert_true(heap_counts(world).resident_peak > 0 || !collect(world));
@@ -640,7 +640,7 @@ static void test_a_profiler_that_was_killed_is_no_other(void **state)
     int status;
     pid_t child = fork();
     if (!child) {
-        /* To it, the process with the memory is its parent. */
+        /* For the child, the process with the memory is its parent. */
         _exit(try_to_open(world) == 0 ? 0 : 1);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -650,7 +650,7 @@ static void test_a_profiler_that_was_killed_is_no_other(void **state)
     assert_int_equal(atomic_load(&world->segment.header->epoch), 2);
 }
 
-static unsigned earlier_maps; /* how many readings still have what a program had before */
+static unsigned earlier_maps; /* how many reads of the maps still show the earlier program */
 
 int __real_maps_read(int fd, maps_visit_fn *visit, void *context);
 int __wrap_maps_read(int fd, maps_visit_fn *visit, void *context);
@@ -665,7 +665,7 @@ int __wrap_maps_read(int fd, maps_visit_fn *visit, void *context)
     return visit(context, &earlier);
 }
 
-/* It has not closed its descriptor: it has none any more. */
+/* The program has not closed its descriptor, but lost it by the exec. */
 static void test_a_program_that_executes_another_meanwhile(void **state)
 {
     struct world *world = *state;
@@ -682,7 +682,7 @@ static void test_a_program_that_executes_another_meanwhile(void **state)
 static void test_without_an_agent(void **state)
 {
     struct world *world = *state;
-    /* Another file of that name that is mapped. */
+    /* Another mapped file of that name. */
     segment_free(&world->segment);
     world->segment = segment_make(RING_BYTES, F_SEAL_SHRINK);
     close(world->segment.fd);

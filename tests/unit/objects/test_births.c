@@ -1,4 +1,4 @@
-/* Births of threads, of a child that makes them. Skipped if the kernel does not tell them. */
+/* Births of the threads that a child creates. Skipped if the kernel does not report them. */
 #include "unit.h"
 #include "offline_cpu.h"
 #include "objects/births.h"
@@ -15,8 +15,8 @@
 struct world {
     struct births *births;
     pid_t pid;
-    int orders, answers; /* pipes: the child makes a thread for each byte, and answers */
-    int cpu;             /* that it is pinned to */
+    int orders, answers; /* pipes: the child creates a thread for each byte, and answers */
+    int cpu;             /* to which it is pinned */
 };
 
 static void *end_at_once(void *context)
@@ -38,7 +38,7 @@ static void make_threads(int orders, int answers)
     _exit(0);
 }
 
-/* The last CPU that we may use. */
+/* The last CPU on which we may run. */
 static int last_cpu(void)
 {
     cpu_set_t all;
@@ -113,7 +113,7 @@ static void take_all(const struct world *world, struct counts *counts)
     assert_int_equal(births_read(world->births), 0);
     while ((birth = births_next(world->births))) {
         assert_int_equal(birth->process_id, world->pid);
-        /* Its own birth may be told, too. */
+        /* The child's own birth may also be reported. */
         bool is_other = birth->tid != world->pid;
         counts->made += is_other && birth->change == BIRTH_MADE;
         counts->ended += is_other && birth->change == BIRTH_ENDED;
@@ -123,7 +123,7 @@ static void take_all(const struct world *world, struct counts *counts)
     }
 }
 
-/* A birth's stack may come with the next reading. */
+/* A birth's stack may come with the next births_read. */
 static struct counts count_births(const struct world *world)
 {
     struct counts counts = {0};

@@ -1,4 +1,4 @@
-/* Page faults of a child that touches memory. Skipped if the kernel does not tell them. */
+/* Page faults of a child that touches memory. Skipped if the kernel does not report them. */
 #include "unit.h"
 #include "offline_cpu.h"
 #include "observe/refuse_events.h"
@@ -29,11 +29,11 @@
 #define HANGS_NS 100000000000ull
 #define READ_EACH_NS 2000000
 #define TOUCH_BYTES 256 /* at most, of the code of touch */
-/* More than is reported of a stack at first, and pages enough for that to be judged. */
+/* More stack than is reported at first, and enough pages for the depth to be judged. */
 #define DEEP_BYTES (20u << 10)
 #define DEEP_PAGES 80u
 
-/* What is told of a page. */
+/* What was reported about a page. */
 struct seen {
     unsigned times;
     uint64_t weight;
@@ -57,7 +57,7 @@ static struct world world;
 
 typedef void step_fn(void);
 
-/* Memory that the child inherits, and nobody has touched. */
+/* Memory that the child inherits, and that is untouched. */
 static void map_memory(void)
 {
     world.page_bytes = (size_t)sysconf(_SC_PAGESIZE);
@@ -104,7 +104,7 @@ static void begin(step_fn *const *steps)
     process_close(&process);
 }
 
-/* So that the faults of a step are not too many for all of a page to be told. */
+/* Rests between steps, so that faults are not so many that some on a page are not reported. */
 static void rest(void)
 {
     const struct timespec while_judged = {0, 250000000};
@@ -153,7 +153,7 @@ static void take_all(void)
     assert_true(last_ns <= monotonic_ns());
 }
 
-/* Has the child do its next step, and leaves its faults in the rings. */
+/* Makes the child do its next step, and leaves its faults in the rings. */
 static void step_unread(void)
 {
     char byte = 0;
@@ -162,7 +162,7 @@ static void step_unread(void)
         assert_int_equal(errno, EAGAIN);
 }
 
-/* Has the child do its next step, and reads faults meanwhile. */
+/* Makes the child do its next step, and reads faults meanwhile. */
 static void step(void)
 {
     const struct timespec soon = {0, READ_EACH_NS};
@@ -213,7 +213,7 @@ static void touch_all(void)
     touch(PAGES);
 }
 
-/* What is told of a part fits into the smallest rings. */
+/* The reports of one part fit into the smallest rings. */
 static void touch_by_parts(void)
 {
     const struct timespec pause = {0, 5 * READ_EACH_NS};
@@ -243,7 +243,7 @@ static void flood(void)
     }
 }
 
-/* A child of its own shares all pages for a moment. */
+/* Shares all pages with a child of its own for a moment. */
 static void share(void)
 {
     if (fork() == 0)
@@ -277,7 +277,7 @@ static bool is_by_page(void)
     return faults_choice(world.faults) == FAULTS_BY_PAGE;
 }
 
-/* By page, few faults are all told. */
+/* By page, all faults are reported if they are few. */
 static void test_few_faults_are_all_told(void **state)
 {
     (void)state;
@@ -295,7 +295,7 @@ static void test_few_faults_are_all_told(void **state)
     end();
 }
 
-/* How often each page was told that has been chosen all the time. */
+/* Checks how often each page was reported that has been chosen all the time. */
 static void assert_chosen_times(unsigned times)
 {
     uint64_t limit = UINT64_MAX >> world.level;
@@ -310,7 +310,7 @@ static void assert_chosen_times(unsigned times)
     assert_true(chosen > 0);
 }
 
-/* Returns false if this program was not given a CPU in time, and faults were lost. */
+/* Returns false if this program did not get a CPU in time, and faults were lost. */
 static bool faults_are_chosen_by_page(void)
 {
     step_fn *const steps[] = {touch_all, drop_all, touch_all, drop_all, touch_all, drop_all, NULL};
@@ -329,7 +329,7 @@ static bool faults_are_chosen_by_page(void)
     return is_whole;
 }
 
-/* Which faults are told depends on their pages, so all are told of a page, or none. */
+/* Faults are chosen by their pages, so all faults on a page are reported, or none. */
 static void test_many_faults_are_chosen_by_page(void **state)
 {
     (void)state;
@@ -339,7 +339,7 @@ static void test_many_faults_are_chosen_by_page(void **state)
     assert_in_range(attempt, 0, ATTEMPTS - 1);
 }
 
-/* Even to look at a fault takes time: of so many in a moment not each is looked at. */
+/* Even checking a fault takes time: if very many come at once, not all are checked. */
 static void test_a_flood_is_not_looked_at(void **state)
 {
     (void)state;
@@ -354,7 +354,8 @@ static void test_a_flood_is_not_looked_at(void **state)
     end();
 }
 
-/* A page that is only read is not told again by a level: its weight is as its level is. */
+/* A page that is only read is not reported again at another level: its weight is that of its
+ * level. */
 static void test_weights_add_up(void **state)
 {
     (void)state;
@@ -362,7 +363,7 @@ static void test_weights_add_up(void **state)
     begin(steps);
     step();
     if (is_by_page()) {
-        /* What was told at first weighs less, but is more. */
+        /* The first reports weigh less, but there are more of them. */
         uint64_t weight = total();
         assert_in_range(weight, PAGES / 2, 2 * PAGES);
     }
@@ -377,7 +378,7 @@ static void test_only_new_pages_count(void **state)
     if (is_by_page()) {
         step();
         step();
-        /* The page of zeros, and then memory. */
+        /* First the zero page, then memory. */
         if (world.level == 0)
             assert_times(FEW, 2);
         unsigned elsewhere = world.elsewhere;
@@ -400,7 +401,7 @@ static void test_faults_of_system_calls(void **state)
     end();
 }
 
-/* The child is a copy of this program, so its code is where it is here. */
+/* The child is a copy of this program, so its code has the same addresses. */
 static bool is_in_touch(uint64_t pc)
 {
     uint64_t start = (uintptr_t)&touch;
@@ -440,7 +441,7 @@ static void test_stacks(void **state)
 
 /* ---- Another profiler of page faults ---- */
 
-/* It has not our clock, and wants what we do not. Its events need no rings for that. */
+/* It uses another clock, and requests other fields. Its events need no rings for that. */
 static bool open_other_events(void)
 {
     struct perf_event_attr attr = {
@@ -459,8 +460,8 @@ static bool open_other_events(void)
     return opened == get_nprocs();
 }
 
-/* Begins in a PID namespace of its own. Returns the first process of that one's parent; -1: it may
- * not. */
+/* Starts it in a PID namespace of its own. Returns the parent of that namespace's first process; -1
+ * if it is not permitted. */
 static pid_t start_other_profiler(void)
 {
     int ready[2];
@@ -489,7 +490,7 @@ static pid_t start_other_profiler(void)
     return is_ready ? pid : -1;
 }
 
-/* The kernel then fills in our samples as the other one's. */
+/* The kernel then fills in our samples with the settings of the other profiler. */
 static void test_another_profiler_changes_nothing(void **state)
 {
     (void)state;
@@ -515,7 +516,7 @@ static void test_another_profiler_changes_nothing(void **state)
 
 /* ---- CPUs that go offline ---- */
 
-/* The first two CPUs that we may use. */
+/* Finds the first two CPUs on which we may run. */
 static void find_cpus(int cpus[2])
 {
     cpu_set_t all;
@@ -537,7 +538,7 @@ static void pin_child(int cpu)
     assert_int_equal(sched_setaffinity(world.pid, sizeof set, &set), 0);
 }
 
-/* This CPU and no other one seems to be offline (-1: none), once that is looked for again. */
+/* Makes only this CPU seem offline (-1: none), once the online CPUs are read again. */
 static void set_offline(int cpu)
 {
     const struct timespec until_looked_for = {1, 100000000};
@@ -546,7 +547,7 @@ static void set_offline(int cpu)
     take_all();
 }
 
-/* And what is touched again is not taken for what was touched before. */
+/* Also, pages that are touched again are not mistaken for those that were touched before. */
 static void test_a_cpu_that_has_ended_is_read_and_comes_back(void **state)
 {
     (void)state;
@@ -570,8 +571,8 @@ static void test_a_cpu_that_has_ended_is_read_and_comes_back(void **state)
     end();
 }
 
-/* At the same time the other CPU gets one more, for deeper stacks: as many rings as before. What
- * another profiler spoils is still put right on that CPU. */
+/* At the same time the other CPU gets another ring, for deeper stacks, so the number of rings is
+ * the same. Samples that another profiler spoils are still corrected on that CPU. */
 static void test_rings_of_other_cpus_are_told_apart(void **state)
 {
     (void)state;
@@ -610,7 +611,7 @@ static void test_rings_of_other_cpus_are_told_apart(void **state)
 }
 
 #define PROCESSES_MANY 5000
-#define NO_PROCESS_FROM (PROCESS_IDS - PROCESSES_MANY) /* hardly any machine has so many */
+#define NO_PROCESS_FROM (PROCESS_IDS - PROCESSES_MANY) /* hardly any machine has this many */
 
 static void follow_many(void)
 {
@@ -635,7 +636,7 @@ static void test_very_many_processes(void **state)
     end();
 }
 
-/* It must come last. */
+/* This test must come last. */
 static void test_by_number(void **state)
 {
     (void)state;
@@ -647,11 +648,11 @@ static void test_by_number(void **state)
     assert_true(faults_are_rough(world.faults));
     step();
     uint64_t weight = total();
-    /* What is lost at the end is not known to be faults. */
+    /* Losses at the end are not known to be faults. */
     unsigned percent = faults_lost(world.faults) ? 50 : 10;
     assert_in_range(weight, PAGES * (100 - percent) / 100, PAGES * (100 + percent) / 100);
     step();
-    assert_in_range(total() - weight, 0, PAGES / 10); /* copies are no new pages */
+    assert_in_range(total() - weight, 0, PAGES / 10); /* copies are not new pages */
     end();
 }
 

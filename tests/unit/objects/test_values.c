@@ -1,5 +1,5 @@
-/* Custom profiles as they are read from outside: memory that lies, values that change meanwhile,
- * and what is told again. */
+/* Custom profiles as read from outside: invalid memory, values that change meanwhile, and what is
+ * reported again. */
 #include "fgprof_profiles.h"
 #include "unit.h"
 #include "objects/values.h"
@@ -19,7 +19,7 @@ struct world {
     struct values_header *header;
     struct snapshot_pool *snapshots;
     struct object_source *source; /* NULL: not open */
-    size_t made, gone, forgotten; /* news of the last time */
+    size_t made, gone, forgotten; /* counts of the last news */
     struct object_news news[NEWS_MAX];
 };
 
@@ -100,7 +100,7 @@ static void open_source(struct world *world)
     assert_int_equal(values_source_at(&world->memory, &world->source), 0);
 }
 
-/* Takes what is told until there are no snapshots left, and gives these back. */
+/* Takes news until there are no snapshots left, and gives these back. */
 static void take_some(struct world *world, void (*check)(const struct snapshot *snapshot))
 {
     struct snapshot *held[SNAPSHOTS_MAX];
@@ -155,7 +155,7 @@ static void test_lists(void **state)
     size_t count;
     world->header->profile_count = 6;
     strcpy(world->header->profiles[2].name, "two words");
-    memset(world->header->profiles[3].name, 'x', VALUES_NAME_BYTES); /* without an end */
+    memset(world->header->profiles[3].name, 'x', VALUES_NAME_BYTES); /* not terminated */
     strcpy(world->header->profiles[4].name, "\x1b[31m");
     strcpy(world->header->profiles[5].name, "last");
     assert_int_equal(values_list(&world->memory, &listed, &count), 0);
@@ -201,7 +201,7 @@ static void test_headers_that_lie(void **state)
     REFUSES(world, bytes, UINT64_MAX, -EBADMSG);
     REFUSES(world, profile_count, VALUES_PROFILES_MAX + 1, -EBADMSG);
     REFUSES(world, profile_count, UINT32_MAX, -EBADMSG);
-    REFUSES(world, slab_count, 5, -EBADMSG); /* more than the memory has */
+    REFUSES(world, slab_count, 5, -EBADMSG); /* more than fit in the memory */
     REFUSES(world, slab_count, UINT32_MAX, -EBADMSG);
     REFUSES(world, slabs[2].class_plus_1, VALUES_CLASSES + 1, -EBADMSG);
     REFUSES(world, slabs[2].class_plus_1, UINT32_MAX, -EBADMSG);
@@ -274,7 +274,7 @@ static void test_only_changes_are_told_again(void **state)
     assert_int_equal(world->made + world->gone + world->forgotten, 0);
     refresh(world);
     assert_int_equal(world->made + world->gone + world->forgotten, 0);
-    /* One goes, another takes a slot that was never used, a third takes one anew. */
+    /* One goes, another takes a slot that was never used, a third one reuses a slot. */
     struct values_slot *slot = slot_at(world, 0, 0);
     slot->sequence += 2;
     slot->profile_plus_1 = 0;
@@ -316,7 +316,7 @@ static void test_slots_that_lie(void **state)
 {
     struct world *world = *state;
     slot_at(world, 0, 0)->stack_bytes = 257;
-    slot_at(world, 1, 0)->profile_plus_1 = 3; /* there may be one soon */
+    slot_at(world, 1, 0)->profile_plus_1 = 3; /* that profile may exist soon */
     slot_at(world, 0, 2)->registers[SP_AT] = UINT64_MAX - 10;
     slot_at(world, 0, 2)->skip = UINT32_MAX;
     open_source(world);
@@ -326,16 +326,16 @@ static void test_slots_that_lie(void **state)
     assert_int_equal(lost(world), 1);
     refresh(world);
     assert_int_equal(world->made, 0);
-    assert_int_equal(lost(world), 1); /* as it is still there */
+    assert_int_equal(lost(world), 1); /* because it is still there */
     world->header->profile_count = 3;
     strcpy(world->header->profiles[2].name, "not a name");
     refresh(world);
-    assert_int_equal(world->made, 1); /* of a profile that nobody can ask for */
+    assert_int_equal(world->made, 1); /* of a profile that can't be requested */
     slot_at(world, 0, 0)->stack_bytes = UINT32_MAX;
     slot_at(world, 0, 0)->sequence += 2;
     refresh(world);
     assert_int_equal(world->made, 0);
-    /* A slab that becomes another one has more slots than there is room to note. */
+    /* A slab whose class changes has more slots than there is room to note. */
     world->header->slabs[1].class_plus_1 = 1;
     world->header->slabs[1].used = values_class_slots(0);
     refresh(world);
@@ -409,7 +409,7 @@ struct writer {
 static atomic_bool is_over;
 static size_t marks_found;
 
-/* The stack is full of the value's mark. */
+/* Adds a value with a stack that is full of its mark. */
 __attribute__((noinline)) static void add_marked(fgprof_custom_profile *profile, uint64_t value)
 {
     volatile uint64_t marks[100];
@@ -432,7 +432,7 @@ static void *write_values(void *context)
     return NULL;
 }
 
-/* All that the copy has of marks is of one value. */
+/* All marks in the copy are those of one value. */
 static void check_marks(const struct snapshot *snapshot)
 {
     uint64_t mark = 0;
@@ -474,7 +474,7 @@ static void test_values_that_change_meanwhile(void **state)
     is_over = true;
     for (unsigned i = 0; i < WRITERS; i++)
         assert_int_equal(pthread_join(writers[i].thread, NULL), 0);
-    /* Another reader, now that all is quiet. */
+    /* Another reader, now that no thread changes values. */
     world.source->free(world.source);
     open_source(&world);
     world.made = world.gone = 0;
