@@ -1,4 +1,4 @@
-/* For tests of what is done where not all system calls are permitted. */
+/* For tests in which not all system calls are permitted. */
 #ifndef FGPROF_TESTS_REFUSE_EVENTS_H
 #define FGPROF_TESTS_REFUSE_EVENTS_H
 
@@ -11,7 +11,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-/* From now on this process may open no events of CPUs, as in a container. */
+/* From now on this process may not open CPU events, as in a container. */
 static inline void refuse_events_of_cpus(void)
 {
     struct sock_filter instructions[] = {

@@ -61,7 +61,7 @@ static void test_others(void **state)
     (void)state;
     assert_int_equal(target_of(SYS_nanosleep, 0x1000, 0, 0, 0).address, 0x1000);
     assert_int_equal(target_of(SYS_clock_nanosleep, 0, 0, 0x2000, 0).address, 0x2000);
-    /* Until a time, TIMER_ABSTIME: no length is known. */
+    /* With TIMER_ABSTIME the length is not known. */
     assert_int_equal(target_of(SYS_clock_nanosleep, 0, 1, 0x2000, 0).kind, CALL_SLEEP);
     assert_int_equal(target_of(SYS_clock_nanosleep, 0, 1, 0x2000, 0).address, 0);
     assert_int_equal(target_of(SYS_wait4, 1234, 0, 0, 0).process, 1234);
@@ -144,7 +144,7 @@ static void test_selected(void **state)
     assert_int_equal(call_polled(&target, &memory, &first), 0);
 }
 
-/* A poll of a single descriptor is a wait on that one. */
+/* A poll of a single descriptor becomes a wait on that descriptor. */
 static void test_a_poll_of_one(void **state)
 {
     (void)state;
@@ -193,7 +193,7 @@ static void test_sleep(void **state)
     assert_int_equal(call_sleep_ns(&target, &memory), 0);
 }
 
-/* Calls of all kinds at once, more than are read at a time. */
+/* Calls of all kinds together, more than are read at a time. */
 static void test_many(void **state)
 {
     (void)state;
@@ -245,7 +245,7 @@ static size_t words_before(const void *futex)
     return before;
 }
 
-/* What may be a lock's is read, and what is before that only if it is on the same page. */
+/* Words that may belong to a lock are read; words before them only if they are on the same page. */
 static void test_before_a_futex(void **state)
 {
     enum { PAGE = 4096, PAGES = 3 };
@@ -261,7 +261,7 @@ static void test_before_a_futex(void **state)
     assert_int_equal(words_before(page + 12), FUTEX_WORDS_BEFORE);
     assert_int_equal(words_before(page + 16), 4);
     assert_int_equal(words_before(page + 100), 25);
-    /* What is not there costs nothing that is. */
+    /* An unmapped page before them does not prevent reading them. */
     assert_int_equal(munmap(pages, PAGE), 0);
     assert_int_equal(words_before(page + 16), 4);
     assert_int_equal(words_before(page + 100), 25);

@@ -1,4 +1,4 @@
-/* Which processes' records are of interest. */
+/* Which processes are followed. */
 #include "unit.h"
 #include "base/clock.h"
 #include "observe/events.h"
@@ -20,7 +20,7 @@ static int set_up(void **state)
     return 0;
 }
 
-/* Ids come in any order, and go. */
+/* Ids are added in any order, and removed. */
 static void test_processes_are_found_by_their_ids(void **state)
 {
     struct events *events = *state;
@@ -40,7 +40,7 @@ static void test_processes_are_found_by_their_ids(void **state)
     }
 }
 
-/* A record of any process may ask, and there may be very many. */
+/* Each record of any process causes a search, and there may be very many records. */
 static void test_many_processes_cost_little(void **state)
 {
     struct events *events = *state;

@@ -1,4 +1,4 @@
-/* By which thread a process is read. */
+/* Through which thread a process is read. */
 #include "unit.h"
 #include "observe/observation.h"
 
@@ -17,7 +17,7 @@ static pid_t live_tid(int proc_fd, pid_t process_id)
     return observation_live_tid(&observation);
 }
 
-/* It is looked at some time after it was observed. */
+/* The thread has exited between its observation and the read. */
 static void test_a_thread_that_has_ended(void **state)
 {
     (void)state;
@@ -26,7 +26,7 @@ static void test_a_thread_that_has_ended(void **state)
     close(proc_fd);
 }
 
-/* Then another thread may still live. */
+/* If the first thread has exited, another one may still live. */
 static void test_a_first_thread_that_has_ended(void **state)
 {
     (void)state;

@@ -22,7 +22,7 @@
 #define SAMPLES_WANTED 20
 #define CHILDREN 5
 #define HANGS_NS 100000000000ull
-#define COMPUTE_BYTES_MAX 512 /* of that function, with sanitizers */
+#define COMPUTE_BYTES_MAX 512 /* size of that function, with sanitizers */
 
 struct world {
     pid_t pid;
@@ -36,7 +36,7 @@ __attribute__((noinline)) static void compute(void)
     }
 }
 
-/* Spends its time in the kernel. */
+/* Spends most of its time in the kernel. */
 static void read_zeroes(void)
 {
     static char block[1 << 20];
@@ -45,7 +45,7 @@ static void read_zeroes(void)
     }
 }
 
-/* Its stack has more than the first events copy. */
+/* The child's stack is larger than the first events copy. */
 static pid_t start_child_for(void work(void))
 {
     pid_t pid = fork();
@@ -147,7 +147,7 @@ static void is_whole(const struct observation *observation)
     assert_int_equal(registers->interrupted_call, -1);
     assert_int_equal(snapshot->stack.address, registers_sp(registers));
     assert_true(snapshot->stack.bytes > 0);
-    /* The child runs our own program: its code is where ours is. */
+    /* The child runs our own program, so its code has the same addresses. */
     in_compute += registers_pc(registers) - (uintptr_t)compute < COMPUTE_BYTES_MAX;
 }
 
@@ -162,9 +162,9 @@ static void test_samples_what_runs(void **state)
     teardown(&world);
 }
 
-/* ---- The kernel's part ---- */
+/* ---- Kernel chains ---- */
 
-#define KERNEL_BEGIN ((uint64_t)1 << 63) /* on all architectures that we know */
+#define KERNEL_BEGIN ((uint64_t)1 << 63) /* on all supported architectures */
 
 static int sampled, with_chain;
 static uint64_t roots[SAMPLES_WANTED]; /* where each of the first chains began */
@@ -212,10 +212,11 @@ static void test_kernel_chains_of_system_calls(void **state)
     (void)state;
     count_chains(true, read_zeroes);
     assert_true(with_chain > sampled / 2);
-    /* One system call, one way in; the first samples can be page faults of a new child. */
+    /* There is one system call, with one entry; the first samples can be page faults of a new
+     * child. */
     assert_true(most_of_one_root() > SAMPLES_WANTED / 2);
     count_chains(true, compute);
-    assert_true(with_chain < sampled / 2); /* there may be many, after a time without a CPU */
+    assert_true(with_chain < sampled / 2); /* some have: after a time without a CPU, even many */
 }
 
 static void test_no_kernel_chains_unless_wanted(void **state)
@@ -231,7 +232,7 @@ static void test_other_processes_are_dropped(void **state)
     struct world world = setup();
     struct observation observation;
     pid_t other = start_child();
-    /* `collect` checks whose samples they are; the other one computes beside it. */
+    /* `collect` checks that samples are of the followed child; the other one also computes. */
     follow(&world, world.pid);
     collect(&world, is_whole, SAMPLES_WANTED);
     perf_source_unfollow(world.source, world.pid);
@@ -310,7 +311,7 @@ static void end_pair(struct pair *pair)
     teardown(&pair->world);
 }
 
-/* Has a child compute for so long, and then stops it: its samples wait in the ring of its CPU. */
+/* Lets a child compute for this long, and then stops it: its samples wait in its CPU's ring. */
 static void compute_for(pid_t pid, uint64_t cpu_ns)
 {
     clockid_t clock;
@@ -327,7 +328,7 @@ static void compute_for(pid_t pid, uint64_t cpu_ns)
     assert_int_equal(waitpid(pid, NULL, WUNTRACED), pid);
 }
 
-/* Counts the samples that are there, of each child. */
+/* Counts the available samples of each child. */
 static void count_samples(const struct pair *pair, unsigned ret_counts[2])
 {
     struct observation observation;
@@ -339,7 +340,7 @@ static void count_samples(const struct pair *pair, unsigned ret_counts[2])
     }
 }
 
-/* When the worker is behind, so that snapshots are scarce. */
+/* The worker is behind, so that snapshots are scarce. */
 static void test_no_cpu_is_left_out(void **state)
 {
     static const struct stack_place no_place = {0};
@@ -368,7 +369,7 @@ static void test_no_cpu_is_left_out(void **state)
         snapshot_pool_give(pair.world.snapshots, observation.snapshot, false);
     }
     assert_true(counts[0] > 1 && counts[1] > 1);
-    assert_true(before > 0); /* one of the lower CPU that came after one of the higher */
+    assert_true(before > 0); /* a sample of the lower CPU came after one of the higher */
     for (unsigned i = 0; i < SNAPSHOTS_MAX - 1; i++)
         snapshot_pool_give(pair.world.snapshots, taken[i], false);
     end_pair(&pair);
@@ -384,7 +385,7 @@ static void test_a_cpu_that_has_ended_is_read_and_comes_back(void **state)
     offline_cpu = pair.cpus[1];
     assert_int_equal(perf_source_adjust(pair.world.source, STACK_BYTES), 0);
     count_samples(&pair, counts);
-    assert_true(counts[1] > 0); /* what its ring held */
+    assert_true(counts[1] > 0); /* the contents of its ring */
     compute_for(pair.pids[1], 20 * PERIOD_NS);
     count_samples(&pair, counts);
     assert_int_equal(counts[1], 0);
@@ -396,7 +397,7 @@ static void test_a_cpu_that_has_ended_is_read_and_comes_back(void **state)
     end_pair(&pair);
 }
 
-/* What rings hold when larger ones take their place. */
+/* The contents of rings are still collected when larger rings replace them. */
 static void test_nothing_is_lost_when_events_are_replaced(void **state)
 {
     struct pair pair = begin_pair();
@@ -412,7 +413,7 @@ static void test_nothing_is_lost_when_events_are_replaced(void **state)
 /* ---- Processes ---- */
 
 #define PROCESSES_MANY 10000
-#define NO_PROCESS_FROM (PROCESS_IDS - PROCESSES_MANY) /* hardly any machine has so many */
+#define NO_PROCESS_FROM (PROCESS_IDS - PROCESSES_MANY) /* hardly any machine has this many */
 
 static void test_very_many_processes(void **state)
 {
@@ -426,7 +427,7 @@ static void test_very_many_processes(void **state)
         assert_int_equal(perf_source_follow(source, pid), 0);
     follow(&pair.world, pair.pids[1]);
     count_samples(&pair, counts);
-    assert_true(counts[0] > 0); /* what rings held meanwhile */
+    assert_true(counts[0] > 0); /* the contents of the rings */
     for (int i = 0; i < 2; i++)
         compute_for(pair.pids[i], 20 * PERIOD_NS);
     count_samples(&pair, counts);
@@ -453,7 +454,7 @@ static void test_what_samples_cant_show_is_refused(void **state)
     teardown(&world);
 }
 
-/* Those that come after it have no filter either. */
+/* Processes that are followed later have no filter either. */
 static void test_the_refusal_of_a_filter_is_kept(void **state)
 {
     (void)state;
@@ -464,7 +465,7 @@ static void test_the_refusal_of_a_filter_is_kept(void **state)
     teardown(&world);
 }
 
-/* All threads' events are replaced, however many there are. It must come last. */
+/* All threads' events are replaced, however many there are. This test must come last. */
 static void test_stack_sizes_follow_the_need_of_all_threads(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Observations of sleeping threads, from a directory made to look like /proc/PID: its thread has
- * our id and "sleeps" with a buffer of ours for its stack. */
+/* Observations of sleeping threads, from a directory that looks like /proc/PID: its thread has our
+ * id and "sleeps" with a buffer of ours as its stack. */
 #include "unit.h"
 #include "observe/proc_source.h"
 
@@ -49,7 +49,7 @@ static void put_state(const struct fake *fake, char letter)
     put(fake, "stat", line);
 }
 
-/* Blocked in this call, with sleepers_stack at its stack pointer. */
+/* Makes the thread blocked in this call, with sleepers_stack at its stack pointer. */
 static void put_blocked(const struct fake *fake, long syscall_number)
 {
     char line[160];
@@ -58,7 +58,7 @@ static void put_blocked(const struct fake *fake, long syscall_number)
     put(fake, "syscall", line);
 }
 
-/* For a futex (FUTEX_WAIT). */
+/* Makes it blocked on a futex (FUTEX_WAIT). */
 static void put_waiting(const struct fake *fake)
 {
     char line[160];
@@ -129,7 +129,8 @@ static enum outcome observe(struct fake *fake)
     return proc_source_observe(&fake->watches, &fake->subject, &fake->seen);
 }
 
-/* Where it is the same call. */
+/* After a stop, a call continues as restart_syscall: the same call, if the thread is where it was.
+ */
 static void test_a_call_that_goes_on_after_a_stop(void **state)
 {
     struct fake *fake = *state;
@@ -160,7 +161,7 @@ static void test_asleep_then_unmoved(void **state)
     assert_int_equal(fake->seen.wait.syscall_number, 202);
     assert_int_equal(fake->snapshot.stack.bytes, STACK_BYTES);
     assert_memory_equal(fake->snapshot.stack.memory, sleepers_stack, STACK_BYTES);
-    /* The count alone proves that it sleeps on: nothing else is read. */
+    /* The count alone proves that it still sleeps: nothing else is read. */
     take_away(fake, "syscall");
     take_away(fake, "stat");
     assert_int_equal(observe(fake), OUTCOME_UNMOVED);
@@ -183,8 +184,8 @@ static void test_a_copy_that_is_wanted_anew(void **state)
     assert_memory_equal(fake->snapshot.stack.memory, sleepers_stack, STACK_BYTES);
 }
 
-/* It is not blocked any more, and has not been given a CPU. Only of a thread that often waits for
- * one it is looked at. */
+/* The thread is no longer blocked, and has not got a CPU yet. That is only checked for threads that
+ * often wait for a CPU. */
 static void test_a_sleep_that_ends_with_a_wait_for_a_cpu(void **state)
 {
     struct fake *fake = *state;
@@ -206,7 +207,7 @@ static void test_a_sleep_that_ends_with_a_wait_for_a_cpu(void **state)
     assert_int_equal(observe(fake), OUTCOME_RUNNING);
 }
 
-/* The account of the thread is told with each outcome but its end. */
+/* Every outcome except its end has the thread's account. */
 static void test_readings(void **state)
 {
     struct fake *fake = *state;
@@ -262,7 +263,7 @@ static void test_wait_channel(void **state)
     memset(long_name, 'x', sizeof long_name - 1);
     long_name[sizeof long_name - 1] = '\0';
     put(fake, "wchan", "kernel_clone");
-    /* Of one that a signal wakes, the call says more. */
+    /* If a signal can wake the thread, the call says more. */
     assert_int_equal(observe(fake), OUTCOME_OBSERVED);
     assert_string_equal(fake->seen.wait.channel, "");
     put_state(fake, 'D');
@@ -290,17 +291,18 @@ static void test_kernel_stack(void **state)
     put(fake, "schedstat", "1 1 101\n");
     assert_int_equal(observe(fake), OUTCOME_OBSERVED);
     assert_string_equal(fake->snapshot.kernel_stack, "futex_wait_queue\ndo_syscall_64\n");
-    /* As long as it sleeps on, it is not read again. */
+    /* While it sleeps on, its kernel stack is not read again. */
     take_away(fake, "stack");
     assert_int_equal(observe(fake), OUTCOME_UNMOVED);
     assert_string_equal(fake->snapshot.kernel_stack, "futex_wait_queue\ndo_syscall_64\n");
-    /* Of another sleep it says nothing. */
+    /* It does not apply to another sleep. */
     put(fake, "schedstat", "1 1 102\n");
     assert_int_equal(observe(fake), OUTCOME_OBSERVED);
     assert_string_equal(fake->snapshot.kernel_stack, "");
 }
 
-/* Read at a sleep in futex(2) from the second copy on, and again a second later. */
+/* Preemptions are read in a sleep in futex(2), from the second copy on, and again a second later.
+ */
 static void test_preemptions(void **state)
 {
     struct fake *fake = *state;
@@ -350,8 +352,8 @@ static void *move_on_and_on(void *argument)
     return NULL;
 }
 
-/* It is asleep when it is looked at, and has another count of switches when it was copied, or when
- * what labels the wait was read. */
+/* The thread is asleep when it is looked at, but its count of switches has changed when it was
+ * copied, or when the details of the wait were read. */
 static void test_a_sleep_that_is_over_before_its_proof(void **state)
 {
     struct fake *fake = *state;
@@ -400,7 +402,7 @@ static void test_zombie(void **state)
     assert_int_equal(observe(fake), OUTCOME_GONE);
 }
 
-/* As one of io_uring's: its call is that of the thread that made it. */
+/* A thread like those of io_uring: its call is that of the thread that created it. */
 static void test_a_thread_of_the_kernels(void **state)
 {
     struct fake *fake = *state;
@@ -423,7 +425,7 @@ static void assert_works_by_status(struct fake *fake)
     put_switches(fake, 37);
     assert_int_equal(observe(fake), OUTCOME_OBSERVED);
     assert_int_equal(observe(fake), OUTCOME_UNMOVED);
-    /* It woke, and has not lost its CPU since: no switch is counted. */
+    /* It woke, and has not left its CPU since, so no switch is counted. */
     put(fake, "syscall", "running\n");
     assert_int_equal(observe(fake), OUTCOME_RUNNING);
 }
@@ -446,7 +448,7 @@ static void test_no_count_at_all(void **state)
 {
     struct fake *fake = *state;
     take_away(fake, "schedstat");
-    /* Every thread that is there has the one file or the other. */
+    /* Every existing thread has one of the two files. */
     assert_int_equal(observe(fake), OUTCOME_GONE);
 }
 

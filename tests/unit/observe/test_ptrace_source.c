@@ -1,4 +1,4 @@
-/* Stops of a child's threads: one that computes, and one that sleeps. */
+/* Stops of a child's threads: one computes, one sleeps. */
 #include "unit.h"
 #include "base/clock.h"
 #include "observe/ptrace_source.h"
@@ -99,7 +99,7 @@ static struct observation empty(struct world *world)
     return (struct observation){.snapshot = &world->snapshots[0], .tid = world->pid};
 }
 
-/* Goes on until one is over. */
+/* Continues until a stop is over. */
 static enum outcome await(struct world *world, struct observation *ret_seen)
 {
     struct timespec soon = {0, 100000};
@@ -128,18 +128,18 @@ static void test_a_running_thread(void **state)
     assert_true(seen.snapshot->stack.bytes > 0);
     assert_int_equal(ptrace_source_pending(world->source), 0);
     assert_false(ptrace_source_awaits(world->source, world->pid));
-    wait_for_letter(world, 'R'); /* it runs on */
+    wait_for_letter(world, 'R'); /* it continues to run */
     finish(world);
 }
 
-/* The sampler came to its CPU then, by that CPU's clock. */
+/* Stops the thread, as if the sampler had come to its CPU at that time of that CPU's clock. */
 static enum outcome stop_where_we_came(struct world *world, uint64_t came_ns, bool is_visit,
                                        struct observation *ret_seen)
 {
     const struct watch_place place = {world->process.proc_fd, world->pid, 1000};
     struct timespec soon = {0, 10000000};
     struct reading *look = &world->subject.look;
-    nanosleep(&soon, NULL); /* it runs again after the stop before, which was a sleep */
+    nanosleep(&soon, NULL); /* it runs again after the previous stop, which counts as a sleep */
     *ret_seen = empty(world);
     look->has_activity =
         watch_read_activity(&place, watches_get(&world->watches, 0), &look->activity) == 0;
@@ -152,8 +152,8 @@ static enum outcome stop_where_we_came(struct world *world, uint64_t came_ns, bo
     return await(world, ret_seen);
 }
 
-/* It ran until the sampler came, or had left its CPU before: only the first is what visits are for,
- * and only the second what ticks are. */
+/* The thread ran until the sampler came, or had left its CPU before: visits only take the first
+ * case, and ticks only the second. */
 static void test_visits_and_ticks(void **state)
 {
     (void)state;
@@ -165,7 +165,7 @@ static void test_visits_and_ticks(void **state)
     assert_int_equal(seen.state, THREAD_RUNNING);
     assert_true(seen.stop.visit_ns == world->subject.visit_ns);
     assert_int_equal(stop_where_we_came(world, later_ns, true, &seen), OUTCOME_ASLEEP);
-    assert_true(seen.stop.pause_ns > 0); /* which is counted all the same */
+    assert_true(seen.stop.pause_ns > 0); /* the pause still counts */
     assert_int_equal(stop_where_we_came(world, long_ago_ns, false, &seen), OUTCOME_ASLEEP);
     assert_int_equal(stop_where_we_came(world, later_ns, false, &seen), OUTCOME_OBSERVED);
     assert_int_equal(seen.state, THREAD_RUNNABLE);
@@ -184,7 +184,7 @@ static void test_a_sleeping_thread_is_not_stopped(void **state)
     finish(world);
 }
 
-/* Only where it was seen, and only if that is still its place. */
+/* A sleeping thread is only stopped where it was seen, and only if it is still there. */
 static void test_a_stop_in_its_sleep(void **state)
 {
     (void)state;
@@ -213,7 +213,7 @@ static void test_a_stop_in_its_sleep(void **state)
     finish(world);
 }
 
-/* The end of a process's first thread is told once: nobody else can wait for it. */
+/* The end of a process's first thread is reported once, because nothing else can wait for it. */
 static void test_an_end_that_was_seen(void **state)
 {
     (void)state;
@@ -247,7 +247,7 @@ static void test_no_such_thread(void **state)
     finish(world);
 }
 
-/* ptrace refuses it as it refuses a thread that it may not touch. */
+/* ptrace refuses a zombie like a thread that may not be traced. */
 static void test_a_zombie_is_gone(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Dead threads are collected while nobody else waits for them. Children take the place of traced
- * threads: both are waited for by their ids. */
+/* Dead threads are collected while nothing else waits for them. Children stand for traced threads:
+ * both are waited for by their ids. */
 #include "unit.h"
 #include "observe/reaper.h"
 
@@ -32,7 +32,7 @@ static pid_t child(void)
     return pid;
 }
 
-/* Whether it has ended and nobody has collected it. */
+/* Whether it has exited and was not collected. */
 static bool is_left(pid_t pid)
 {
     siginfo_t info = {0};
@@ -44,7 +44,7 @@ static void end_child(pid_t pid)
     assert_int_equal(kill(pid, SIGKILL), 0);
 }
 
-/* Hangs if nobody collects it. */
+/* Hangs if it is not collected. */
 static void await_collected(pid_t pid)
 {
     siginfo_t info;

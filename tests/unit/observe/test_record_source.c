@@ -1,5 +1,5 @@
-/* Where a thread was at a tick, by a record of switches that the test plays. The thread is the
- * test's own, with a buffer for its stack. */
+/* Where a thread was at a tick, by a record of switches that the test fakes. The thread is the
+ * test's own, with a buffer as its stack. */
 #include "unit.h"
 #include "base/clock.h"
 #include "observe/record_source.h"
@@ -18,11 +18,11 @@
 
 static _Alignas(4096) unsigned char sleepers_stack[4096];
 
-/* What the record says, and what it was told. */
+/* The record's answers, and the requests to it. */
 static struct {
     int read_error;
     struct departure departure;
-    int proofs_left; /* so often it says that the thread has not moved */
+    int proofs_left; /* how often it still says that the thread has not moved */
     bool has_hidden_returns;
     uint64_t acknowledged_tick;
     unsigned acknowledged;
@@ -118,7 +118,7 @@ static void set_registers(struct registers *registers)
     registers->call_arguments[0] = 5;
 }
 
-/* It went to sleep before the tick, and sleeps. */
+/* The thread fell asleep before the tick, and still sleeps. */
 static int set_up(void **state)
 {
     static const struct stack_place none = {0};
@@ -179,7 +179,7 @@ static void next_tick(struct world *world)
     world->subject.tick_ns += TICK_NS;
 }
 
-/* ---- What is still there ---- */
+/* ---- Still off its CPU ---- */
 
 static void test_a_sleeper_is_copied(void **state)
 {
@@ -205,7 +205,8 @@ static void test_a_sleeper_is_copied(void **state)
     assert_int_equal(record.wanted_bytes, RECORD_STACK_BYTES_MIN);
 }
 
-/* A lock may have gone through several hands: what is nearer to the tick is likelier right. */
+/* A lock may have had several owners meanwhile: the copy nearer to the tick is more likely right.
+ */
 static void test_a_futex_is_known_at_two_moments(void **state)
 {
     struct world *world = *state;
@@ -233,8 +234,8 @@ static void test_a_futex_is_known_at_two_moments(void **state)
     assert_memory_equal(world->seen.snapshot->other_futex.words, words, sizeof words);
 }
 
-/* It moves while what it waits for is read: that may be of another wait, and the record's is not.
- */
+/* The thread moves while its futex is read: that copy may belong to another wait, but the record's
+ * does not. */
 static void test_a_futex_of_a_wait_that_ends_meanwhile(void **state)
 {
     struct world *world = *state;
@@ -268,7 +269,7 @@ static void test_what_the_record_does_not_know_is_refused(void **state)
     assert_int_equal(record.acknowledged, 0);
 }
 
-/* An id that another process's thread has got, or had. */
+/* The id belongs, or belonged, to a thread of another process. */
 static void test_another_process(void **state)
 {
     struct world *world = *state;
@@ -276,7 +277,7 @@ static void test_another_process(void **state)
     assert_int_equal(observe(world), OUTCOME_REFUSED);
 }
 
-/* Before its first departure it may have run, or slept since before it was followed. */
+/* Before its first departure the thread may have run, or slept since before it was followed. */
 static void test_a_first_departure_says_nothing_of_before(void **state)
 {
     struct world *world = *state;
@@ -302,7 +303,7 @@ static void test_running_at_the_tick(void **state)
     assert_int_equal(record.acknowledged, 0);
 }
 
-/* If it was off its CPU at the tick, a message tells of that. */
+/* If the thread was off its CPU at the tick, a message reports that. */
 static void test_moved_since_the_tick(void **state)
 {
     struct world *world = *state;
@@ -339,7 +340,7 @@ static void test_unmoved_until_it_is_woken(void **state)
     assert_int_equal(record.acknowledged, 1);
 }
 
-/* The account of the kernel is as it was then: no file is read. */
+/* The kernel's account has not changed since the copy, so no file is read. */
 static void test_unmoved_has_the_account_of_its_copy(void **state)
 {
     struct world *world = *state;
@@ -355,7 +356,7 @@ static void test_unmoved_has_the_account_of_its_copy(void **state)
     assert_memory_equal(&world->seen.now.activity, &first.activity, sizeof first.activity);
 }
 
-/* What it waits for was read, but it may have been of another wait. */
+/* The futex was read, but it may belong to another wait. */
 static void test_moved_while_the_call_is_read_again(void **state)
 {
     struct world *world = *state;
@@ -382,8 +383,8 @@ static void test_another_departure_is_copied_anew(void **state)
     assert_int_equal(observe(world), OUTCOME_UNMOVED);
 }
 
-/* It ran at a tick in between: what is found after that is a sleep of its own, though it may begin
- * at the same moment, by a clock that is coarse. */
+/* The thread ran at a tick in between: a sleep that is found afterwards is another one, even if a
+ * coarse clock gives it the same begin. */
 static void test_a_run_ends_a_sleep(void **state)
 {
     struct world *world = *state;
@@ -430,9 +431,9 @@ static void test_moved_while_details_are_read(void **state)
     assert_int_equal(record.acknowledged_tick, TICK);
 }
 
-/* ---- Returns that the record is not told of ---- */
+/* ---- Returns that are hidden from the record ---- */
 
-/* The kernel's account says that the thread has got a CPU so often. */
+/* Sets how often the thread has got a CPU in the kernel's account. */
 static void set_switches(struct world *world, unsigned switches)
 {
     struct watch *watch = watches_get(&world->watches, THREAD);
@@ -443,7 +444,7 @@ static void set_switches(struct world *world, unsigned switches)
     world->watches.keep_fds_below = INT_MAX;
 }
 
-/* It may run while its stack is copied. */
+/* The thread may run while its stack is copied. */
 static void test_a_return_that_is_hidden_before_the_copy(void **state)
 {
     struct world *world = *state;
@@ -464,7 +465,7 @@ static void test_a_record_that_does_not_count(void **state)
     assert_int_equal(observe(world), OUTCOME_OBSERVED);
 }
 
-/* A kernel that counts in `status` alone counts something else there. */
+/* A kernel that only counts in `status` counts something else there. */
 static void test_an_account_of_how_often_it_left(void **state)
 {
     struct world *world = *state;
@@ -476,7 +477,7 @@ static void test_an_account_of_how_often_it_left(void **state)
     assert_true(world->seen.now.activity.counts_ends);
 }
 
-/* Only a kernel that is known to hide some is asked again, as that has its cost. */
+/* The account is only read again if the kernel is known to hide returns, because that is costly. */
 static void test_a_return_that_is_hidden_after_the_copy(void **state)
 {
     struct world *world = *state;
@@ -519,7 +520,7 @@ static void test_gone(void **state)
     world->subject.proc_fd = proc_fd;
 }
 
-/* ---- What is over ---- */
+/* ---- Completed departures ---- */
 
 #define TOP_BYTES 100u
 
@@ -622,7 +623,7 @@ static void test_the_memory_of_a_futex(void **state)
         assert_int_equal(call_futex_words_before(&world->seen.wait.call, &world->seen.wait.memory),
                          has_before ? FUTEX_WORDS_BEFORE : 0);
     }
-    /* Without the memory it is not known who holds the lock. */
+    /* Without the memory, the owner of the lock is not known. */
     wait_for_futex(&past, NULL, false);
     read_past(world, &past);
     assert_false(world->seen.wait.has_call);
@@ -635,7 +636,7 @@ static void read_areas(struct stack_areas *areas)
     close(maps_fd);
 }
 
-/* What the record does not have is read now, up to the end of the stack or the limit. */
+/* Stack that the record lacks is read now, up to the end of the stack or the limit. */
 static void test_the_rest_of_a_stack_is_read_now(void **state)
 {
     struct world *world = *state;
@@ -658,7 +659,7 @@ static void test_the_rest_of_a_stack_is_read_now(void **state)
     stack_areas_free(&world->areas);
 }
 
-/* A stack that goes on in another mapping, as Go's do: the record has the top of that, too. */
+/* A stack that continues in another mapping, as in Go: the record also has the top of that. */
 static void test_the_other_stack(void **state)
 {
     const unsigned char elsewhere[] = "the stack that it has left";
@@ -691,7 +692,7 @@ static void test_the_other_stack(void **state)
     stack_areas_free(&world->areas);
 }
 
-/* The record has them as they were; the thread may run other Python code by now. */
+/* The record has the frames from the departure; the thread may run other Python code by now. */
 static void test_python_frames(void **state)
 {
     struct world *world = *state;

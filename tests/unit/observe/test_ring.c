@@ -1,4 +1,4 @@
-/* A ring that the test fills in the kernel's place. */
+/* A ring that the test fills instead of the kernel. */
 #include "unit.h"
 #include "observe/ring.h"
 
@@ -51,7 +51,7 @@ static void test_records_in_order(void **state)
     assert_int_equal(record.header.type, 1);
     assert_true(record_read(&record, 0, text, 8));
     assert_memory_equal(text, "first...", 8);
-    /* It stays until it is skipped. */
+    /* The record stays until it is skipped. */
     assert_true(ring_next(&fake.ring, &record));
     assert_int_equal(record.header.type, 1);
     ring_skip(&fake.ring, &record);
@@ -118,12 +118,12 @@ static void test_damaged_sizes(void **state)
     assert_false(ring_next(&fake.ring, &record));
     fake.page->data_tail = fake.page->data_head;
     header.size = 40;
-    put(&fake, &header, sizeof header); /* larger than what is there */
+    put(&fake, &header, sizeof header); /* larger than the data */
     assert_false(ring_next(&fake.ring, &record));
     free(fake.page);
 }
 
-/* A sample's record, whose chain begins at `words[0]`. */
+/* The record of a sample whose chain begins at `words[0]`. */
 static struct record chain_record(struct fake *fake, const uint64_t *words, size_t count)
 {
     struct record record;
@@ -192,7 +192,7 @@ static void test_chains_longer_than_their_record(void **state)
         assert_false(record_read_kernel_chain(&record, 0, KERNEL_CHAIN_MAX, &chain, &end));
         assert_int_equal(chain.count, 0);
         assert_int_equal(end, 7);
-        /* Nor where the record has no room for the count. */
+        /* Nor if the record has no room for the count. */
         assert_false(record_read_kernel_chain(&record, 28, KERNEL_CHAIN_MAX, &chain, &end));
         assert_false(record_read_kernel_chain(&record, 32, KERNEL_CHAIN_MAX, &chain, &end));
         assert_false(record_read_kernel_chain(&record, SIZE_MAX, KERNEL_CHAIN_MAX, &chain, &end));

@@ -1,4 +1,4 @@
-/* The snapshots of a recording: so many, and of so many bytes. */
+/* The snapshots of a recording, whose number and size are limited. */
 #include "unit.h"
 #include "observe/snapshot_pool.h"
 
@@ -60,7 +60,7 @@ static void test_bytes_are_bounded(void **state)
         assert_non_null(taken[i]);
     }
     assert_null(snapshot_pool_take(snapshots, 4096, &none));
-    /* What was large is not kept, and so the next may be. */
+    /* Large memory is not kept, so the next snapshots may be large too. */
     for (size_t i = 0; i < 4; i++) {
         snapshot_pool_give(snapshots, taken[i], i % 2);
         struct snapshot *next = snapshot_pool_take(snapshots, SNAPSHOTS_BYTES_MAX / 4, &none);
@@ -79,8 +79,7 @@ static void test_bytes_are_bounded(void **state)
     snapshot_pool_free(snapshots);
 }
 
-/* A large one that is used many times, as for a thread with a deep stack, costs no more each time.
- */
+/* A large snapshot that is used many times, as for a thread with a deep stack, is counted once. */
 static void test_bytes_are_counted_once(void **state)
 {
     (void)state;
@@ -113,7 +112,7 @@ static void test_what_a_backlog_needed_is_not_kept(void **state)
     snapshot_pool_free(snapshots);
 }
 
-/* Small ones that nobody takes any more do not keep larger ones from being kept. */
+/* Small snapshots that are no longer taken do not prevent larger ones from being kept. */
 static void test_memory_goes_to_those_in_use(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* A child that waits for the CPU of another one. Skipped if the kernel does not permit events. */
+/* A child that waits for the CPU of another child. Skipped if the kernel does not permit events. */
 #include "unit.h"
 #include "base/clock.h"
 #include "observe/snapshot_pool.h"
@@ -18,7 +18,7 @@
 #define STACK_BYTES 4096u
 #define WANTED 5
 #define HANGS_NS 100000000000ull
-#define COMPUTE_BYTES_MAX 512 /* of that function, with sanitizers */
+#define COMPUTE_BYTES_MAX 512 /* size of that function, with sanitizers */
 
 struct world {
     pid_t pid, other;
@@ -155,7 +155,7 @@ static void test_nothing_is_known_without_a_switch(void **state)
     struct world world = setup(true);
     struct observation observation;
     char path[64], line[256] = "";
-    /* Until it sleeps where it stays: it may also have waited to be moved to its CPU. */
+    /* Wait until it sleeps in its final place: it may also have waited to be moved to its CPU. */
     snprintf(path, sizeof path, "/proc/%d/syscall", world.pid);
     while (strtol(line, NULL, 10) != PAUSE_CALL) {
         FILE *file = fopen(path, "r");
@@ -183,7 +183,7 @@ static void test_registers_of_a_sleeper(void **state)
     while (outcome != OUTCOME_OBSERVED && monotonic_ns() < until_ns)
         outcome = observe(&world, &observation);
     assert_int_equal(outcome, OUTCOME_OBSERVED);
-    /* It is held where it left its CPU, so that no newer record comes. */
+    /* Stop it where it left its CPU, so that no newer record comes. */
     assert_int_equal(kill(world.pid, SIGSTOP), 0);
     assert_int_equal(waitpid(world.pid, NULL, WUNTRACED), world.pid);
     while (observe(&world, &observation) != OUTCOME_OBSERVED && monotonic_ns() < until_ns) {

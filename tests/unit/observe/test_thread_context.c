@@ -1,4 +1,4 @@
-/* Records in this process's own memory, read as those of another. */
+/* Records in this process's own memory, read like those of another process. */
 #include "unit.h"
 #include "observe/thread_context.h"
 #include "proc/thread_pointer.h"
@@ -58,7 +58,7 @@ static void test_a_record_is_read_as_long_as_it_says(void **state)
         assert_int_equal(read_own(&context), valid == 1 ? CONTEXT_READ : CONTEXT_NONE);
     }
     record.valid = 1;
-    record.bytes = UINT16_MAX; /* of a longer record, as much as there is room for */
+    record.bytes = UINT16_MAX; /* longer than there is room for: it is cut */
     assert_int_equal(read_own(&context), CONTEXT_READ);
     assert_int_equal(context.bytes, CONTEXT_BYTES_MAX);
     own.variable = NULL;
@@ -73,7 +73,7 @@ static void test_a_record_at_the_end_of_memory(void **state)
     assert_ptr_not_equal(pages, MAP_FAILED);
     assert_int_equal(mprotect(pages + 2 * PAGE_BYTES, PAGE_BYTES, PROT_NONE), 0);
     struct record record = {.valid = 1, .bytes = 20, .attributes = "\1\022over the page's end"};
-    /* Over a page's end, and up to the end of all. */
+    /* Across a page's end, and up to the end of the mapping. */
     for (size_t before = 0; before <= CONTEXT_HEAD_BYTES + 20; before += 2) {
         unsigned char *at = pages + PAGE_BYTES - before;
         memcpy(at, &record, CONTEXT_HEAD_BYTES + 20);
@@ -94,7 +94,7 @@ static void test_a_record_at_the_end_of_memory(void **state)
     assert_int_equal(read_own(&context), CONTEXT_UNREADABLE);
     own.variable = (const void *)UINTPTR_MAX;
     assert_int_equal(read_own(&context), CONTEXT_UNREADABLE);
-    own.variable = (const void *)&own.variable; /* to itself: its bytes are no valid record */
+    own.variable = (const void *)&own.variable; /* to itself, where there is no valid record */
     assert_int_not_equal(read_own(&context), CONTEXT_READ);
     own.variable = NULL;
     munmap(pages, 3 * PAGE_BYTES);
@@ -149,8 +149,8 @@ static void test_the_pointer_is_found_without_a_stop(void **state)
     assert_int_equal(thread_pointer_find(-1, NULL, &pointer), -ESRCH);
 }
 
-/* The writer changes its record as often as it can, in place and by another pointer. All bytes of
- * a record's value are equal. */
+/* The writer changes its record as often as it can, in place and by setting another pointer. All
+ * bytes of a record's value are equal. */
 static atomic_bool is_over;
 static struct context_place writers_place;
 

@@ -15,7 +15,7 @@ static void test_blocked_in_a_call(void **state)
     assert_int_equal(registers_pc(&registers), 0x7f6c0e5a1dd6);
     assert_true(registers_has(&registers, architecture.sp));
     assert_true(registers_has(&registers, architecture.pc));
-    /* The line does not show it. */
+    /* The line does not show the frame pointer. */
     assert_false(registers_has(&registers, architecture.frame_pointer));
 }
 

@@ -82,7 +82,7 @@ static void check_arguments(const uint64_t *arguments)
     assert_memory_equal(arguments, expected, sizeof expected);
 }
 #else
-/* x0 to x30, sp, pc, the processor's state, orig_x0, the call. */
+/* x0 to x30, sp, pc, pstate, orig_x0, the call. */
 static const __u64 words[SWITCH_WORDS] = {
     100, 101, 102, 103, 104, 105, 106, 107, 108, 109, 110, 111, 112, 113, 114, 115, 116, 117,
     118, 119, 120, 121, 122, 123, 124, 125, 126, 127, 128, 129, 130, 131, 132, 0,   200, (__u64)-1};
@@ -184,7 +184,7 @@ static void test_which_thread_had_a_cpu(void **state)
     (void)state;
     struct switch_stay sent = {.tid = 77, .process_id = 70, .kind = SWITCH_WAKER_KERNEL_THREAD};
     struct cpu_user user;
-    memset(sent.name, 'x', sizeof sent.name); /* without an end */
+    memset(sent.name, 'x', sizeof sent.name); /* not terminated */
     memset(sent.process_name, 'y', sizeof sent.process_name);
     cpu_user_read(&sent, &user);
     assert_true(user.is_known && !user.is_sampled);
@@ -210,7 +210,7 @@ static void test_wakes(void **state)
         .chain = {.first = first, .depth = UINT32_MAX},
         .wake = {.out_ns = 5, .tid = 88, .process_id = 80, .waker = SWITCH_WAKER_KERNEL_THREAD},
     };
-    memset(sent.wake.name, 'x', sizeof sent.wake.name); /* without an end */
+    memset(sent.wake.name, 'x', sizeof sent.wake.name); /* not terminated */
     sent.chain.addresses[0] = (uint32_t)first;
     sent.chain.addresses[1] = (uint32_t)first - 0x20;
     sent.chain.addresses[2] = 0x20; /* of a module beyond the next 4 GiB */
@@ -278,7 +278,7 @@ static void test_returns_that_no_switch_told_of(void **state)
     departure.runnable_ns = 4000;
     assert_int_equal(switch_unseen_return_ns(&departure, 300, 5000), 4700);
     assert_int_equal(switch_unseen_return_ns(&departure, 1500, 5000), 4000);
-    /* It was not counted, is that of another thread, or the clocks differ. */
+    /* The running time was not counted, belongs to another thread, or the clocks differ. */
     assert_int_equal(switch_unseen_return_ns(&departure, 0, 5000), 4000);
     assert_int_equal(switch_unseen_return_ns(&departure, (uint64_t)-300, 5000), 4000);
     assert_int_equal(switch_unseen_return_ns(&departure, 6000, 5000), 4000);

@@ -1,5 +1,5 @@
-/* Which samples the programs in the kernel pass, of children that compute. Skipped if the kernel
- * does not permit the programs. Page faults: objects/test_faults.c. */
+/* Which samples of children that compute the BPF programs pass. Skipped if the kernel does not
+ * permit the programs. For page faults, see objects/test_faults.c. */
 #include "unit.h"
 #include "observe/bpf/perf_filter.h"
 #include "observe/bpf/process_set.h"
@@ -14,7 +14,7 @@
 #include <time.h>
 
 #define PERIOD_NS 1000000u
-#define COMPUTED_NS 20000000 /* some samples, if none is dropped */
+#define COMPUTED_NS 20000000 /* some samples, if none are dropped */
 #define SKIPPED 77
 
 struct world {
@@ -23,7 +23,7 @@ struct world {
     pid_t pids[2];
 };
 
-/* In a PID namespace of its own if `is_inner`, where children of this process are from then on. */
+/* Starts a child; `is_inner`: in a new PID namespace, as all later children of this process. */
 static pid_t start_child(bool is_inner)
 {
     if (is_inner && unshare(CLONE_NEWPID))
@@ -90,7 +90,7 @@ static void take_samples(struct world *world, unsigned counts[2])
     }
 }
 
-/* Both compute, and then how many samples of them have passed is counted. */
+/* Lets both compute, and then counts how many samples of each have passed. */
 static void compute(struct world *world, unsigned ret_counts[2])
 {
     int64_t begin_ns[2];
@@ -121,7 +121,7 @@ static int check_followed(struct world *world)
     if (!counts[0] || !counts[1])
         return 4;
     events_unfollow(&world->events, world->pids[0]);
-    compute(world, counts); /* it may be sampled at the moment of that */
+    compute(world, counts); /* it may have been sampled just before */
     compute(world, counts);
     return !counts[0] && counts[1] ? 0 : 5;
 }
@@ -152,7 +152,7 @@ static int status_of(pid_t pid)
     return WEXITSTATUS(status);
 }
 
-/* The second child is in a namespace in ours: it passes with all that are not in ours. */
+/* The second child is in a namespace inside ours: it passes with those of all other namespaces. */
 static int check_inner(void)
 {
     struct world world;
@@ -199,7 +199,7 @@ static void test_in_a_pid_namespace(void **state)
     assert_int_equal(status, 0);
 }
 
-/* libbpf says so to stderr, which is the user's. */
+/* libbpf would report it to stderr, which is the user's. */
 static void test_a_refusal_is_silent(void **state)
 {
     (void)state;

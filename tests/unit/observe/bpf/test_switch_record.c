@@ -1,5 +1,5 @@
 /* Real threads of children, which wait for the test at pipes. Skipped if the kernel does not permit
- * BPF programs. What each child does is judged by ptrace, and by its memory. */
+ * BPF programs. What each child does is checked with ptrace, and in its memory. */
 #include "unit.h"
 #include "base/clock.h"
 #include "observe/bpf/perf_filter.h"
@@ -76,12 +76,12 @@ static bool is_asleep(pid_t pid)
     return name_end && !strncmp(name_end, ") S", 3);
 }
 
-/* The child begins when it has read a byte. It sleeps until then: before Linux 6.4 a thread is
- * recorded once it has been woken. */
+/* The child begins after reading a byte. It sleeps until then, because before Linux 6.4 a thread is
+ * only recorded once it has been woken. */
 static pid_t start_child(child_fn *run, int *ret_to_child)
 {
     int fds[2];
-    /* So that the stack does not end before as much of it is copied as can be. */
+    /* So that the stack is at least as large as the largest copy. */
     volatile char room[SWITCH_STACK_BYTES_MAX];
     (void)memset((char *)room, 0, sizeof room);
     assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
@@ -185,7 +185,7 @@ static void await_time(uint64_t at_ns)
 /* ---- Ticks ---- */
 
 #define PERIOD_NS 4000000000u
-#define GAP_NS (PERIOD_NS / 8 * 7) /* to other ticks, at least */
+#define GAP_NS (PERIOD_NS / 8 * 7) /* the minimum distance to other ticks */
 
 static bool is_apart(const struct ticks *ticks, uint64_t period)
 {
@@ -194,7 +194,7 @@ static bool is_apart(const struct ticks *ticks, uint64_t period)
            (period == 0 || at_ns - ticks_due_ns(ticks, period - 1) >= GAP_NS);
 }
 
-/* Tick `number` is at that moment, and no other is near. */
+/* Tick `number` is at that time, and no other tick is near. */
 static void tick_comes(const struct world *world, uint64_t number, uint64_t at_ns)
 {
     struct ticks ticks = {.period_ns = PERIOD_NS};
@@ -206,7 +206,7 @@ static void tick_comes(const struct world *world, uint64_t number, uint64_t at_n
 
 /* ---- Children ---- */
 
-/* Sleeps in read for 1 byte, then for 2, and so on, with a stack that differs. */
+/* Sleeps in read for 1 byte, then for 2, and so on, each time with another stack. */
 __attribute__((noinline)) static void sleep_deep(int fd, unsigned number)
 {
     volatile char deep[6000];
@@ -224,19 +224,19 @@ static void sleep_often(int fd)
         sleep_deep(fd, i);
 }
 
-/* Only pages that a thread has can be read. */
+/* Only pages in the page table can be read. */
 static void sleep_with_memory(int fd)
 {
     *(volatile unsigned char *)shared->memory = 0;
     sleep_often(fd);
 }
 
-/* It leaves its CPU now and then. */
+/* Computes, and leaves its CPU now and then. */
 static void compute_and_rest(int fd)
 {
     static const struct timespec moment = {0, 1000};
     (void)fd;
-    *(volatile unsigned char *)shared->memory = 0; /* the page is in its page table now */
+    *(volatile unsigned char *)shared->memory = 0; /* so that the page is in its page table */
     atomic_store(&shared->ready, 1);
     for (volatile unsigned i = 0;; i++) {
         if (i % 10000000 == 0)
@@ -246,7 +246,7 @@ static void compute_and_rest(int fd)
 
 #define FUTEX_OFFSET 256u
 
-/* Each time it has read a byte, it waits for a futex for a moment. */
+/* After each byte, it waits for a futex for a moment. */
 static void wait_for_futexes(int fd)
 {
     static const struct timespec moment = {0, 20000000};
@@ -316,13 +316,13 @@ static long read_with(uint64_t frame_pointer, int fd, void *buffer, size_t bytes
 }
 
 /* Sleeps in read for 1 byte, then for 2, and so on. Its frame pointers lead away from its stack,
- * first at once and then by way of the stack. */
+ * first directly and then through the stack. */
 static void sleep_with_two_stacks(int fd)
 {
     static char buffer[READ_BYTES_MAX];
     uint64_t away = (uintptr_t)shared->memory, here[2] = {away, 0}, below[2] = {0};
     below[0] = (uintptr_t)here;
-    shared->memory[0] = 0; /* the page is in its page table now */
+    shared->memory[0] = 0; /* so that the page is in its page table */
     for (unsigned i = 1; i <= READ_BYTES_MAX; i++) {
         uint64_t first = i == 1 ? away : (uintptr_t)below;
         __asm__ volatile("" : : "r"(here), "r"(below) : "memory");
@@ -348,7 +348,7 @@ static void *sleep_ever_deeper(void *argument)
     return argument;
 }
 
-/* Nothing is mapped behind the thread's stack. Its end is told to the test. */
+/* Nothing is mapped behind the thread's stack. The child reports the end of the stack. */
 static void sleep_near_the_end(int fd)
 {
     pthread_attr_t attributes;
@@ -428,13 +428,13 @@ static void check_by_ptrace(pid_t tid, const struct registers *found)
     assert_int_equal(waitpid(tid, NULL, __WALL), tid);
     assert_int_equal(registers_read_stopped(tid, &registers), 0);
     assert_int_equal(ptrace(PTRACE_DETACH, tid, NULL, NULL), 0);
-    /* All but the one that holds the call's result. */
+    /* All except the register for the call's result. */
     assert_int_equal(found->known | 1, (1ull << architecture.register_count) - 1);
     for (unsigned i = 1; i < architecture.register_count; i++)
         assert_int_equal(found->values[i], registers.values[i]);
 }
 
-/* How often the kernel says that the thread has got a CPU. */
+/* How often the thread has got a CPU, according to the kernel. */
 static uint64_t switches_of(pid_t pid)
 {
     char path[64];
@@ -525,7 +525,7 @@ static struct taken drain(const struct world *world)
     return taken;
 }
 
-/* The thread sleeps for `argument` bytes at these ticks, and then for the next. */
+/* The thread sleeps for `argument` bytes at these ticks, and then for one more. */
 static struct slot_view thread_sleeps_through(const struct world *world, pid_t tid,
                                               unsigned argument, uint64_t first_tick,
                                               uint64_t last_tick)
@@ -619,7 +619,7 @@ static void test_a_wait_for_a_futex_is_told_with_its_memory(void **state)
     teardown(&world);
 }
 
-/* Reads what is known of the futex that the child waits for, while it still does. */
+/* Reads the record's copy of the futex for which the child waits, while it still does. */
 static bool read_futex(const struct world *world, unsigned char futex[SWITCH_FUTEX_BYTES])
 {
     uint64_t until_ns = monotonic_ns() + HANGS_NS;
@@ -630,7 +630,7 @@ static bool read_futex(const struct world *world, unsigned char futex[SWITCH_FUT
         if (switch_record_read(world->record, world->pid, &view))
             return false;
     } while (view.departure.syscall_number != SYS_futex);
-    shared->memory[FUTEX_OFFSET - 8]++; /* as by an owner that lets go */
+    shared->memory[FUTEX_OFFSET - 8]++; /* as if the owner released the lock */
     return switch_record_read_futex(world->record, &view, futex, &has_before) && has_before;
 }
 
@@ -670,7 +670,7 @@ static void test_the_kernels_functions_of_a_sleep_are_told_where_wanted(void **s
         sleep_through(&world, 1, 5, 5);
         struct taken taken = drain(&world);
         assert_int_equal(taken.count, 1);
-        /* Those of the switch, the call and its entry at least. */
+        /* At least those of the switch, the call and its entry. */
         assert_true(are_wanted ? taken.last.chain_depth > 3 : taken.last.chain_depth == 0);
         for (unsigned i = 0; i < taken.last.chain_depth; i++)
             assert_true(taken.last.chain[i] >> 63);
@@ -689,7 +689,7 @@ static void test_stacks_are_copied_shortly_before_a_tick(void **state)
     assert_int_equal(switch_record_follow(world.record, world.pid), 0);
     let_child(&world, 1);
     check_stack_bytes(&world, 1, 2, 0);
-    /* When it has begun to sleep for two, the tick before was just over. */
+    /* When it began to sleep for two bytes, the tick before had just passed. */
     await_sleep(&world, world.pid, SYS_read, 2, &view);
     tick_comes(&world, 3, monotonic_ns() + GAP_NS / 2);
     let_child(&world, 2);
@@ -697,7 +697,7 @@ static void test_stacks_are_copied_shortly_before_a_tick(void **state)
     teardown(&world);
 }
 
-/* A thread that has not left its CPU for long may sleep on until after a tick. */
+/* A thread that has not left its CPU for long may stay asleep until after a tick. */
 static void test_stacks_are_copied_after_a_pause(void **state)
 {
     (void)state;
@@ -777,7 +777,7 @@ static void put_word(size_t at, uint64_t word)
     memcpy(&shared->memory[at], &word, sizeof word);
 }
 
-/* Thread state, what notes its frame, and two frames. */
+/* Writes a thread state, the word that notes its frame, and two frames. */
 static void put_python(pid_t tid)
 {
     uint64_t here = (uintptr_t)shared->memory;
@@ -861,7 +861,7 @@ static void begin_samples(struct filter *filter, struct events *events)
     assert_int_equal(events_update_cpus(events), 0);
 }
 
-/* While it runs, its frames come from where it is sampled. */
+/* The frames of a running thread are copied at its sample. */
 static void test_frames_of_python_at_samples(void **state)
 {
     (void)state;
@@ -907,7 +907,7 @@ static void test_frames_of_python_at_samples(void **state)
     teardown(&world);
 }
 
-/* Memory behind the end can't be read, nor is it needed. */
+/* Memory behind the end can't be read, and is not needed. */
 static void test_a_stack_is_copied_up_to_its_end(void **state)
 {
     (void)state;
@@ -936,7 +936,7 @@ static int take_longest(void *argument, const struct past_departure *past)
     return 0;
 }
 
-/* However long the reader does not come. */
+/* There is one message, however late the reader is. */
 static void test_one_message_for_several_ticks(void **state)
 {
     (void)state;
@@ -983,7 +983,7 @@ static bool return_unseen(const struct world *world, unsigned turn)
     await_count(&shared->ready, turn + 1);
     await_time(monotonic_ns() + COMPUTING_NS);
     assert_int_equal(switch_record_follow(world->record, world->pid), 0);
-    /* It has no slot any more if it lost its CPU before it was followed. */
+    /* It no longer has a slot if it lost its CPU before it was followed. */
     bool has_slot = switch_record_read(world->record, world->pid, &after) == 0;
     bool is_unseen =
         has_slot && !after.departure.in_ns && after.departure.number == view.departure.number;
@@ -998,8 +998,8 @@ static bool return_unseen(const struct world *world, unsigned turn)
     return is_unseen && view.departure.in_ns < woken_ns + COMPUTING_NS / 2;
 }
 
-/* As on kernels that hide what some threads do. A thread that loses its CPU meanwhile has run for
- * less time than has passed: it has a priority, and if that is not enough, another turn. */
+/* As on kernels that hide some threads. A thread that loses its CPU meanwhile has run for less time
+ * than has passed, so it gets a higher priority, and if that is not enough, another try. */
 static void test_a_return_that_no_switch_told_of(void **state)
 {
     (void)state;
@@ -1035,7 +1035,7 @@ static void test_a_sleep_without_a_tick_is_not_told(void **state)
     teardown(&world);
 }
 
-/* ---- What ends waits ---- */
+/* ---- Wakes ---- */
 
 struct taken_wakes {
     unsigned count, past_count;
@@ -1046,7 +1046,7 @@ static int take_wake(void *argument, const struct past_departure *past)
 {
     struct taken_wakes *taken = argument;
     bool is_wake = past->kind == SWITCH_MESSAGE_WAKE;
-    /* This thread may be followed, too. */
+    /* This thread may also be followed. */
     if ((is_wake ? past->woken_tid : past->departure.tid) == gettid())
         return 0;
     taken->past_count += !is_wake;
@@ -1058,7 +1058,7 @@ static int take_wake(void *argument, const struct past_departure *past)
     return 0;
 }
 
-/* The child has begun to sleep while it is followed: the end of the wait before that was told. */
+/* The child has fallen asleep while it is followed: the end of its previous wait was reported. */
 static struct world setup_asleep(struct slot_view *ret_view)
 {
     const struct switch_options options = {.stack_bytes = 512, .tells_wakes = true};
@@ -1097,7 +1097,7 @@ static void test_what_ends_a_wait_is_told(void **state)
     struct world world = setup_asleep(&view);
     sleep_through(&world, 1, 1, 1);
     check_wake(&world, &view, false);
-    /* Also if the reader has seen it asleep at all ticks. */
+    /* Even if the reader has seen it asleep at all ticks. */
     await_sleep(&world, world.pid, SYS_read, 2, &view);
     tick_comes(&world, 2, monotonic_ns());
     await_time(monotonic_ns());
@@ -1108,7 +1108,7 @@ static void test_what_ends_a_wait_is_told(void **state)
     struct taken_wakes taken = {0};
     assert_int_equal(switch_record_drain(world.record, take_wake, &taken), 1);
     assert_int_equal(taken.count, 1);
-    /* No tick finds the next one. */
+    /* The next wait is found by no tick. */
     tick_comes(&world, 3, monotonic_ns() + 1000 * HANGS_NS);
     let_child(&world, 3);
     await_sleep(&world, world.pid, SYS_read, 4, &view);
@@ -1144,7 +1144,7 @@ static void test_an_acknowledged_tick_is_not_told(void **state)
     let_child(&world, 1);
     await_sleep(&world, world.pid, SYS_read, 2, &view);
     assert_int_equal(drain(&world).count, 0);
-    /* The next tick of the same sleep is told alone. */
+    /* Only the next tick of the same sleep is reported. */
     tick_comes(&world, 2, monotonic_ns());
     await_time(monotonic_ns());
     switch_record_acknowledge(world.record, &view, 2);
@@ -1155,7 +1155,7 @@ static void test_an_acknowledged_tick_is_not_told(void **state)
     teardown(&world);
 }
 
-/* Others may take its CPU, even at each tick of several. */
+/* Other threads may take its CPU, even at several ticks in a row. */
 static void test_a_running_thread_is_not_told(void **state)
 {
     (void)state;
@@ -1181,14 +1181,14 @@ static void test_a_running_thread_is_not_told(void **state)
             continue;
         assert_int_equal(taken.last.departure.state, THREAD_RUNNABLE);
         assert_int_equal(taken.last.departure.runnable_ns, taken.last.departure.out_ns);
-        /* It may have lost its CPU at a tick before, too, and for as long. */
+        /* It may also have lost its CPU at an earlier tick, for as long. */
         uint64_t off_ns = ticks_ns[taken.last.last_tick % 4];
         assert_true(taken.last.departure.out_ns <= off_ns && off_ns < taken.last.departure.in_ns);
     }
     teardown(&world);
 }
 
-/* Of those that we may run on. */
+/* The last CPU before `end` on which we may run. */
 static unsigned last_cpu_before(unsigned end)
 {
     cpu_set_t cpus;
@@ -1212,7 +1212,7 @@ static void pin(pid_t pid, unsigned cpu)
     assert_int_equal(sched_setaffinity(pid, sizeof one, &one), 0);
 }
 
-/* Two processes compute on one CPU, of which one is followed: its departures say when it had the
+/* Two processes compute on one CPU. One of them is followed: its departures show when it had the
  * CPU. */
 static void test_which_thread_has_a_cpu_at_a_tick(void **state)
 {
@@ -1242,7 +1242,7 @@ static void test_which_thread_has_a_cpu_at_a_tick(void **state)
         struct slot_view view;
         assert_true(at_ns < ticks.start_ns + HANGS_NS);
         await_time(at_ns);
-        /* Some kernels hide who got an idle CPU. */
+        /* Some kernels hide which thread got an idle CPU. */
         if (!switch_record_find_cpu_user(world.record, cpu, at_ns, &user)) {
             unknown++;
             continue;
@@ -1267,7 +1267,7 @@ static void test_which_thread_has_a_cpu_at_a_tick(void **state)
     teardown(&world);
 }
 
-/* The thread is woken on a CPU where another one computes. */
+/* The thread is woken on a CPU on which another one computes. */
 static void test_which_cpu_a_woken_thread_waits_for(void **state)
 {
     (void)state;
@@ -1285,7 +1285,7 @@ static void test_which_cpu_a_woken_thread_waits_for(void **state)
     teardown(&world);
 }
 
-/* It waits behind another one that computes, and is moved to another CPU. */
+/* The thread waits behind another one that computes, and is moved to another CPU. */
 static void test_when_a_thread_is_moved_to_another_cpu(void **state)
 {
     (void)state;
@@ -1357,7 +1357,7 @@ static void test_wakes_that_do_not_fit_are_counted(void **state)
     uint64_t lost = switch_record_counters(world.record).lost_wakes;
     assert_true(switch_record_drain(world.record, count_wake, &taken) > 0);
     assert_in_range(lost, 1, turns - 1);
-    assert_in_range(taken + lost, turns, turns + 1); /* it was woken to begin, too */
+    assert_in_range(taken + lost, turns, turns + 1); /* the wake that starts it may count */
     teardown(&world);
 }
 
@@ -1419,7 +1419,8 @@ static void test_threads_that_end_give_their_slots_back(void **state)
     await_sleep(&world, world.pid, SYS_read, 1, &view);
     struct switch_counters counters = switch_record_counters(world.record);
     assert_int_equal(counters.without_slot, 0);
-    /* Each is joined before it leaves its CPU for the last time, long before on a busy machine. */
+    /* Each thread is joined before it leaves its CPU for the last time, on a busy machine long
+     * before. */
     assert_in_range(counters.slots_used, 2, SLOTS);
     teardown(&world);
 }
@@ -1457,7 +1458,7 @@ static void test_a_process_that_is_followed_no_longer_gives_its_slots_back(void 
     assert_int_not_equal(other_view.generation, view.generation);
     assert_false(switch_record_is_unmoved(world.record, &view));
     assert_int_equal(switch_record_read(world.record, world.pid, &view), -ENOENT);
-    /* Followed again, it has no slot until the other one has ended. */
+    /* Followed again, it has no slot until the other process has exited. */
     assert_int_equal(switch_record_follow(world.record, world.pid), 0);
     end_child(other.pid, other.to_child);
     let_child(&world, 1);
@@ -1482,7 +1483,7 @@ static void test_a_thread_that_executes_has_the_id_of_its_process(void **state)
     teardown(&world);
 }
 
-/* Nothing is known of the child until it is woken. */
+/* The record knows nothing about the child until it is woken. */
 static void test_memory_can_be_allocated_at_wakes(void **state)
 {
     (void)state;
@@ -1515,9 +1516,9 @@ static void test_memory_can_be_allocated_for_new_threads(void **state)
     teardown(&world);
 }
 
-/* ---- Rights, and namespaces ---- */
+/* ---- Permissions and namespaces ---- */
 
-/* Runs in a child. Returns 0 if all is as it should be. */
+/* Runs in a child. Returns 0, or the number of the check that failed. */
 static int run_in_namespace(void)
 {
     const struct switch_options options = {.stack_bytes = 1024};
@@ -1589,8 +1590,8 @@ static void test_threads_of_inner_namespaces_are_seen(void **state)
         switch_record_free(world.record);
         skip();
     }
-    /* Children of this process are in a namespace of their own from now on, and are seen by both
-     * ids: here by the outer one. */
+    /* From now on, children of this process are in a new namespace, and have an id in each
+     * namespace: here the outer one is used. */
     int outer = open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC);
     assert_int_equal(unshare(CLONE_NEWPID), 0);
     world.pid = start_child(sleep_often, &world.to_child);
