@@ -4,9 +4,9 @@
 #include "make_walk.h"
 #include "unwind/frame_pointer.h"
 
-/* NEEDING has its CFA 16 above the frame pointer; it saves two registers and makes room for 32
- * bytes, so that the frame pointer is 48 bytes above the stack pointer. Its room in UNREADABLE is
- * made in a way that is not understood. */
+/* NEEDING has its CFA 16 above the frame pointer; it saves two registers and allocates 32 bytes, so
+ * that the frame pointer is 48 bytes above the stack pointer. UNREADABLE allocates its frame with
+ * an instruction that is not understood. */
 enum {
     FIRST = 0x100,
     NEEDING = 0x200,
@@ -14,14 +14,14 @@ enum {
     OTHER = 0x400,
     STUB = 0x500,
     PLAIN = 0x600, /* calls at several bytes; CFA = sp + 8 */
-    /* what calls in PLAIN return to */
+    /* return addresses of calls in PLAIN */
     OF_NEEDING = PLAIN + 0x10,
     OF_UNREADABLE = PLAIN + 0x20,
     OF_OTHER = PLAIN + 0x30,
     OF_STUB = PLAIN + 0x40,
     INDIRECT = PLAIN + 0x50,
     NO_CALL = PLAIN + 0x60,
-    /* Its room is not understood either, but how it returns. */
+    /* Its allocation is not understood either, but its return is. */
     RETURNING = 0x700,
     END = 0x3000, /* without information; a thread ends there */
 };
@@ -64,7 +64,7 @@ static const uint8_t entry[] = {0x55, 0x48, 0x89, 0xe5, 0x41, 0x54, 0x53, 0x48, 
 
 static uint64_t code_mask;
 
-/* The code lies higher than any of a process in an emulator. */
+/* The code is at higher addresses than any process has in an emulator. */
 uint64_t __wrap_registers_code_mask(void);
 
 uint64_t __wrap_registers_code_mask(void)
@@ -111,7 +111,8 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* A frame of the function: the saved frame pointer, and a caller whose own caller is the first. */
+/* Puts a frame of the function: the saved frame pointer, and a caller that the first function
+ * called. */
 static void put_frame(uint64_t word, uint64_t return_offset)
 {
     made.words[word] = 0;
@@ -146,8 +147,8 @@ static bool is_found(uint64_t function, uint64_t word)
     return is_found_with(function, word, 0);
 }
 
-/* Whether NEEDING's is found at word 6, which is tried first: there its first instructions have put
- * it. Those of AArch64 are not read, but another thread had it at this place. */
+/* Whether NEEDING's is found at word 6, which is tried first, because its prologue puts it there.
+ * On AArch64 prologues are not read, but another thread had it at this place. */
 static bool is_found_first(void)
 {
 #ifdef __x86_64__
@@ -157,7 +158,7 @@ static bool is_found_first(void)
 #endif
 }
 
-/* Where it was at the same place in another thread: believed as anything else that is tried. */
+/* The place where it was in another thread is tried, and checked like any other. */
 static void test_by_another_thread(void **state)
 {
     (void)state;
@@ -169,7 +170,7 @@ static void test_by_another_thread(void **state)
     assert_false(is_found_with(UNREADABLE, 33, UINT64_MAX));
     put_frame(33, NO_CALL);
     assert_false(is_found_with(UNREADABLE, 33, word_at(33)));
-    /* What is wrong hides nothing that is found without it. */
+    /* A wrong hint does not hide what is found without it. */
     put_frame(33, OF_UNREADABLE);
     assert_true(is_found_with(UNREADABLE, 33, word_at(6)));
 }
@@ -187,7 +188,7 @@ static void test_by_the_first_instructions(void **state)
                  code_at(FIRST + 7));
 }
 
-/* Any call may have led there: of a function that jumped to this one at its end. */
+/* Any call may have led there, because the called function may have made a tail call. */
 static void test_by_the_returns(void **state)
 {
     (void)state;
@@ -203,7 +204,7 @@ static void test_by_the_returns(void **state)
     assert_false(is_found(RETURNING, 4));
 }
 
-/* A call that may be the function's: through a register, or an entry of the PLT. */
+/* Calls that may be of the function: through a register, or an entry of the PLT. */
 static void test_calls_that_may_be_of_the_function(void **state)
 {
     (void)state;
@@ -219,8 +220,8 @@ static void test_calls_that_may_be_of_the_function(void **state)
     assert_false(is_found_first());
 }
 
-/* Where the first instructions lead to what can't be, and where they say nothing: the only place
- * that certainly is a call of the function. */
+/* If the prologue leads to an impossible place, or says nothing, the only place that certainly is a
+ * call of the function is taken. */
 static void test_by_the_call(void **state)
 {
     (void)state;
@@ -230,7 +231,7 @@ static void test_by_the_call(void **state)
     memset(made.words, 0, sizeof made.words);
     put_frame(33, OF_UNREADABLE);
     assert_true(is_found(UNREADABLE, 33));
-    /* What might be one is not enough. */
+    /* A possible call is not enough. */
     put_frame(33, INDIRECT);
     assert_false(is_found(UNREADABLE, 33));
     put_frame(33, OF_STUB);
@@ -245,7 +246,7 @@ static void test_two_places_are_none(void **state)
     put_frame(33, OF_UNREADABLE);
     put_frame(55, OF_UNREADABLE);
     assert_false(is_found(UNREADABLE, 0));
-    /* But one from which the stack leads nowhere is none: a value left over. */
+    /* A place from which the stack leads nowhere does not count: it is a leftover value. */
     made.words[57] = 0x1234;
     assert_true(is_found(UNREADABLE, 33));
 }
@@ -277,7 +278,7 @@ static void test_as_far_as_was_asked_for_or_copied(void **state)
     made.max_depth = 100;
     made.snapshot.stack.bytes = 30 * 8;
     assert_true(is_found_first());
-    made.snapshot.stack.end = word_at(30); /* there is no more */
+    made.snapshot.stack.end = word_at(30); /* the stack ends there */
     assert_false(is_found_first());
     /* The frame itself is not in the copy. */
     made.snapshot.stack.end = word_at(100);
@@ -309,7 +310,7 @@ static void test_no_function_no_frame_pointer(void **state)
     assert_false(registers_has(&made.snapshot.registers, FP));
 }
 
-/* As pointer authentication signs them. */
+/* Return addresses may be signed by pointer authentication. */
 static void test_a_return_address_that_is_signed(void **state)
 {
     (void)state;
@@ -320,7 +321,7 @@ static void test_a_return_address_that_is_signed(void **state)
     assert_true(is_found(UNREADABLE, 33));
 }
 
-/* A function that is no code of a file, and a stack pointer at the end of all addresses. */
+/* A function that is not code of a file, and a stack pointer at the end of the address space. */
 static void test_hints_that_lead_nowhere(void **state)
 {
     (void)state;

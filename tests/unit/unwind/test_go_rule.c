@@ -1,5 +1,4 @@
-/* Rules of Go's code, of functions made by hand. The first function is looked at; the second is
- * what it calls. */
+/* Rules of Go code, for handmade functions. The first function is tested; it calls the second. */
 #include "make_go_code.h"
 #include "unwind/go_rule.h"
 
@@ -33,7 +32,7 @@ static void assert_place(const struct rule_place *place, uint8_t number, bool is
 enum { X29 = 29, X30 = 30, SP = 31 };
 
 #define FRAME_BYTES 48u
-#define CLONE_KIND RULE_CALLER /* it has not called the kernel yet */
+#define CLONE_KIND RULE_CALLER /* it has not entered the kernel yet */
 
 static void put_instruction(uint64_t at, uint32_t instruction)
 {
@@ -71,7 +70,7 @@ enum { RBP = 6, RSP = 7 };
 
 static void put_prologue(uint32_t frame_bytes)
 {
-    (void)frame_bytes; /* the function table says it all */
+    (void)frame_bytes; /* the function table is enough */
 }
 
 static void assert_frame(const struct rule *rule, int32_t frame_bytes)
@@ -119,7 +118,7 @@ static void test_frames(void **state)
     assert_frame(&rule, 0);
     rule = rule_at(0x20);
     assert_frame(&rule, FRAME_BYTES);
-    /* There the register may not have been set yet, or not any more; at a call it is. */
+    /* Here the register may not be set yet, or already restored; at a call it is set. */
     assert_true(rule.may_not_be_saved);
     rule = rule_at(0x13);
     assert_frame(&rule, FRAME_BYTES);
@@ -140,7 +139,7 @@ static void test_what_is_not_known(void **state)
     made_go_free(&made);
 }
 
-/* A frame that returns to the start of a function was not called by the one before. */
+/* A frame that returns to the start of a function was not called by the function before. */
 static void test_what_lies_before_a_function(void **state)
 {
     (void)state;
@@ -148,10 +147,10 @@ static void test_what_lies_before_a_function(void **state)
     assert_true(rule_at(GO_CODE_BYTES - 1).is_no_call);
     assert_false(rule_at(GO_CODE_BYTES - 2).is_no_call);
     assert_false(rule_at(GO_CODE_BYTES).is_no_call);
-    /* But one may end with a call that does not return. */
+    /* But that function may end with a call that does not return. */
     put_go_call(&made, 0, GO_CODE_BYTES, 1);
     assert_false(rule_at(GO_CODE_BYTES - 1).is_no_call);
-    /* Of foreign code nothing else is known. */
+    /* Nothing else is known about foreign code. */
     struct rule rule = rule_at(3 * GO_CODE_BYTES - 1);
     assert_true(rule.is_no_call);
     assert_int_equal(rule.kind, RULE_NONE);
@@ -199,7 +198,7 @@ static void test_calls_are_aligned(void **state)
     made_go_free(&made);
 }
 
-/* systemstack's frame is where the register points, from when that is set until it is restored. */
+/* While the frame pointer is set, systemstack's frame is where it points. */
 static void test_another_stack(void **state)
 {
     (void)state;
@@ -225,8 +224,7 @@ static void test_another_stack(void **state)
     made_go_free(&made);
 }
 
-/* asmcgocall calls C from the thread's stack through a register, and others before it gets there.
- */
+/* asmcgocall calls C from the thread's stack through a register; its earlier calls are direct. */
 static void test_a_call_of_c(void **state)
 {
     (void)state;
@@ -242,14 +240,14 @@ static void test_a_call_of_c(void **state)
     assert_false(at_call.may_not_be_saved);
     assert_place(&after.cfa, X29, false, 16 + 8);
     made_go_free(&made);
-    /* Others call Go. */
+    /* Other functions call Go. */
     make_function("runtime.systemstack", 16, true);
     put_go_indirect_call(&made, 0, 0x28);
     assert_int_equal(rule_at(0x27).kind, RULE_CALLER);
     made_go_free(&made);
 }
 
-/* It was there already, and goes on as if it had not been called. */
+/* systemstack was called on the thread's stack, and continues as if it had not been called. */
 static void test_no_other_stack(void **state)
 {
     (void)state;
@@ -258,14 +256,14 @@ static void test_no_other_stack(void **state)
     assert_int_equal(rule_at(0x34).kind, RULE_ON_THE_MOVE);
     assert_int_equal(rule_at(0x38).kind, RULE_ON_THE_MOVE);
     assert_int_equal(rule_at(0x3c).kind, RULE_CALLER);
-    /* One that is not made by the compiler does with the register what it likes. */
+    /* A function that the compiler did not make may use the register for anything. */
     put_instruction(0, 0xd10043ffu); /* sub sp, sp, #16 */
     assert_int_equal(rule_at(0x20).kind, RULE_ON_THE_MOVE);
     made_go_free(&made);
 }
 
-/* Its code says where it saved the registers: stp x29, x30, [sp, #16] before, and at the end the
- * same back. */
+/* Its code shows where it saved the registers: stp x29, x30, [sp, #16], and at the end ldp from the
+ * same place. */
 static void test_a_frame_made_by_hand(void **state)
 {
     (void)state;
@@ -284,7 +282,7 @@ static void test_a_frame_made_by_hand(void **state)
     made_go_free(&made);
 }
 
-/* Room for a call, below the frame. */
+/* Space for a call, below the frame. */
 static void test_room_below_a_frame(void **state)
 {
     (void)state;
@@ -297,7 +295,7 @@ static void test_room_below_a_frame(void **state)
     made_go_free(&made);
 }
 
-/* A large frame is given back in two steps, of which the table knows one. */
+/* A large frame is released in two steps, of which the table has one. */
 static void test_the_end_of_a_large_frame(void **state)
 {
     (void)state;
@@ -309,7 +307,7 @@ static void test_the_end_of_a_large_frame(void **state)
     made_go_free(&made);
 }
 
-/* As gogo: once it has called, its register is no longer its caller's. */
+/* Like gogo: after a call, the link register no longer holds its return address. */
 static void test_a_function_without_a_frame_calls(void **state)
 {
     (void)state;
@@ -322,7 +320,8 @@ static void test_a_function_without_a_frame_calls(void **state)
     made_go_free(&made);
 }
 
-/* The thread that calls clone, before it has; then it and the new one have the same registers. */
+/* Before the call of clone, and after it, when the calling and the new thread have the same
+ * registers. */
 static void test_a_new_thread(void **state)
 {
     (void)state;
@@ -334,7 +333,7 @@ static void test_a_new_thread(void **state)
     made_go_free(&made);
 }
 
-/* mcall calls a function of no account, sets the stack pointer, and makes a frame by hand. */
+/* mcall calls an unrelated function, sets the stack pointer, and makes a frame by hand. */
 static void test_no_way_back(void **state)
 {
     (void)state;
@@ -370,7 +369,7 @@ static void test_where_a_call_was_injected(void **state)
 
 #else
 
-/* As systemstack, which may be on either stack. */
+/* Like systemstack, which may be on either stack. */
 static void test_another_stack_without_a_frame(void **state)
 {
     (void)state;
@@ -383,8 +382,7 @@ static void test_another_stack_without_a_frame(void **state)
     made_go_free(&made);
 }
 
-/* As nanotime1, whose frame is where the register points, from when that is set until it is
- * restored. */
+/* Like nanotime1, whose frame is where the frame pointer points while that is set. */
 static void test_another_stack_with_a_frame(void **state)
 {
     (void)state;
@@ -410,7 +408,7 @@ static void test_another_stack_with_a_frame(void **state)
     }
 }
 
-/* Once on the thread's stack, they are its first frame. */
+/* Once on the thread's stack, these functions are its first frame. */
 static void test_no_way_back(void **state)
 {
     (void)state;

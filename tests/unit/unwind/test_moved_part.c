@@ -1,4 +1,4 @@
-/* The parts of this program's own functions that lie elsewhere, as compilers put them. */
+/* Parts of this program's own functions that lie elsewhere, as compilers place them. */
 #include "own_module.h"
 #include "unit.h"
 #include "elf/dynamic_symbol.h"
@@ -32,7 +32,7 @@ __asm__(
                              FUNCTION("other_frame") ".cfi_def_cfa_offset 32\n" JUMP("split_back")
                                  END_OF("other_frame") ".popsection\n");
 
-/* Before the jump to the part, many to a function. */
+/* Many jumps to a function, before the jump to the part. */
 #define JUMPS_BEFORE(count) ".rept " #count "\n" JUMP_IF("whole") ".endr\n" JUMP_IF("split_part")
 __asm__(".pushsection .text.moved_part_test_far, \"axR\", %progbits\n" FUNCTION("far_part")
             BEGIN JUMPS_BEFORE(200) END RETURN END_OF("far_part") FUNCTION("too_far_part")
@@ -60,14 +60,14 @@ static void test_a_part_is_found(void **state)
     assert_int_equal(find("split"), symbol("split_part").address);
 }
 
-/* It jumps to another function at its end. */
+/* A tail call to another function. */
 static void test_a_call_at_the_end_is_no_part(void **state)
 {
     (void)state;
     assert_int_equal(find("whole"), 0);
 }
 
-/* A file may have as many jumps as it likes: looking all of them up would take long. */
+/* A file may have any number of jumps: looking all of them up would take long. */
 static void test_a_part_behind_many_jumps(void **state)
 {
     (void)state;
@@ -93,7 +93,7 @@ static void test_the_function_of_a_part(void **state)
     assert_int_equal(find_function("whole"), 0);
 }
 
-/* With these jumps it would be of two, or its frame would change on the way. */
+/* By these jumps it would belong to two functions, or its frame would change on the way. */
 static void test_a_part_of_nothing(void **state)
 {
     (void)state;

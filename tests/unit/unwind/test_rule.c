@@ -26,7 +26,7 @@ static void assert_unknown(struct rule rule)
     assert_int_equal(rule.kind, RULE_UNKNOWN_FRAME);
 }
 
-/* As a function begins, and as it goes on with a frame pointer. */
+/* At the beginning of a function, and after it has set up a frame pointer. */
 static void test_plain_rules(void **state)
 {
     (void)state;
@@ -68,10 +68,10 @@ static void test_frame_pointers(void **state)
 static void test_return_addresses(void **state)
 {
     (void)state;
-    /* Undefined: nobody called it. As _start and clone have it. */
+    /* Undefined, as in _start and clone: there is no caller. */
     struct rule rule = RULE(DW_CFA_undefined, RA);
     assert_int_equal(rule.kind, RULE_FIRST_FRAME);
-    /* vfork keeps it in a register, as the child would overwrite it. */
+    /* vfork keeps it in a register, because the child would overwrite it. */
     rule = RULE(DW_CFA_register, RA, R5, DW_CFA_def_cfa_offset, 0);
     assert_int_equal(rule.kind, RULE_CALLER);
     assert_place(&rule.return_address, R5, false, 0);
@@ -87,7 +87,7 @@ static void test_return_registers(void **state)
     (void)state;
     static const uint8_t own[] = {DW_CFA_same_value, PC};
     struct cfi_entry *entry = made_entry(START, START + 1, common, sizeof common, own, sizeof own);
-    /* Where the caller goes on where this is, nothing was said of it. */
+    /* A return address in the program counter itself says nothing. */
     entry->return_register = PC;
     assert_unknown(rule_make(entry, START));
     entry->return_register = 3; /* still in there, as in a leaf of other architectures */
@@ -100,8 +100,8 @@ static void test_return_registers(void **state)
     assert_unknown(rule_make(entry, START));
 }
 
-/* Of the kernel's making or not: its caller was interrupted, at any instruction, and has its own
- * stack pointer. */
+/* Signal frames, whether made by the kernel or not: the caller was interrupted, at any instruction,
+ * and has its own stack pointer. */
 static void test_signal_frames(void **state)
 {
     (void)state;
@@ -116,7 +116,7 @@ static void test_signal_frames(void **state)
     assert_true(rule.caller_is_exact && rule.may_leave_stack);
     assert_place(&rule.cfa, SP, true, 16);
     assert_place(&rule.return_address, SP, true, 24);
-    /* If its stack pointer is elsewhere, it can't be said. */
+    /* If its stack pointer is elsewhere, no rule can express it. */
     static const uint8_t elsewhere[] = {DW_CFA_offset | SP, 3};
     entry = made_entry(START, START + 9, common, sizeof common, elsewhere, sizeof elsewhere);
     entry->is_signal_frame = true;
@@ -128,8 +128,8 @@ static void test_signal_frames(void **state)
 
 #ifdef __x86_64__
 
-/* The PLT, of which only x86-64's linker says such: 11 bytes of an entry of 16 in, its second
- * instruction has pushed a number. */
+/* The PLT, whose rule is an expression only on x86-64: from byte 11 of an entry of 16 bytes on, its
+ * second instruction has pushed a number. */
 static void test_entries_of_the_plt(void **state)
 {
     (void)state;
@@ -157,8 +157,8 @@ static void test_entries_of_the_plt(void **state)
 
 #endif
 
-/* gcc's main with vectors on its stack: the CFA was pushed, the frame pointer is where its register
- * says. */
+/* gcc's main with vectors on its stack: the CFA was pushed, and the frame pointer register points
+ * to the saved frame pointer. */
 static void test_realigned_stacks(void **state)
 {
     (void)state;
@@ -169,13 +169,13 @@ static void test_realigned_stacks(void **state)
     assert_int_equal(rule.cfa_offset, 0);
     assert_true(rule.has_frame_pointer);
     assert_place(&rule.frame_pointer, FP, true, 0);
-    /* And something added to what is there. */
+    /* With an offset added to the loaded value. */
     rule = RULE(DW_CFA_def_cfa_expression, 5, BREG(SP), 16, DW_OP_deref, DW_OP_plus_uconst, 8);
     assert_place(&rule.cfa, SP, true, 16);
     assert_int_equal(rule.cfa_offset, 8);
 }
 
-/* All of an expression that says where the CFA is. */
+/* The rule of an expression for the CFA. */
 static struct rule rule_of_cfa(const uint8_t *operations, size_t count)
 {
     uint8_t program[64] = {DW_CFA_def_cfa_expression, (uint8_t)count};
@@ -249,7 +249,7 @@ static void test_a_cfa_with_an_index(void **state)
     assert_int_equal(rule.cfa_index, 9);
     assert_int_equal(CFA(BREG(SP), 8).cfa_scale, 0);
     assert_int_equal(CFA(BREG(SP), 8, DW_OP_lit8, BREG(R9), 0, DW_OP_mul, DW_OP_plus).cfa_index, 9);
-    /* Two of them, or one that is subtracted, or as large as a scale can't be. */
+    /* Two indexes, or one that is subtracted, or with too large a scale. */
     assert_unknown(
         CFA(BREG(R9), 0, DW_OP_lit8, DW_OP_mul, BREG(R9), 0, DW_OP_lit8, DW_OP_mul, DW_OP_plus));
     assert_unknown(CFA(BREG(SP), 8, BREG(R9), 0, DW_OP_lit8, DW_OP_mul, DW_OP_minus));
@@ -285,12 +285,12 @@ static void test_expressions_that_no_rule_can_say(void **state)
     assert_unknown(CFA(BREG(SP), 0, DW_OP_const4u, 1, 2, 3));   /* cut short */
     assert_unknown(CFA(DW_OP_lit1, DW_OP_lit1, DW_OP_lit1, DW_OP_lit1, DW_OP_lit1, DW_OP_lit1,
                        DW_OP_lit1, DW_OP_lit1, DW_OP_lit1, DW_OP_lit1)); /* too many */
-    /* Registers that lie where an expression says have no more than register + offset. */
+    /* For the location of a register, only register + offset is supported. */
     assert_unknown(RULE(DW_CFA_expression, FP, 3, BREG(FP), 0, DW_OP_deref));
     assert_unknown(RULE(DW_CFA_expression, RA, 1, DW_OP_lit0));
 }
 
-/* A stack pointer that is not the CFA: as of longjmp, which will go on there. */
+/* A caller's stack pointer that is not the CFA, as in longjmp, which will continue there. */
 static void test_code_on_the_move(void **state)
 {
     (void)state;
@@ -305,7 +305,7 @@ static void test_registers_that_no_rule_can_say(void **state)
     (void)state;
     assert_unknown(RULE(DW_CFA_def_cfa, REGISTERS_MAX, 8));
     assert_unknown(RULE(DW_CFA_def_cfa, 0xff, 1, 8)); /* RULE_CFA's own number */
-    /* A row that can't be made. */
+    /* A row that can't be computed. */
     assert_unknown(RULE(DW_CFA_high_user));
 }
 
@@ -325,13 +325,13 @@ static void test_far_offsets(void **state)
     assert_unknown(RULE(DW_CFA_offset_extended, FP, 0x81, 0x80, 0x80, 0x80, 1));
     rule = RULE(DW_CFA_offset_extended, FP, 0x80, 0x80, 0x80, 0x80, 1);
     assert_place(&rule.frame_pointer, RULE_CFA, true, INT32_MIN);
-    /* Not the register of that number, cut to 8 bits. */
+    /* The register's number is not cut to 8 bits. */
     assert_unknown(RULE(DW_CFA_register, RA, 0x85, 2));
 }
 
 #ifdef __aarch64__
 
-/* A leaf saves nothing; signing changes nothing of where it is. */
+/* A leaf saves nothing; signing the address does not change where it is. */
 static void test_a_return_address_in_the_link_register(void **state)
 {
     (void)state;
@@ -346,7 +346,7 @@ static void test_a_return_address_in_the_link_register(void **state)
     assert_place(&rule.return_address, LR, false, 0);
 }
 
-/* As the dynamic linker's: what jumped there had saved the return address. */
+/* As in the dynamic linker: the code that jumped there had saved the return address. */
 static void test_a_return_address_above_the_cfa(void **state)
 {
     (void)state;
@@ -363,7 +363,7 @@ static void test_a_return_address_above_the_cfa(void **state)
     assert_place(&rule.return_address, RULE_CFA, true, -8);
     rule = RULE(DW_CFA_offset_extended_sf, LR, 0x5f);
     assert_place(&rule.return_address, RULE_CFA, true, 264);
-    /* What a signal interrupted did not call. */
+    /* Code that a signal interrupted did not make a call. */
     static const uint8_t own[] = {DW_CFA_offset_extended_sf, LR, 0x7f};
     struct cfi_entry *entry = made_entry(START, START + 8, common, sizeof common, own, sizeof own);
     entry->is_signal_frame = true;
@@ -371,7 +371,7 @@ static void test_a_return_address_above_the_cfa(void **state)
     assert_place(&rule.return_address, RULE_CFA, true, 8);
 }
 
-/* At its first instruction nothing says yet what was saved before it: what follows does. */
+/* At the first instruction, the row lacks what was saved before it; the next row has it. */
 static void test_the_first_instruction_before_a_cfa_that_is_too_low(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Rules are made once for an address of a module. */
+/* A rule is made once for each address of a module. */
 #include "make_cfi.h"
 #include "unwind/rule_tables.h"
 
@@ -6,8 +6,8 @@
 
 static struct made_section eh;
 
-/* A module in which each byte of code is a function with a CFA of its own: sp + 8 + 8 * its
- * address, all of that behind `first`. */
+/* Makes a module in which each byte of code after `first` is a function with its own CFA: sp + 8 +
+ * 8 * its address. */
 static void make_functions(struct module *module, uint32_t number, uint64_t first, size_t count)
 {
     eh.length = 0;
@@ -50,7 +50,7 @@ static void test_the_same_after_growth(void **state)
     made_module_free(&module);
 }
 
-/* Addresses that are alike in their lower bits, as those of functions at pages are. */
+/* Addresses with the same lower bits, like those of functions at page boundaries. */
 static void test_addresses_that_are_alike(void **state)
 {
     (void)state;
@@ -97,7 +97,7 @@ static void test_modules_do_not_mix(void **state)
     made_module_free(&none);
 }
 
-/* One with the last of all addresses, which "address + 1" can't tell from a free slot. */
+/* A module with the last address, for which "address + 1" looks like a free slot. */
 static void test_the_last_address(void **state)
 {
     (void)state;
@@ -158,8 +158,8 @@ static void test_signal_trampolines(void **state)
         uint64_t at;
         enum rule_kind kind;
     } rows[] = {
-        /* By "the call", if the entry has it, and at its instructions; within them nobody ever is.
-         */
+        /* By the address of "the call", if the entry has it, and at its instructions; a thread is
+         * never within an instruction. */
         {WITH_ENTRY - 1, EARLY ? RULE_SIGNAL_FRAME : RULE_NONE},
         {WITH_ENTRY, RULE_SIGNAL_FRAME},
         {WITH_ENTRY + 1, RULE_CALLER},
@@ -181,7 +181,7 @@ static void test_signal_trampolines(void **state)
     made_module_free(&module);
 }
 
-/* Plays who looks things up elsewhere. */
+/* Fakes lookups by another process. */
 struct played {
     struct lookups lookups;
     int err;
@@ -211,7 +211,7 @@ static void assert_asked(const struct played *played, unsigned times)
         assert_int_equal(played->asked[i], times);
 }
 
-/* Of each kind and address once. */
+/* Each kind and address is looked up once. */
 static void test_somebody_else_looks_up(void **state)
 {
     (void)state;
@@ -235,7 +235,7 @@ static void test_somebody_else_looks_up(void **state)
     rule_tables_free(&tables);
 }
 
-/* Tables do not grow for ever: one that is full begins anew. */
+/* Tables do not grow forever: a full table is cleared. */
 static void test_a_full_table(void **state)
 {
     (void)state;
@@ -265,7 +265,7 @@ static void assert_unread(struct rule_tables *tables, struct module *module)
     assert_int_equal(rule_tables_prologue(tables, module, 90, 100).count, 0);
 }
 
-/* It is remembered that a module can't be read, but not that it can't be read at present. */
+/* A permanent read failure of a module is remembered, but not a temporary one. */
 static void test_what_cannot_be_read(void **state)
 {
     (void)state;

@@ -2,11 +2,12 @@
 
 #include <signal.h>
 
-/* Snapshots of this very thread, with what the compiler knows of its stack to compare with. */
+/* Snapshots of this thread, compared with what the compiler knows about its stack. */
 
 #define FRAMES_MAX 512
 
-/* What is taken in the innermost function, and the address of the call in each one around it. */
+/* The snapshot taken in the innermost function, and the address of the call in each function around
+ * it. */
 struct take {
     struct snapshot snapshot;
     uint64_t calls[8];
@@ -16,11 +17,11 @@ struct take {
 
 static struct take *signal_take;
 
-/* The caller's frame is in the caller of this: its call is one before what it returns to. */
+/* Notes the call in the caller of the function that uses this: one before its return address. */
 #define NOTE_CALL(take)                                                                            \
     ((take)->calls[(take)->call_count++] = (uintptr_t)__builtin_return_address(0) - 1)
 
-/* Keeps a call from becoming a jump, which leaves no frame. */
+/* Keeps a call from becoming a tail call, which leaves no frame. */
 #define STAY() __asm__ volatile("" ::: "memory")
 
 __attribute__((noinline)) static void take_leaf(struct take *take)
@@ -35,7 +36,7 @@ __attribute__((noinline)) static void take_leaf(struct take *take)
 
 __attribute__((noinline)) static void take_middle(struct take *take)
 {
-    /* Large, so that the frames around it are far away. */
+    /* Large, so that the frames around this one are far away. */
     volatile char room[5000];
     room[0] = 1;
     NOTE_CALL(take);
@@ -51,8 +52,8 @@ __attribute__((noinline)) static void take_outer(struct take *take)
     STAY();
 }
 
-/* Its frame is found by the frame pointer: what it has on the stack is of a size unknown to the
- * compiler. NOTE_CALL comes first in the row, as that of the innermost frame. */
+/* This frame is found by the frame pointer, because its size is unknown to the compiler. Its
+ * NOTE_CALL comes first, because it is the innermost frame. */
 __attribute__((noinline)) static void take_with_frame_pointer(struct take *take, size_t bytes)
 {
     ucontext_t context;
@@ -124,7 +125,7 @@ static void test_whole_stack_leaf_first(void **state)
     struct unwound whole = unwind(&take.snapshot, FRAMES_MAX);
     assert_int_equal(whole.stack.cut, STACK_WHOLE);
     assert_in_range(whole.stack.depth, 6, 100); /* cmocka, main and what calls it too */
-    /* The leaf exactly where it is, all others at their call, innermost first. */
+    /* The leaf is at its exact address, all other frames at their calls, innermost first. */
     assert_int_equal(whole.stack.addresses[0], registers_pc(&take.snapshot.registers));
     assert_int_equal(whole.stack.addresses[1], take.calls[2]);
     assert_int_equal(whole.stack.addresses[2], take.calls[1]);
@@ -157,7 +158,7 @@ static void test_the_same_again(void **state)
     struct stack stack = {0};
     struct unwind_hints hints;
     for (size_t i = 0; i < 100; i++) {
-        /* The room of the last stack is used again. */
+        /* The memory of the last stack is reused. */
         assert_int_equal(
             unwind_snapshot(self.unwinder, self.space, &take.snapshot, FRAMES_MAX, &stack, &hints),
             0);
@@ -215,7 +216,7 @@ static void test_stack_cut_to_64_bytes(void **state)
     struct unwound whole = unwind(&take.snapshot, FRAMES_MAX);
     take.snapshot.stack.bytes = 64;
 
-    /* The mapping goes on: more of it would help. */
+    /* The mapping continues, so a longer copy would help. */
     struct unwound cut = unwind(&take.snapshot, FRAMES_MAX);
     assert_int_equal(cut.stack.cut, STACK_CUT_UNREADABLE);
     assert_true(cut.hints.needs_more_stack);
@@ -224,14 +225,14 @@ static void test_stack_cut_to_64_bytes(void **state)
     assert_in_range(cut.hints.stack_bytes_used, 0, 64);
     free(cut.stack.addresses);
 
-    /* It ends there: there is no more. */
+    /* The mapping ends there, so there is no more. */
     take.snapshot.stack.end = take.snapshot.stack.address + 64;
     cut = unwind(&take.snapshot, FRAMES_MAX);
     assert_int_equal(cut.stack.cut, STACK_CUT_UNREADABLE);
     assert_false(cut.hints.needs_more_stack);
     free(cut.stack.addresses);
 
-    /* Nothing is known of where it ends. */
+    /* The end of the mapping is not known. */
     take.snapshot.stack.end_is_known = false;
     cut = unwind(&take.snapshot, FRAMES_MAX);
     assert_int_equal(cut.stack.cut, STACK_CUT_UNREADABLE);
@@ -264,7 +265,7 @@ static void test_frame_pointer(void **state)
     assert_int_equal(whole.stack.cut, STACK_WHOLE);
     assert_int_equal(whole.stack.addresses[1], take.calls[0]);
 
-    /* As of a thread that is read asleep. */
+    /* As for a thread that is read while it sleeps. */
     uint64_t place = 1ull << architecture.sp | 1ull << architecture.pc;
     take.snapshot.registers.known = place;
     struct unwound cut = unwind(&take.snapshot, FRAMES_MAX);
@@ -299,7 +300,7 @@ static void test_wrong_frame_pointer(void **state)
     snapshot_clear(&take.snapshot);
 }
 
-/* The trampoline, and what the signal interrupted, are where they are, not one before. */
+/* The trampoline and the interrupted code are at their exact addresses, not one before. */
 static void test_signal_frames(void **state)
 {
     (void)state;
@@ -322,7 +323,7 @@ static void test_signal_frames(void **state)
     snapshot_clear(&take.snapshot);
 }
 
-/* The thread has jumped to where no code is, and not by a call. */
+/* The thread has jumped, without a call, to a place without code. */
 static void set_lost(struct snapshot *snapshot, uint64_t pc)
 {
     snapshot->registers.values[architecture.pc] = pc;
@@ -368,7 +369,7 @@ static void test_registers_without_a_place(void **state)
     snapshot_clear(&take.snapshot);
 }
 
-/* Stacks are data: whatever is on them, unwinding ends, and within the depth. */
+/* Stacks are untrusted data: whatever is on them, unwinding ends within the maximum depth. */
 static void test_damaged_stacks(void **state)
 {
     (void)state;

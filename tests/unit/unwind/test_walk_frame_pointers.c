@@ -1,17 +1,17 @@
-/* Code without call frame information, where the frame pointer leads on if it is believable. */
+/* Code without call frame information: the frame pointer is followed if it is plausible. */
 #include "unit.h"
 
 #include "make_walk.h"
 
-/* Code without information, but for FIRST, which nobody called. Calls return to byte 8 of it, and
- * to byte 0x10 of each of the others. */
+/* Code without information, except FIRST, which has no caller. Calls return to byte 8 of it, and to
+ * byte 0x10 of each of the others. */
 enum { FIRST = 0x100, LEAF = 0x1000, MIDDLE = 0x1100, OUTER = 0x1200, KNOWN = 0x1300 };
 
-/* KNOWN is described up to a system call, as glibc's clone is, and leaves the frame pointer alone;
+/* KNOWN is described up to a system call, like glibc's clone, and does not use the frame pointer;
  * RECORDED has saved it below its return address. */
 enum { CLONE_CALL = KNOWN + 0x80, RECORDED = 0x1400 };
 
-/* What glibc has a context's function return to. */
+/* The code of glibc to which a context's function returns. */
 static const uint8_t context_end[] = {
 #ifdef __aarch64__
     0xe0, 0x03, 0x13, 0xaa /* mov x0, x19 */
@@ -60,15 +60,15 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* A frame: what the frame pointer points to. */
+/* Puts a frame to which the frame pointer may point. */
 static void put_frame(uint64_t word, uint64_t saved, uint64_t return_address)
 {
     made.words[word] = saved;
     made.words[word + 1] = return_address;
 }
 
-/* Sets the frame pointer of a leaf. On AArch64 the leaf has saved its link register, as it has set
- * up its frame, and has not called since: the return address is in both. */
+/* Sets the frame pointer of a leaf. On AArch64 the leaf has set up its frame, and so saved its link
+ * register, and has made no call since: the return address is in both. */
 static void lead_to(uint64_t frame)
 {
     uint64_t return_address = 7, at = frame + 8 - MADE_STACK;
@@ -99,12 +99,12 @@ static void test_the_ends_of_a_chain(void **state)
     lead_to(word_at(10));
     assert_int_equal(walk_from(&made, code_at(LEAF + 4), 5), 0);
     ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(LEAF + 4), code_at(OUTER + 0xf));
-    /* Code that goes on when it is returned to was called itself: the register is 0 by chance. */
+    /* Code that continues after the return was itself called: the register is 0 by chance. */
     put_frame(10, 0, code_at(MIDDLE + 0x10));
     lead_to(word_at(10));
     assert_int_equal(walk_from(&made, code_at(LEAF + 4), 5), 0);
     ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, code_at(LEAF + 4), code_at(MIDDLE + 0xf));
-    /* So is what lies where a return address would be. */
+    /* The same holds for a value of 0 in place of the return address. */
     put_frame(10, word_at(20), 0);
     lead_to(word_at(10));
     assert_int_equal(walk_from(&made, code_at(LEAF + 4), 5), 0);
@@ -114,8 +114,8 @@ static void test_the_ends_of_a_chain(void **state)
     ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, code_at(LEAF + 4));
 }
 
-/* That the leaf has called is seen by the link register on AArch64, if it is known where its
- * function begins. */
+/* On AArch64 the link register shows whether the leaf has made a call, if the start of its function
+ * is known. */
 static void test_a_leaf_without_a_caller(void **state)
 {
     (void)state;
@@ -139,7 +139,7 @@ static bool lacks_mapping(uint64_t saved, uint64_t return_address)
     return made.hints.has_unknown_address;
 }
 
-/* Such as what a JIT compiler has made since the mappings were read. */
+/* For example, code that a JIT compiler has made since the mappings were read. */
 static void test_a_caller_in_no_known_mapping(void **state)
 {
     const uint64_t nowhere = 0x123456789000;
@@ -153,8 +153,8 @@ static void test_a_caller_in_no_known_mapping(void **state)
     assert_false(lacks_mapping(nowhere, nowhere));
 }
 
-/* What returns to a function's first instruction was not called by it: makecontext(3) put it there.
- */
+/* A frame that returns to a function's first instruction was not called by it: makecontext(3) put
+ * that address there. */
 static void test_a_first_frame_that_did_not_call(void **state)
 {
     (void)state;
@@ -165,7 +165,7 @@ static void test_a_first_frame_that_did_not_call(void **state)
     ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, code_at(LEAF + 4));
     assert_int_equal(walk_from(&made, code_at(KNOWN + 3), 2), 0);
     ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(KNOWN + 3), code_at(KNOWN));
-    /* Another function's first instruction is none to return to. */
+    /* A return to the first instruction of another function is not plausible. */
     made.words[5] = code_at(FIRST);
     assert_int_equal(walk_from(&made, code_at(KNOWN + 3), 2), 0);
     assert_int_not_equal(made.stack.cut, STACK_WHOLE);
@@ -180,28 +180,29 @@ static void test_behind_the_call_that_makes_threads(void **state)
     lead_to(word_at(10));
     assert_int_equal(walk_from(&made, behind, 5), 0);
     ASSERT_STACK(&made.stack, STACK_WHOLE, behind, code_at(MIDDLE + 0xf), code_at(FIRST + 7));
-    /* Another instruction there is not behind the call. */
+    /* Another instruction is not right behind the call. */
     lead_to(0);
     assert_int_equal(walk_from(&made, behind + 4, 5), 0);
     ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, behind + 4);
     made.snapshot.registers.is_new_thread = true;
     assert_int_equal(walk_from(&made, behind, 5), 0);
     ASSERT_STACK(&made.stack, STACK_WHOLE, behind);
-    /* A sample does not tell the system call, but the code does. */
+    /* A sample does not show the system call, but the code does. */
     made.snapshot.registers.is_new_thread = false;
     made.snapshot.registers.may_be_new_thread = true;
     assert_int_equal(walk_from(&made, behind, 5), 0);
     ASSERT_STACK(&made.stack, STACK_WHOLE, behind);
     assert_int_equal(walk_from(&made, behind + 4, 5), 0);
     ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, behind + 4);
-    /* A new process has a copy of the stack, and so of all its maker's frames. */
+    /* A new process has a copy of the stack, and so all frames of its creator. */
     lead_to(word_at(10));
     assert_int_equal(walk_from(&made, code_at(KNOWN + 2), 5), 0);
     ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(KNOWN + 2), code_at(MIDDLE + 0xf),
                  code_at(FIRST + 7));
 }
 
-/* Between code with information and code without: each says the next what it needs. */
+/* Code with information and code without in one stack: each frame provides what the next one
+ * needs. */
 static void test_code_of_both_kinds(void **state)
 {
     (void)state;
@@ -213,7 +214,7 @@ static void test_code_of_both_kinds(void **state)
     assert_int_equal(walk_from(&made, code_at(KNOWN + 2), 0), 0);
     ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(KNOWN + 2), code_at(MIDDLE + 0xf),
                  code_at(RECORDED + 0xf), code_at(OUTER + 0xf), code_at(FIRST + 7));
-    /* Below a frame without a record, on AArch64 nothing tells where that frame begins. */
+    /* On AArch64, nothing shows where a frame without a record begins. */
     put_frame(10, word_at(40), code_at(KNOWN + 0x10));
     assert_int_equal(walk_from(&made, code_at(KNOWN + 2), 0), 0);
 #ifdef __aarch64__
@@ -244,9 +245,9 @@ static void test_places_that_are_not_believed(void **state)
     assert_not_believed(0x1000); /* a number, not a place */
     assert_not_believed(5);
     const uint64_t whole[2] = {0, code_at(FIRST + 8)};
-    memcpy((char *)&made.words[40] + 4, whole, sizeof whole); /* as right as can be but for that */
+    memcpy((char *)&made.words[40] + 4, whole, sizeof whole); /* valid except for its alignment */
     assert_not_believed(word_at(40) + 4);
-    /* At the stack pointer it may be: nothing else is on the stack. */
+    /* It may be at the stack pointer: nothing else is on the stack. */
     put_frame(5, 0, code_at(FIRST + 8));
     lead_to(word_at(5));
     assert_int_equal(walk_from(&made, code_at(LEAF + 4), 5), 0);
@@ -269,7 +270,7 @@ static void test_return_addresses_that_are_not_believed(void **state)
     assert_not_believed(word_at(10));
 }
 
-/* A chain that turns back, or stays: it ends, and nothing of it is shown twice. */
+/* A chain that leads back, or to itself, ends, and no frame is shown twice. */
 static void test_chains_that_do_not_grow(void **state)
 {
     (void)state;
@@ -294,11 +295,11 @@ static void test_a_chain_that_leaves_the_copy(void **state)
     assert_int_equal(walk_from(&made, code_at(LEAF + 4), 5), 0);
     ASSERT_STACK(&made.stack, STACK_CUT_UNREADABLE, code_at(LEAF + 4), code_at(MIDDLE + 0xf));
     assert_true(made.hints.needs_more_stack);
-    made.snapshot.stack.bytes = 51 * 8; /* the half of a frame */
+    made.snapshot.stack.bytes = 51 * 8; /* half of a frame */
     assert_int_equal(walk_from(&made, code_at(LEAF + 4), 5), 0);
     ASSERT_STACK(&made.stack, STACK_CUT_UNREADABLE, code_at(LEAF + 4), code_at(MIDDLE + 0xf));
     assert_true(made.hints.needs_more_stack);
-    /* Off the stack altogether: no longer copy has it. */
+    /* Off the stack: a longer copy would not have it. */
     put_frame(10, made.snapshot.stack.end + 64, code_at(MIDDLE + 0x10));
     assert_int_equal(walk_from(&made, code_at(LEAF + 4), 5), 0);
     ASSERT_STACK(&made.stack, STACK_CUT_UNREADABLE, code_at(LEAF + 4), code_at(MIDDLE + 0xf));
@@ -311,14 +312,14 @@ static void test_a_frame_pointer_that_is_not_known(void **state)
     forget_register(&made, FP);
     assert_int_equal(walk_from(&made, code_at(LEAF + 4), 5), 0);
     ASSERT_STACK(&made.stack, STACK_CUT_NO_REGISTER, code_at(LEAF + 4));
-    /* Where that function begins nobody says. */
+    /* The start of that function is not known. */
     assert_int_equal(made.hints.function, 0);
     assert_int_equal(walk_from(&made, MADE_JIT + 5, 5), 0);
     ASSERT_STACK(&made.stack, STACK_CUT_NO_REGISTER, MADE_JIT + 5);
     assert_int_equal(made.hints.function, 0);
 }
 
-/* Code that a program made: it is in no file, and what is before a return address can't be seen. */
+/* Generated code: it is in no file, so the code before a return address can't be read. */
 static void test_code_of_no_file(void **state)
 {
     (void)state;
@@ -329,13 +330,13 @@ static void test_code_of_no_file(void **state)
     assert_int_equal(walk_from(&made, MADE_JIT + 0x55, 5), 0);
     ASSERT_STACK(&made.stack, STACK_WHOLE, MADE_JIT + 0x55, MADE_JIT + 0x122, code_at(OUTER + 0xf),
                  code_at(FIRST + 7));
-    /* What is in a file is still looked at. */
+    /* Code in a file is still checked. */
     put_frame(20, word_at(30), code_at(OUTER + 0x11));
     assert_int_equal(walk_from(&made, MADE_JIT + 0x55, 5), 0);
     ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, MADE_JIT + 0x55, MADE_JIT + 0x122);
 }
 
-/* Learns the rule of an address in a function of code that no file holds. */
+/* Learns the rule of an address in a function of generated code. */
 static void learn(uint32_t space, uint64_t address, uint64_t function, const uint8_t *code,
                   size_t bytes)
 {
@@ -353,8 +354,8 @@ static const uint8_t prologue[] = {
 #endif
 };
 
-/* Its rule is asked for until it is learnt, if only that nothing could be read. The frame pointer
- * leads on all the same. */
+/* Its rule is requested until it is learnt, even if the result is that nothing could be read. The
+ * frame pointer is followed meanwhile. */
 static void test_code_of_no_file_that_is_to_be_learnt(void **state)
 {
     (void)state;
@@ -376,12 +377,12 @@ static void test_code_of_no_file_that_is_to_be_learnt(void **state)
         ASSERT_STACK(&made.stack, STACK_WHOLE, at, code_at(OUTER + 0xf), code_at(FIRST + 7));
         assert_int_equal(made.hints.unlearnt_address, is_learnt ? 0 : at);
     }
-    /* A caller's is asked for too, at its call. */
+    /* A caller's rule is also requested, at its call. */
     put_frame(10, word_at(20), inside + 8);
     lead_to(word_at(10));
     assert_int_equal(walk_from(&made, inside, 5), 0);
     assert_int_equal(made.hints.unlearnt_address, inside + 7);
-    /* Once more is known of where functions begin, all are asked for again. */
+    /* When more function starts become known, all rules are requested again. */
     rule_tables_forget_generated(&made.tables, 3);
     rule_tables_forget_generated(&made.tables, 99);
     assert_int_equal(walk_from(&made, inside, 5), 0);
@@ -390,8 +391,8 @@ static void test_code_of_no_file_that_is_to_be_learnt(void **state)
 
 #ifdef __x86_64__
 
-/* Its instructions tell where it has its return address: at the first one, the frame pointer is
- * still its caller's. (Those of AArch64 are not read.) */
+/* Its instructions show where it has its return address: at the first one, the frame pointer is
+ * still its caller's. (On AArch64 they are not read.) */
 static void test_code_of_no_file_that_was_learnt(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* From the stack of a thread of Go to the goroutine's that it left, and other ways that Go's
- * runtime goes. */
+/* Unwinding from the stack of a Go thread to the goroutine's stack that it left, and other stack
+ * switches of Go's runtime. */
 #include "make_go_code.h"
 #include "make_walk.h"
 
@@ -74,13 +74,13 @@ static void put_prologues(void)
     }
 }
 
-/* On the goroutine's stack: where main.work returns to, where what it called returns to main.work,
- * and where the frame pointer of that one leads. */
+/* On the goroutine's stack: the return address of main.work, that of the function which it called,
+ * and where the frame pointer of that function leads. */
 enum { ROOT_WORD = 502, RETURN_WORD = 500, LEFT_WORD = 499 };
-/* On the thread's stack: runtime.collect's stack pointer, where it saves the frame pointer, and how
- * early it may not have. */
+/* On the thread's stack: runtime.collect's stack pointer, and where it saves the frame pointer; and
+ * up to which offset in its code it may not have done so. */
 enum { COLLECT_WORD = 4, SAVED_WORD = 3, UNSAVED = 8 };
-/* What is read first of the frame that a frame pointer leads to. */
+/* The offset of the first word that is read of a frame to which a frame pointer leads. */
 #define READ_FIRST 8
 
 #else
@@ -113,7 +113,7 @@ enum { COLLECT_WORD = 0, SAVED_WORD = 2, UNSAVED = 0x10 };
 
 #endif
 
-/* What goexit, as if it had called, is returned to, and is looked up by. */
+/* The address by which goexit is looked up, as if it had made a call. */
 #define IN_GOEXIT (MADE_GO_QUANTUM - 1)
 
 static uint64_t root(void)
@@ -159,22 +159,23 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* main.work has called a function; it is the goroutine's first but goexit. */
+/* main.work has called a function; it is the goroutine's first function after goexit. */
 static void put_goroutine(unsigned called)
 {
     goroutine[RETURN_WORD] = call(WORK, 0x20, called);
     goroutine[ROOT_WORD] = root();
 }
 
-/* runtime.collect runs on the thread's stack, called by systemstack for main.work. On aarch64 what
- * it saved lies below its stack pointer, which is in the copy where it has called. */
+/* runtime.collect runs on the thread's stack, called by systemstack for main.work. On aarch64 its
+ * saved frame pointer is below its stack pointer, and so in the copy only if it has made a call. */
 static void put_collect(void)
 {
     put_goroutine(SYSTEMSTACK);
     set_register(&made, FRAME_POINTER, word_at(SAVED_WORD));
     made.words[SAVED_WORD] = goroutine_at(LEFT_WORD);
     made.words[SAVED_WORD + 1] = call_indirectly(SYSTEMSTACK, 0x20);
-    /* Where a frame of systemstack on this stack would return to, something is left. */
+    /* A leftover value, where a frame of systemstack on this stack would have its return address.
+     */
     made.words[SAVED_WORD + 2] = call(COLLECT, 0x30, SYSTEMSTACK);
 }
 
@@ -200,7 +201,7 @@ static void test_from_the_threads_stack_to_the_goroutines(void **state)
     assert_true(made.hints.used_other_stack);
 }
 
-/* Every stack of Go ends in a function that is known to be the first. */
+/* Every Go stack ends in a function that is known to be the first. */
 static void test_a_return_address_of_0_is_no_end(void **state)
 {
     (void)state;
@@ -218,7 +219,7 @@ static void test_the_goroutines_stack_is_not_copied_yet(void **state)
     assert_int_equal(made.hints.missing_address, goroutine_at(LEFT_WORD) + READ_FIRST);
 }
 
-/* The runtime takes all its stacks from one mapping: a longer copy would not do. */
+/* The runtime allocates all stacks in one mapping, so a longer copy would not help. */
 static void test_both_stacks_in_one_mapping(void **state)
 {
     (void)state;
@@ -231,7 +232,7 @@ static void test_both_stacks_in_one_mapping(void **state)
     assert_int_equal(made.stack.cut, STACK_CUT_UNREADABLE);
     assert_false(made.hints.needs_more_stack);
     assert_int_equal(made.hints.missing_address, far);
-    /* So near it may be the rest of it. */
+    /* This near, it may be the rest of the same stack. */
     made.words[SAVED_WORD] -= 8;
     walk_collect();
     assert_true(made.hints.needs_more_stack);
@@ -256,7 +257,7 @@ static void test_what_did_not_call(void **state)
     ASSERT_NO_WAY_BACK(STACK_CUT_NO_UNWIND_INFO);
 }
 
-/* Frames that lead round in a circle. */
+/* Frames that lead in a circle. */
 static void test_stacks_in_a_circle(void **state)
 {
     (void)state;
@@ -268,7 +269,7 @@ static void test_stacks_in_a_circle(void **state)
     assert_in_range(made.stack.depth, 2, 20);
 }
 
-/* The register is saved a little after the frame has been made. */
+/* The register is saved shortly after the frame is made. */
 static void test_a_frame_whose_frame_pointer_is_not_saved_yet(void **state)
 {
     (void)state;
@@ -292,8 +293,8 @@ static void test_a_leaf(void **state)
                  code_of(GOEXIT, IN_GOEXIT));
 }
 
-/* A thread that sleeps in a call does not show the register. What its caller returns to says which
- * function that is. */
+/* For a thread that sleeps in a call, the register is not known. The return address of its caller
+ * shows which function that is. */
 static void test_a_leaf_that_sleeps(void **state)
 {
     (void)state;
@@ -324,8 +325,8 @@ static void test_a_leaf_whose_caller_is_not_known(void **state)
     }
 }
 
-/* Before Go 1.21 the register has what the thread's own stack had: nothing, anything, or another
- * function's frame, of which systemstack was not called. */
+/* Before Go 1.21 the register has the value from the thread's own stack: 0, anything, or the frame
+ * of another function, which did not call systemstack. */
 static void test_the_goroutines_stack_is_not_known(void **state)
 {
     (void)state;
@@ -343,8 +344,8 @@ static void test_the_goroutines_stack_is_not_known(void **state)
 #define STRUCT_G (GOROUTINE + 0x100000u)
 #define STACK_END (GOROUTINE + sizeof goroutine)
 
-/* Something, as C would, runs on the thread's stack, called by asmcgocall for main.work, as
- * cgocall. The frame pointer is what the thread's stack had, and leads nowhere. */
+/* Code that stands for C runs on the thread's stack, called by asmcgocall for main.work, which
+ * stands for cgocall. The frame pointer is that of the thread's stack, and leads nowhere. */
 static void put_c(void)
 {
     put_goroutine(ASMCGOCALL);
@@ -379,7 +380,7 @@ static void test_from_c_to_the_goroutine(void **state)
     assert_false(made.hints.used_other_stack);
 }
 
-/* Where the goroutine's stack ends is asked for, then that stack. */
+/* The end of the goroutine's stack is requested first, then that stack. */
 static void test_what_is_missing_from_c_to_the_goroutine(void **state)
 {
     (void)state;
@@ -397,7 +398,7 @@ static void test_what_is_missing_from_c_to_the_goroutine(void **state)
     assert_int_equal(made.hints.missing_address, goroutine_at(RETURN_WORD));
 }
 
-/* By the time that it was read, the struct was of another goroutine; or the stack is damaged. */
+/* When it was read, the struct already belonged to another goroutine; or the stack is damaged. */
 static void test_what_c_was_not_called_by(void **state)
 {
     (void)state;
@@ -416,7 +417,7 @@ static void test_what_c_was_not_called_by(void **state)
     ASSERT_C_CUT(STACK_CUT_UNREADABLE);
 }
 
-/* What asmcgocall was called by, it has called. */
+/* The caller of asmcgocall is also its callee. */
 static void test_calls_of_c_in_a_circle(void **state)
 {
     (void)state;
@@ -430,7 +431,8 @@ static void test_calls_of_c_in_a_circle(void **state)
     assert_in_range(made.stack.depth, 6, 20);
 }
 
-/* systemstack has not left its caller's stack yet: of its frame pointer there is no copy. */
+/* systemstack has not left its caller's stack yet, so there is no copy where its frame pointer
+ * leads. */
 static void test_before_the_stack_is_left(void **state)
 {
     (void)state;
@@ -457,7 +459,7 @@ static void test_a_thread_that_has_just_begun(void **state)
     assert_int_equal(walk_from(&made, code_of(CLONE, 0x1c), 4), 0);
     ASSERT_STACK(&made.stack, STACK_WHOLE, code_of(CLONE, 0x1c), code_of(WORK, 0x1f),
                  code_of(GOEXIT, IN_GOEXIT));
-    /* It may be either. */
+    /* It may be either thread. */
     assert_int_equal(walk_from(&made, code_of(CLONE, 0x20), 4), 0);
     ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, code_of(CLONE, 0x20));
     made.snapshot.registers.is_new_thread = true;
@@ -476,7 +478,7 @@ static void test_where_a_call_was_injected(void **state)
     assert_int_equal(walk_from(&made, code_of(PREEMPT, 0x20), frame), 0);
     ASSERT_STACK(&made.stack, STACK_WHOLE, code_of(PREEMPT, 0x20), code_of(WORK, 0x18),
                  code_of(GOEXIT, IN_GOEXIT));
-    /* A leaf's return address was in the register that the handler put on the stack. */
+    /* A leaf's return address was in the register that the handler pushed. */
     made.words[frame] = code_of(LEAF, 0x18);
     made.words[interrupted - 2] = call(WORK, 0x30, LEAF);
     assert_int_equal(walk_from(&made, code_of(PREEMPT, 0x20), frame), 0);
@@ -486,8 +488,8 @@ static void test_where_a_call_was_injected(void **state)
 
 #else
 
-/* An earlier call of another function, whose frame ended at the same place, is still there: the
- * function that called both says which it called last. */
+/* The leftover of an earlier call of another function, whose frame ended at the same place: the
+ * return address in the caller of both shows which one it called last. */
 static void test_what_an_earlier_call_left_behind(void **state)
 {
     (void)state;
@@ -501,7 +503,7 @@ static void test_what_an_earlier_call_left_behind(void **state)
     goroutine[501] = call(COLLECT, 0x30, OTHER);
     walk_collect();
     assert_int_equal(made.stack.addresses[2], code_of(OTHER, 0x2f));
-    /* Where nothing says it, neither is believed. */
+    /* If nothing shows that, neither is believed. */
     goroutine[501] = call_indirectly(COLLECT, 0x3a);
     walk_collect();
     ASSERT_NO_WAY_BACK(STACK_CUT_NO_UNWIND_INFO);
@@ -541,7 +543,7 @@ static void test_a_frame_on_the_stack_that_was_left(void **state)
     assert_int_equal(walk_from(&made, code_of(NANOTIME, 0x18), 0), 0);
     ASSERT_STACK(&made.stack, STACK_WHOLE, code_of(NANOTIME, 0x18), code_of(SYSTEMSTACK, 0xf),
                  code_of(WORK, 0x1f), code_of(GOEXIT, 0));
-    /* Cleared: there is nothing there. */
+    /* The register is cleared, so it leads nowhere. */
     set_register(&made, RBP, 0);
     assert_int_equal(walk_from(&made, code_of(NANOTIME, 0x18), 0), 0);
     ASSERT_STACK(&made.stack, STACK_WHOLE, code_of(NANOTIME, 0x18));
@@ -555,7 +557,7 @@ static void test_a_thread_that_has_just_begun(void **state)
     set_register(&made, RBP, goroutine_at(500));
     assert_int_equal(walk_from(&made, code_of(CLONE, 0x20), 4), 0);
     ASSERT_STACK(&made.stack, STACK_WHOLE, code_of(CLONE, 0x20));
-    /* In the one that made it. */
+    /* In the creating thread. */
     set_register(&made, RBP, word_at(9));
     made.words[4] = call(WORK, 0x20, CLONE);
     made.words[10] = root();

@@ -1,16 +1,16 @@
-/* Stacks of code that returns through a register: only AArch64 has such. */
+/* Stacks of code that returns through a register, as on AArch64. */
 #include "unit.h"
 
 #ifdef __aarch64__
 
 #include "make_walk.h"
 
-/* `leaf` never calls; `framed` has a frame record from its third instruction on; `caller` has one,
- * too. None has call frame information, but symbols tell where they begin. */
+/* `leaf` makes no calls; `framed` has a frame record from its third instruction on; `caller` also
+ * has one. None has call frame information, but symbols show where they begin. */
 
 enum { X29 = 29, X30 = 30 };
 
-/* Where the pieces of code below lie. */
+/* The offsets of the pieces of code below. */
 enum {
     LEAF = 0x100,
     FRAMED = 0x200,
@@ -86,7 +86,7 @@ static const uint32_t first_stub[] = {
     0xd61f0220, /* br x17 */
 };
 
-/* As Go's compiler makes it: the frame pointer is saved below the stack pointer. */
+/* As made by Go's compiler: the frame pointer is saved below the stack pointer. */
 static const uint32_t of_go[] = {
     0xf81e0ffe, /* str x30, [sp, #-32]! */
     0xf81f83fd, /* stur x29, [sp, #-8] */
@@ -132,7 +132,7 @@ static int set_up(void **state)
 {
     (void)state;
     begin_module(&made);
-    memset(made.code, 0, sizeof made.code); /* udf: no way goes on from here */
+    memset(made.code, 0, sizeof made.code); /* udf: no path continues from here */
     put_words(LEAF, leaf, sizeof leaf);
     put_words(FRAMED, framed, sizeof framed);
     put_words(CALLER, caller, sizeof caller);
@@ -148,7 +148,7 @@ static int set_up(void **state)
     static const struct made_form form = {1, false, "zR", 0x1b, 4, -8, X30};
     uint64_t cie = put_cie(&made.eh, &form, BYTES(DW_CFA_def_cfa, 31, 0));
     put_fde(&made.eh, &form, cie, MADE_ADDRESS + FIRST, 0x20, BYTES(DW_CFA_undefined, X30));
-    /* The return address lies above what is said to be the CFA. */
+    /* The return address is above the CFA that its information gives. */
     put_fde(&made.eh, &form, cie, MADE_ADDRESS + RESOLVE, 0x20,
             BYTES(DW_CFA_advance_loc | 1, DW_CFA_offset_extended_sf, X30, 0x7f,
                   DW_CFA_advance_loc | 1, DW_CFA_def_cfa_offset, 32));
@@ -190,7 +190,7 @@ static void test_a_leaf(void **state)
     }
 }
 
-/* Before its record is there, and when it is gone again, too. */
+/* Also before its record exists, and after it is gone. */
 static void test_a_function_with_a_frame_record(void **state)
 {
     (void)state;
@@ -208,7 +208,7 @@ static void test_a_function_with_a_frame_record(void **state)
     }
 }
 
-/* A thread that sleeps in a call shows neither register. */
+/* For a thread that sleeps in a call, neither register is known. */
 static void test_without_registers(void **state)
 {
     (void)state;
@@ -219,7 +219,8 @@ static void test_without_registers(void **state)
     assert_int_equal(walk_from(&made, code_at(FRAMED + 16), 8), 0);
     ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(FRAMED + 16), code_at(CALLER + 11),
                  code_at(FIRST + 3));
-    /* Nothing tells where the leaf returns to: the caller is not taken for its caller's. */
+    /* It is not known where the leaf returns to: its caller's caller is not mistaken for its
+     * caller. */
     set_register(&made, X29, word_at(8));
     forget_register(&made, X30);
     assert_int_equal(walk_from(&made, code_at(LEAF + 8), 4), 0);
@@ -238,7 +239,7 @@ static void test_a_stub(void **state)
                  code_at(FIRST + 3));
 }
 
-/* What it has saved is above the frame of what it goes on in. */
+/* The registers that the stub has saved are above the frame of the code to which it jumps. */
 static void test_a_function_is_looked_up_when_first_called(void **state)
 {
     (void)state;
@@ -271,7 +272,7 @@ static void test_ways_that_agree(void **state)
                  code_at(FIRST + 3));
 }
 
-/* The frame pointer brings the stack pointer back from an unknown place. */
+/* The stack pointer is restored from the frame pointer. */
 static void test_a_realigned_stack(void **state)
 {
     (void)state;
@@ -286,7 +287,7 @@ static void test_a_realigned_stack(void **state)
                  code_at(FIRST + 3));
 }
 
-/* There is no copy of what is below the stack pointer. */
+/* The copy does not include memory below the stack pointer. */
 static void test_a_function_of_go(void **state)
 {
     (void)state;
@@ -298,7 +299,8 @@ static void test_a_function_of_go(void **state)
                  code_at(FIRST + 3));
 }
 
-/* Its register points into itself, as it has called, and no file tells where it begins. */
+/* The link register points into the function itself, because it has made a call, and no file shows
+ * where it begins. */
 static void test_generated_code(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Code of which nothing is known but its instructions: they say where it returns to. */
+/* Code of which only the instructions are known: they show where it returns to. */
 #include "unit.h"
 
 #include "make_walk.h"
@@ -8,8 +8,8 @@
 enum { FIRST = 0x100, BY_FRAME_POINTER = 0x200, BARE = 0x1000, ALIGNED = 0x1100, LAST = 0x1200 };
 
 /* BARE has saved its caller's frame pointer at word BARE_SAVED, and has its return address at word
- * 5. ALIGNED has both elsewhere, where word ALIGNED_KEPT says: one of its own frame, which begins
- * with word 6, or on AArch64 its frame pointer, which BARE has saved. */
+ * 5. ALIGNED has both elsewhere, where word ALIGNED_KEPT points: a word of its own frame, which
+ * begins at word 6, or on AArch64 its frame pointer, which BARE has saved. */
 #ifdef __aarch64__
 
 enum { BARE_SAVED = 4, ALIGNED_KEPT = BARE_SAVED };
@@ -63,7 +63,7 @@ static int set_up(void **state)
              sizeof behind_end);
     end_module(&made);
     made.module.entry_address = MADE_ADDRESS + 0x3000;
-    set_register(&made, FP, 7); /* none of a frame */
+    set_register(&made, FP, 7); /* does not point to a frame */
     set_link(&made, 7);
     return 0;
 }
@@ -111,7 +111,7 @@ static void test_a_stack_that_is_not_copied(void **state)
     assert_true(made.hints.needs_more_stack);
 }
 
-/* What follows the call that a thread ends with is other code. */
+/* After the call with which a thread ends comes unrelated code. */
 static void test_a_first_frame(void **state)
 {
     (void)state;
@@ -120,7 +120,7 @@ static void test_a_first_frame(void **state)
     made.words[BARE_SAVED] = 0;
     assert_int_equal(walk_from(&made, code_at(BARE + 0x10), 0), 0);
     ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(BARE + 0x10), code_at(LAST + 0xf));
-    /* So is what follows the call near a program's entry. */
+    /* The same holds after the call near a program's entry. */
     made.words[5] = code_at(BARE + 0x10);
     made.words[11] = code_at(FIRST + 8);
     made.module.entry_address = MADE_ADDRESS + BARE;

@@ -1,36 +1,36 @@
-/* Stacks unwound by rules, made by hand. */
+/* Handmade stacks, unwound by rules. */
 #include "unit.h"
 
 #include "make_walk.h"
 
 #include <errno.h>
 
-/* Where functions begin. What a caller is at is its call, one before what it is returned to. */
+/* Where functions begin. A caller is shown at its call, one before its return address. */
 enum {
-    FIRST = 0x100,  /* nobody called it */
+    FIRST = 0x100,  /* has no caller */
     PLAIN = 0x200,  /* has 24 bytes on the stack from its byte 4 on */
     FRAMED = 0x300, /* has a frame pointer from its byte 4 on, and returns at byte 0x20 */
     STUCK = 0x400,  /* has a CFA that is its stack pointer */
     BACKWARDS = 0x500,
     VFORK = 0x600,                 /* has its return address in r5 */
-    COMPLEX = 0x700,               /* has it where no rule can say */
+    COMPLEX = 0x700,               /* has it where no rule can express */
     BY_R10 = 0x800,                /* has its CFA in r10 */
     BY_R10_CALLER = BY_R10 + 0x25, /* behind a call of FORGETFUL */
     LOSING = 0x900,                /* loses the frame pointer */
     SAVER = 0xa00,                 /* keeps the frame pointer in r5 */
     REALIGNED = 0xb00,    /* has its CFA pushed, right below where the frame pointer points */
-    PLUS_8 = 0xc00,       /* has one that is 8 less at sp + 16 */
+    PLUS_8 = 0xc00,       /* has its CFA - 8 in memory at sp + 16 */
     BY_BASE = 0xd00,      /* has its CFA 32 above where the base pointer points */
     KEEPER = 0xe00,       /* has saved the base pointer, and pops it at byte 0x20 */
     DROPPER = 0xf00,      /* loses the base pointer and r5 */
-    JUMPER = 0x1000,      /* is about to jump to what r5 says */
-    FORGETFUL = 0x1100,   /* has 24 bytes, and does not say that it frees them at byte 0x20 */
-    CALLER = 0x1200,      /* has none; calls at its start */
-    INDEXED = 0x1300,     /* has one that is 8 less behind an array of r9 words at sp + 8 */
+    JUMPER = 0x1000,      /* is about to jump to the address in r5 */
+    FORGETFUL = 0x1100,   /* has 24 bytes; its information lacks that it frees them at byte 0x20 */
+    CALLER = 0x1200,      /* has no bytes; calls at its start */
+    INDEXED = 0x1300,     /* has its CFA - 8 in memory after an array of r9 words at sp + 8 */
     OTHER_STACK = 0x1400, /* has the stack pointer of its caller, on another stack, at sp + 8 */
     LEAF = 0x1500,    /* has its return address in the link register, and 32 bytes from byte 4 on */
     NO_RULE = 0x2000, /* has no call frame information */
-    LAST = 0x3ff0,    /* ends with its mapping, with a call */
+    LAST = 0x3ff0,    /* ends with a call at the end of its mapping */
 };
 
 static struct made_walk made;
@@ -116,22 +116,23 @@ static void test_a_plain_stack(void **state)
     assert_false(made.hints.has_unknown_address);
 }
 
-/* The leaf is looked up where it is, all others at their call: the last of a function may be a
- * call, and the address behind it another function's. */
+/* The leaf is looked up at its address, all other frames at their calls: the last instruction of a
+ * function may be a call, and the address after it belongs to another function. */
 static void test_the_first_and_the_last_instruction(void **state)
 {
     (void)state;
     made.words[0] = code_at(PLAIN); /* returned to from a call at the end of FIRST */
     assert_int_equal(walk_from(&made, code_at(PLAIN), 0), 0);
     ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(PLAIN), code_at(PLAIN - 1));
-    /* And where the mapping ends, too. */
+    /* Also at the end of the mapping. */
     made.words[0] = code_at(LAST + 0x10);
     made.words[2] = code_at(FIRST + 8);
     assert_int_equal(walk_from(&made, code_at(PLAIN), 0), 0);
     ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(PLAIN), code_at(LAST + 0xf), code_at(FIRST + 7));
 }
 
-/* As pointer authentication signs them: by a rule, and by the frame pointer. */
+/* Return addresses may be signed by pointer authentication: found by a rule, and by the frame
+ * pointer. */
 static void test_signatures_are_taken_off_return_addresses(void **state)
 {
     (void)state;
@@ -156,7 +157,7 @@ static void test_a_return_address_of_0_ends_the_stack(void **state)
     made.words[0] = 0;
     assert_int_equal(walk_from(&made, code_at(PLAIN), 0), 0);
     ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(PLAIN));
-    /* While a thread that is at 0 has called what is not there. */
+    /* A thread that is at 0 itself has called a null pointer. */
     assert_int_equal(walk_from(&made, 0, 0), 0);
     ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, 0);
     assert_true(made.hints.has_unknown_address);
@@ -193,8 +194,8 @@ static void test_frame_pointers(void **state)
     }
 }
 
-/* Where it was saved still stands in the row when it has been popped; what lies there then, below
- * the stack pointer, is anything. */
+/* After it is popped, the row still says where it was saved; that place, now below the stack
+ * pointer, may hold anything. */
 static void test_a_popped_frame_pointer(void **state)
 {
     (void)state;
@@ -205,7 +206,7 @@ static void test_a_popped_frame_pointer(void **state)
     assert_int_equal(walk_from(&made, code_at(FRAMED + 0x20), 10), 0);
     ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(FRAMED + 0x20), code_at(FRAMED + 0xf),
                  code_at(FIRST + 7));
-    /* One that is not known is not known afterwards. */
+    /* If it is not known before, it is not known afterwards. */
     forget_register(&made, FP);
     assert_int_equal(walk_from(&made, code_at(FRAMED + 0x20), 10), 0);
     ASSERT_STACK(&made.stack, STACK_CUT_NO_REGISTER, code_at(FRAMED + 0x20), code_at(FRAMED + 0xf));
@@ -227,7 +228,7 @@ static void test_a_frame_pointer_that_is_kept_in_a_register(void **state)
     assert_int_equal(made.hints.function, code_at(FRAMED)); /* only now it is needed */
 }
 
-/* As of a thread that was read asleep: the caller needs the frame pointer. */
+/* As for a thread that was read while it slept: the caller needs the frame pointer. */
 static void test_a_missing_frame_pointer(void **state)
 {
     (void)state;
@@ -239,7 +240,7 @@ static void test_a_missing_frame_pointer(void **state)
     assert_int_equal(made.hints.function, code_at(FRAMED));
     assert_int_equal(made.hints.function_sp, word_at(4));
     assert_false(made.hints.needs_more_stack);
-    /* Whoever saved it knows it. */
+    /* A function that saved it has it on the stack. */
     made.words[2] = word_at(20);
     set_register(&made, FP, word_at(2));
     made.words[3] = code_at(FRAMED + 0x10);
@@ -247,13 +248,13 @@ static void test_a_missing_frame_pointer(void **state)
     ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(FRAMED + 4), code_at(FRAMED + 0xf),
                  code_at(FIRST + 7));
     assert_int_equal(made.hints.function, 0);
-    /* Lost by one that says so. */
+    /* It was lost by a function whose rule says so. */
     made.words[0] = code_at(FRAMED + 0x10);
     assert_int_equal(walk_from(&made, code_at(LOSING), 0), 0);
     ASSERT_STACK(&made.stack, STACK_CUT_NO_REGISTER, code_at(LOSING), code_at(FRAMED + 0xf));
 }
 
-/* The stack grows from frame to frame, or it is none. */
+/* The CFA must grow from frame to frame, or the stack is invalid. */
 static void test_a_cfa_that_does_not_grow(void **state)
 {
     (void)state;
@@ -265,18 +266,18 @@ static void test_a_cfa_that_does_not_grow(void **state)
         made.words[i] = code_at(BACKWARDS + 5);
     assert_int_equal(walk_from(&made, code_at(BACKWARDS), 50), 0);
     ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, code_at(BACKWARDS));
-    /* By a frame pointer that points down. */
+    /* With a frame pointer that points down. */
     set_register(&made, FP, word_at(20));
     assert_int_equal(walk_from(&made, code_at(FRAMED + 4), 30), 0);
     ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, code_at(FRAMED + 4));
-    /* Beyond the end of all addresses. */
+    /* Beyond the end of the address space. */
     set_register(&made, FP, UINT64_MAX - 7);
     assert_int_equal(walk_from(&made, code_at(FRAMED + 4), 30), 0);
     ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, code_at(FRAMED + 4));
 }
 
-/* The child of vfork shares the stack, and would overwrite the return address: it is in a register.
- */
+/* The child of vfork shares the stack and would overwrite the return address, so it is in a
+ * register. */
 static void test_a_return_address_in_a_register(void **state)
 {
     (void)state;
@@ -285,7 +286,7 @@ static void test_a_return_address_in_a_register(void **state)
     assert_int_equal(walk_from(&made, code_at(VFORK + 4), 5), 0);
     ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(VFORK + 4), code_at(PLAIN + 0xf),
                  code_at(FIRST + 7));
-    /* A caller's register is known if nobody that it called has lost it. */
+    /* A caller's register is known if no function that it called has lost it. */
     made.words[0] = code_at(VFORK + 4);
     made.words[4] = code_at(FIRST + 8);
     assert_int_equal(walk_from(&made, code_at(PLAIN), 0), 0);
@@ -300,32 +301,33 @@ static void test_a_return_address_in_a_register(void **state)
 
 #ifdef __x86_64__
 
-/* At a return the return address is at the stack pointer, whatever is said, if it is one. */
+/* At a return instruction the return address is at the stack pointer, whatever the rule says, if
+ * the word there is a return address. */
 static void test_at_a_return(void **state)
 {
     (void)state;
     made.words[9] = code_at(CALLER + 8);
     made.words[10] = code_at(FIRST + 8);
-    made.words[12] = code_at(CALLER + 8); /* of another call, long done */
+    made.words[12] = code_at(CALLER + 8); /* of another, earlier call */
     made.words[13] = made.words[10];
     assert_int_equal(walk_from(&made, code_at(FORGETFUL + 0x20), 9), 0);
     ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(FORGETFUL + 0x20), code_at(CALLER + 7),
                  code_at(FIRST + 7));
-    /* A caller is not at it: the byte before where it goes on is its call's last. */
+    /* A caller is not at its return: the byte before its return address is the last of its call. */
     made.words[9] = code_at(FORGETFUL + 0x21);
     made.words[10] = code_at(CALLER + 8);
     made.words[13] = code_at(FIRST + 8);
     assert_int_equal(walk_from(&made, code_at(CALLER + 9), 9), 0);
     ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(CALLER + 9), code_at(FORGETFUL + 0x20),
                  code_at(FIRST + 7));
-    /* What is there is pushed for a jump: behind no call. */
+    /* The word there was pushed for a jump: it is not behind a call. */
     made.words[9] = code_at(PLAIN + 8);
     made.words[12] = code_at(FIRST + 8);
     assert_int_equal(walk_from(&made, code_at(PLAIN + 0x40), 9), 0);
     ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(PLAIN + 0x40), code_at(FIRST + 7));
 }
 
-/* At a return all registers are its caller's. */
+/* At a return instruction all registers are the caller's. */
 static void test_registers_at_a_return(void **state)
 {
     (void)state;
@@ -339,7 +341,7 @@ static void test_registers_at_a_return(void **state)
 
 #elif defined __aarch64__
 
-/* It has the register that its caller's call has set: its caller itself has no more of it. */
+/* A leaf has the link register that its caller's call has set; for the caller it is lost. */
 static void test_a_leaf(void **state)
 {
     (void)state;
@@ -354,7 +356,8 @@ static void test_a_leaf(void **state)
         assert_int_equal(walk_from(&made, leaf, sp), 0);
         ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, leaf, code_at(PLAIN + 0xf),
                      code_at(LEAF + 7));
-        /* As of a thread that was read asleep. It is not the frame pointer that is missing. */
+        /* As for a thread that was read while it slept. The missing register is not the frame
+         * pointer. */
         forget_register(&made, LR);
         assert_int_equal(walk_from(&made, leaf, sp), 0);
         ASSERT_STACK(&made.stack, STACK_CUT_NO_REGISTER, leaf);
@@ -395,7 +398,7 @@ static void test_max_depth(void **state)
         assert_int_equal(made.stack.depth, is_cut ? made.max_depth : 32);
         assert_int_equal(made.stack.cut, is_cut ? STACK_CUT_AT_MAX_DEPTH : STACK_WHOLE);
         assert_int_equal(made.hints.stack_bytes_used,
-                         8 * (is_cut ? made.max_depth : 31)); /* no more than is needed */
+                         8 * (is_cut ? made.max_depth : 31)); /* no more than needed */
     }
 }
 
@@ -413,11 +416,11 @@ static void test_a_stack_that_ends_early(void **state)
         assert_int_equal(made.stack.cut, STACK_CUT_UNREADABLE);
         assert_int_equal(made.stack.depth, bytes / 8 + 1);
         assert_int_equal(made.hints.stack_bytes_used, bytes / 8 * 8);
-        assert_true(made.hints.needs_more_stack); /* there is more of it */
+        assert_true(made.hints.needs_more_stack); /* the stack continues */
         made.snapshot.stack.end = MADE_STACK + bytes / 8 * 8;
         assert_int_equal(walk_from(&made, code_at(PLAIN), 0), 0);
         assert_int_equal(made.stack.cut, STACK_CUT_UNREADABLE);
-        assert_false(made.hints.needs_more_stack); /* it ends there */
+        assert_false(made.hints.needs_more_stack); /* the stack ends there */
         made.snapshot.stack.end_is_known = false;
         assert_int_equal(walk_from(&made, code_at(PLAIN), 0), 0);
         assert_true(made.hints.needs_more_stack);
@@ -427,7 +430,7 @@ static void test_a_stack_that_ends_early(void **state)
     assert_int_equal(made.stack.cut, STACK_WHOLE);
 }
 
-/* A stack pointer that is no part of the copy, as on a signal's own stack. */
+/* A stack pointer outside the copy, as on a signal stack. */
 static void test_another_stack(void **state)
 {
     (void)state;
@@ -443,7 +446,7 @@ static void test_another_stack(void **state)
     assert_false(made.hints.needs_more_stack);
 }
 
-/* A CFA in a register, as of OpenSSL's aesni_gcm_encrypt, which what it calls leaves alone. */
+/* A CFA in a register that callees do not change, as in OpenSSL's aesni_gcm_encrypt. */
 static void test_a_cfa_in_a_register(void **state)
 {
     (void)state;
@@ -457,7 +460,7 @@ static void test_a_cfa_in_a_register(void **state)
     forget_register(&made, R10);
     assert_int_equal(walk_from(&made, code_at(BY_R10), 10), 0);
     ASSERT_STACK(&made.stack, STACK_CUT_NO_REGISTER, code_at(BY_R10));
-    assert_int_equal(made.hints.function, 0); /* it is not the frame pointer that is missing */
+    assert_int_equal(made.hints.function, 0); /* the missing register is not the frame pointer */
     assert_int_equal(walk_from(&made, code_at(PLAIN), 0), 0);
     ASSERT_STACK(&made.stack, STACK_CUT_NO_REGISTER, code_at(PLAIN), code_at(BY_R10 + 8));
 }
@@ -480,8 +483,8 @@ static void test_a_cfa_with_an_index(void **state)
     ASSERT_STACK(&made.stack, STACK_CUT_NO_REGISTER, code_at(INDEXED));
 }
 
-/* As OCaml's caml_c_call: the stack that it has left may lie below, and it says that its caller is
- * at an exact address. */
+/* As in OCaml's caml_c_call: the stack that it has left may be at a lower address, and its rule
+ * says that its caller is at an exact address. */
 static void test_a_caller_on_another_stack(void **state)
 {
     (void)state;
@@ -502,7 +505,7 @@ static void test_a_caller_on_another_stack(void **state)
     made.words[2] = 0x1234;
     assert_int_equal(walk_from(&made, code_at(OTHER_STACK), 40), 0);
     ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, code_at(OTHER_STACK));
-    /* Round in a circle. */
+    /* In a circle. */
     made.words[2] = code_at(OTHER_STACK);
     made.words[4] = word_at(2);
     assert_int_equal(walk_from(&made, code_at(OTHER_STACK), 40), 0);
@@ -510,8 +513,8 @@ static void test_a_caller_on_another_stack(void **state)
     assert_in_range(made.stack.depth, 2, 10);
 }
 
-/* As the dynamic linker's while it looks for what is called: of a caller, the base pointer is known
- * where those that it called kept it. */
+/* As in the dynamic linker while it looks up the called function: a caller's base pointer is known
+ * if the functions that it called kept it. */
 static void test_a_callers_cfa_by_the_base_pointer(void **state)
 {
     (void)state;
@@ -522,7 +525,7 @@ static void test_a_callers_cfa_by_the_base_pointer(void **state)
     assert_int_equal(walk_from(&made, code_at(KEEPER + 4), 10), 0);
     ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(KEEPER + 4), code_at(BY_BASE + 0xf),
                  code_at(FIRST + 7));
-    /* It has been popped, or it was not touched. */
+    /* It was popped, or not touched. */
     set_register(&made, BASE, word_at(60));
     made.words[10] = 0xdead;
     assert_int_equal(walk_from(&made, code_at(KEEPER + 0x20), 11), 0);
@@ -531,14 +534,14 @@ static void test_a_callers_cfa_by_the_base_pointer(void **state)
     assert_int_equal(walk_from(&made, code_at(PLAIN), 11), 0);
     ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(PLAIN), code_at(BY_BASE + 0xf),
                  code_at(FIRST + 7));
-    /* A function that has it by this register has saved its caller's. */
+    /* A function whose CFA is in this register has saved its caller's. */
     made.words[60] = word_at(70);
     made.words[63] = code_at(BY_BASE + 0x10);
     made.words[73] = code_at(FIRST + 8);
     assert_int_equal(walk_from(&made, code_at(PLAIN), 11), 0);
     ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(PLAIN), code_at(BY_BASE + 0xf),
                  code_at(BY_BASE + 0xf), code_at(FIRST + 7));
-    /* What is lost, or not known at the leaf, can't be had. */
+    /* A base pointer that is lost, or not known at the leaf, can't be found. */
     assert_int_equal(walk_from(&made, code_at(DROPPER), 11), 0);
     ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, code_at(DROPPER), code_at(BY_BASE + 0xf));
     forget_register(&made, BASE);
@@ -549,7 +552,7 @@ static void test_a_callers_cfa_by_the_base_pointer(void **state)
     assert_int_equal(made.stack.cut, STACK_CUT_NO_UNWIND_INFO);
 }
 
-/* main with vectors on its stack, and one that says more of what it keeps in memory. */
+/* main with vectors on its stack, and a function with an offset to the CFA in memory. */
 static void test_a_cfa_in_memory(void **state)
 {
     (void)state;
@@ -568,14 +571,14 @@ static void test_a_cfa_in_memory(void **state)
     assert_int_equal(walk_from(&made, code_at(PLUS_8), 4), 0);
     ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(PLUS_8), code_at(FRAMED + 0xf),
                  code_at(FIRST + 7));
-    /* What holds it is not in the copy. */
+    /* The word that holds it is not in the copy. */
     made.snapshot.stack.bytes = 6 * 8;
     assert_int_equal(walk_from(&made, code_at(PLUS_8), 4), 0);
     ASSERT_STACK(&made.stack, STACK_CUT_UNREADABLE, code_at(PLUS_8));
     assert_true(made.hints.needs_more_stack);
 }
 
-/* A snapshot always has them; one without is not unwound from whatever their places hold. */
+/* A snapshot always has stack pointer and program counter; without one it is not unwound. */
 static void test_without_a_place(void **state)
 {
     (void)state;
@@ -597,7 +600,7 @@ static void test_without_a_place(void **state)
     }
 }
 
-/* Can read nothing of the function that calls. */
+/* Answers that FRAMED can't be read. */
 static int look_up(struct lookups *lookups, struct module *module, const struct lookup *lookup,
                    union lookup_answer *ret_answer)
 {
@@ -611,7 +614,7 @@ static int look_up(struct lookups *lookups, struct module *module, const struct 
     return err;
 }
 
-/* The frame pointer would lead on. */
+/* The frame pointer would lead to the caller, but is not followed. */
 static void test_what_cannot_be_read(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Signal handlers: the kernel's trampoline, and what the signal interrupted. */
+/* Signal handlers: the kernel's trampoline, and the code that the signal interrupted. */
 #include "unit.h"
 
 #include "make_walk.h"
@@ -8,19 +8,19 @@
 #include <ucontext.h>
 
 enum {
-    FIRST = 0x100,        /* nobody called it */
+    FIRST = 0x100,        /* has no caller */
     PLAIN = 0x200,        /* CFA = sp + 8 */
     BY_R10 = 0x300,       /* has its CFA in r10 */
     FRAMED = 0x400,       /* has a frame pointer */
     LEAF = 0x500,         /* has its return address in the link register */
     WITH_CFI = 0x1004,    /* a trampoline with an entry */
     WITHOUT_CFI = 0x1100, /* one without, as musl's */
-    RETURNING = 0x1200    /* has no entry, but its instructions say where it returns to */
+    RETURNING = 0x1200    /* has no entry, but its instructions show where it returns to */
 };
 
 static struct made_walk made;
 
-/* Takes a frame record off the stack, and returns. */
+/* Pops a frame record, and returns. */
 static const uint8_t returns[] = {
 #ifdef __aarch64__
     0xfd, 0x7b, 0xc1, 0xa8, /* ldp x29, x30, [sp], #16 */
@@ -58,8 +58,8 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* What a handler returns to has the stack pointer at this, of which each register has its place:
- * struct rt_sigframe of arch/x86/include/asm/sigframe.h, behind the return address, and of
+/* When a handler returns, the stack pointer points to this structure, which holds the registers:
+ * struct rt_sigframe of arch/x86/include/asm/sigframe.h, after its return address, or of
  * arch/arm64/kernel/signal.c. */
 #ifdef __aarch64__
 struct signal_frame {
@@ -83,14 +83,14 @@ static size_t place_of(unsigned number)
 }
 #endif
 
-/* Sets a register of what was interrupted. */
+/* Sets a register of the interrupted code. */
 static void set_interrupted(uint64_t word, unsigned number, uint64_t value)
 {
     made.words[word + 1 + place_of(number) / 8] = value;
 }
 
-/* Puts what the kernel leaves for a handler on the stack, behind the address that the handler
- * returns to, at `word`. */
+/* Puts the handler's return address at `word`, followed by the signal frame that the kernel
+ * writes. */
 static void put_signal_frame(uint64_t word, uint64_t trampoline, uint64_t pc, uint64_t sp)
 {
     for (unsigned i = 0; i < architecture.register_count; i++)
@@ -114,8 +114,8 @@ static void check_trampoline(uint64_t trampoline)
     put_signal_frame(10, trampoline, code_at(PLAIN), word_at(200));
     made.words[200] = code_at(FIRST + 8);
     assert_int_equal(walk_from(&made, code_at(PLAIN + 7), 10), 0);
-    /* The trampoline was not called, nor did what the signal interrupted call: both are exactly
-     * where they are. */
+    /* The trampoline was not called, and the interrupted code did not make a call: both are at
+     * their exact addresses. */
     ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(PLAIN + 7), trampoline, code_at(PLAIN),
                  code_at(FIRST + 7));
 }
@@ -132,8 +132,8 @@ static void test_a_trampoline_without_cfi(void **state)
     check_trampoline(code_at(WITHOUT_CFI));
 }
 
-/* A handler in code of which nothing is known but its instructions, or but that it has a frame
- * pointer. Then it is not known on AArch64 where its frame ends, and so where the kernel's is. */
+/* A handler in code of which only the instructions are known, or only that it has a frame pointer.
+ * In the latter case it is not known on AArch64 where its frame ends and the kernel's begins. */
 static void test_a_handler_without_cfi(void **state)
 {
     (void)state;
@@ -158,7 +158,7 @@ static void test_a_handler_without_cfi(void **state)
     }
 }
 
-/* A thread can be seen at its trampoline's two instructions, the handler just done. */
+/* A thread can be seen at the two instructions of its trampoline, right after the handler. */
 static void test_at_the_trampoline(void **state)
 {
     (void)state;
@@ -173,7 +173,7 @@ static void test_at_the_trampoline(void **state)
     }
 }
 
-/* All registers are known of what was interrupted, also where the thread itself was asleep. */
+/* All registers of the interrupted code are known, even if the thread itself was asleep. */
 static void test_registers_of_what_was_interrupted(void **state)
 {
     (void)state;
@@ -183,11 +183,11 @@ static void test_registers_of_what_was_interrupted(void **state)
     made.words[600] = code_at(FRAMED + 9); /* at the CFA - 8 */
     made.words[500] = 0;
     made.words[501] = code_at(FIRST + 8);
-    /* The CFA lies above where the frame pointer points: no frame of the caller's. */
+    /* The CFA is above the frame to which the frame pointer points, so that is not the caller's. */
     assert_int_equal(walk_from(&made, code_at(PLAIN), 10), 0);
     ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, code_at(PLAIN), code_at(WITH_CFI),
                  code_at(BY_R10 + 3), code_at(FRAMED + 8));
-    /* And with one that lies above it. */
+    /* And with a frame that is above the CFA. */
     set_interrupted(10, FP, word_at(700));
     made.words[701] = code_at(FIRST + 8);
     assert_int_equal(walk_from(&made, code_at(PLAIN), 10), 0);
@@ -206,7 +206,7 @@ static void test_a_handler_that_was_interrupted(void **state)
                  code_at(WITHOUT_CFI), code_at(PLAIN + 20), code_at(FIRST + 7));
 }
 
-/* A null pointer was called: the frame is at 0, and is one. */
+/* A null pointer was called: the frame at 0 is shown. */
 static void test_what_was_interrupted_in_no_code(void **state)
 {
     (void)state;
@@ -214,7 +214,7 @@ static void test_what_was_interrupted_in_no_code(void **state)
     assert_int_equal(walk_from(&made, code_at(PLAIN), 10), 0);
     ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, code_at(PLAIN), code_at(WITH_CFI), 0);
     assert_true(made.hints.has_unknown_address);
-    /* It was called indeed. */
+    /* It was really called. */
 #ifdef __aarch64__
     set_interrupted(10, LR, code_at(PLAIN + 0x28));
     made.words[200] = code_at(FIRST + 8);
@@ -240,7 +240,7 @@ static void test_a_signal_frame_that_was_not_copied(void **state)
         ASSERT_STACK(&made.stack, STACK_CUT_UNREADABLE, code_at(PLAIN), code_at(WITH_CFI));
         assert_true(made.hints.needs_more_stack);
     }
-    /* Of a handler that runs on a stack of its own, the rest lies elsewhere. */
+    /* If a handler runs on a stack of its own, the rest is elsewhere. */
     made.snapshot.stack.bytes = made.snapshot.stack.end - MADE_STACK;
     put_signal_frame(10, code_at(WITH_CFI), code_at(PLAIN), 0x7ff000000000);
     assert_int_equal(walk_from(&made, code_at(PLAIN), 10), 0);
@@ -261,7 +261,7 @@ static void test_a_handler_on_a_stack_of_its_own(void **state)
     ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(PLAIN), code_at(WITH_CFI), code_at(PLAIN + 20),
                  code_at(PLAIN + 29), code_at(FIRST + 7));
     assert_true(made.hints.used_other_stack);
-    /* Too little of it. */
+    /* Too little of it was copied. */
     made.snapshot.other_stack.bytes = 8;
     assert_int_equal(walk_from(&made, code_at(PLAIN), 10), 0);
     ASSERT_STACK(&made.stack, STACK_CUT_UNREADABLE, code_at(PLAIN), code_at(WITH_CFI),
@@ -272,7 +272,7 @@ static void test_a_handler_on_a_stack_of_its_own(void **state)
 
 #ifdef __aarch64__
 
-/* A leaf returns by the register, in which the address may be signed. */
+/* A leaf returns through the link register, in which the address may be signed. */
 static void test_the_link_register_of_what_was_interrupted(void **state)
 {
     (void)state;
@@ -288,7 +288,7 @@ static void test_the_link_register_of_what_was_interrupted(void **state)
 
 #endif
 
-/* A damaged one that leads to itself: only the depth ends it. */
+/* A damaged signal frame leads to itself: only the maximum depth ends the stack. */
 static void test_a_signal_frame_that_leads_to_itself(void **state)
 {
     (void)state;

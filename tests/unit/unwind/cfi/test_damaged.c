@@ -1,6 +1,6 @@
-/* Call frame information is data of others: whatever it says, unwinding by it ends, and touches
- * nothing but what it was given. Bytes are random, from a generator that gives the same ones every
- * time. There is nothing to expect of the results, but a sanitizer build must stay silent. */
+/* Call frame information is untrusted data: whatever it says, unwinding by it ends, and only
+ * touches the memory that it was given. Bytes are random, from a generator that gives the same ones
+ * every time. Results are not checked, but a sanitizer build must stay silent. */
 #include "unit.h"
 
 #include "make_walk.h"
@@ -8,7 +8,7 @@
 #include <errno.h>
 
 #if defined __SANITIZE_ADDRESS__ || defined __aarch64__
-#define ITERATIONS 40000u /* each takes several times as long; so it does in an emulator */
+#define ITERATIONS 40000u /* each takes several times as long, as it does in an emulator */
 #else
 #define ITERATIONS 200000u
 #endif
@@ -25,7 +25,7 @@ static uint32_t draw(void)
     return (uint32_t)(state_of_random >> 32);
 }
 
-/* Functions of most of the kinds that there are. */
+/* Functions of most kinds. */
 static void put_functions(struct made_section *section, const struct made_form *form,
                           uint64_t positions[FUNCTIONS])
 {
@@ -60,7 +60,7 @@ static void put_functions(struct made_section *section, const struct made_form *
                                FUNCTION_BYTES, programs[i].program, programs[i].bytes);
 }
 
-/* Its code is followed no further, which would take most of the time. */
+/* Fills the code with instructions that end paths: following them would take most of the time. */
 static void end_ways(void)
 {
 #ifdef __aarch64__
@@ -72,7 +72,7 @@ static void end_ways(void)
         memcpy(made.module.image.memory + i, trap, sizeof trap);
 }
 
-/* A module with both sections, and the linker's table where `has_table`. */
+/* A module with both sections, and the linker's table if `has_table`. */
 static void make_whole(bool has_table)
 {
     static struct made_section debug;
@@ -112,7 +112,7 @@ static void draw_stack(void)
         forget_register(&made, FP);
 }
 
-/* Unwinds from some address of the module, with nothing known of it from before. */
+/* Unwinds from a random address of the module, without cached rules. */
 static void walk_somewhere(void)
 {
     uint64_t pc = code_at(draw() % (FUNCTIONS * FUNCTION_BYTES));
@@ -139,7 +139,7 @@ static void test_damaged_information(void **state)
         for (size_t i = 0; i < ITERATIONS / 2; i++) {
             size_t changed[4];
             for (size_t j = 0; j < 4; j++) {
-                /* In the sections, seldom in the table. */
+                /* Mostly in the sections, seldom in the table. */
                 changed[j] = draw() % 16 ? MADE_CODE_BYTES + draw() % (bytes - MADE_CODE_BYTES)
                                          : TABLE + draw() % 76;
                 memory[changed[j]] = (unsigned char)draw();
@@ -153,7 +153,7 @@ static void test_damaged_information(void **state)
     }
 }
 
-/* Random bytes throughout, as sections and as programs of an entry that is right. */
+/* Only random bytes, as sections and as programs of a valid entry. */
 static void test_random_information(void **state)
 {
     (void)state;
@@ -174,7 +174,7 @@ static void test_random_information(void **state)
             word = draw();
             memcpy(memory + RANDOM_BYTES + j, &word, sizeof word);
         }
-        /* Else hardly one would be read on. */
+        /* Otherwise hardly any would be read further. */
         uint32_t length = draw() % 64;
         memcpy(memory, &length, sizeof length);
         walk_somewhere();
@@ -186,7 +186,7 @@ static void test_random_information(void **state)
     made_walk_free(&made);
 }
 
-/* Expressions of operations that are known, and arguments of any size. */
+/* Expressions of known operations, with arguments of any size. */
 static void test_random_expressions(void **state)
 {
     (void)state;

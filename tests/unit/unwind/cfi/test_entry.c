@@ -1,4 +1,4 @@
-/* CIEs and FDEs: their heads, their forms, and what is not believed. */
+/* CIEs and FDEs: their heads, their forms, and what is rejected. */
 #include "make_cfi.h"
 
 static struct made_section eh, debug;
@@ -57,7 +57,7 @@ static void assert_entry(const struct made_form *form, uint64_t start, uint64_t 
     assert_int_equal(entry.return_register, form->return_register);
     assert_int_equal(entry.is_signal_frame, strchr(form->letters, 'S') != NULL);
     assert_int_equal(entry.has_augmentation, form->letters[0] == 'z');
-    /* The programs begin behind all that, and end with the entry. */
+    /* The programs come after all that, and end with the entry. */
     assert_int_equal(bytes_left(&entry.common_program), 5);
     assert_memory_equal(entry.common_program.at, ((uint8_t[]){MADE_ENTRY_ROW}), 5);
     assert_int_equal(bytes_left(&entry.program), 3);
@@ -78,7 +78,7 @@ static void check_forms(struct made_section *section, const struct made_form *fo
         assert_entry(&forms[i], MADE_ADDRESS + 0x1000, 0x120);
         assert_true(read_of(section, second));
         assert_entry(&forms[i], MADE_ADDRESS + 0x10, 1);
-        assert_false(read_of(section, cie)); /* is no FDE */
+        assert_false(read_of(section, cie)); /* not an FDE */
     }
 }
 
@@ -103,7 +103,7 @@ static void test_heads(void **state)
         struct made_form form = i & 1 ? made_debug_form : made_eh_form;
         struct cfi_head head;
         form.has_64_bits = has_64_bits;
-        /* The id has 64 bits in .debug_frame alone. */
+        /* The id has 64 bits only in .debug_frame. */
         unsigned head_bytes = !has_64_bits ? 8 : i & 1 ? 20 : 16;
         begin();
         put_bytes(section, BYTES(4, 0, 0, 0, 1, 2, 3, 4)); /* nothing lies at 0 */
@@ -186,7 +186,7 @@ static void test_pointer_encodings(void **state)
     for (size_t i = 0; i < sizeof known; i++) {
         struct made_form form = made_eh_form;
         form.pointer_encoding = known[i];
-        /* What has 16 bits reaches only what is near; without a sign, only what lies behind. */
+        /* 16 bits only reach near addresses; without a sign, only addresses behind. */
         bool is_short = (known[i] & 7) == 2;
         bool is_behind = known[i] == 0x12 || known[i] == 0x13;
         uint64_t start =
@@ -229,12 +229,12 @@ static void test_functions_without_code(void **state)
     cie = put_cie(&debug, &made_debug_form, BYTES(MADE_ENTRY_ROW));
     fde = put_fde(&debug, &made_debug_form, cie, MADE_ADDRESS, 0, BYTES(DW_CFA_nop));
     assert_false(read_of(&debug, fde));
-    /* Beyond the end of all addresses. */
+    /* Beyond the end of the address space. */
     fde = put_fde(&debug, &made_debug_form, cie, MADE_ADDRESS, UINT64_MAX - 8, BYTES(DW_CFA_nop));
     assert_false(read_of(&debug, fde));
 }
 
-/* An FDE that names one as its CIE, or nothing that is there. */
+/* An FDE whose CIE is an FDE, or does not exist. */
 static void test_wrong_cies(void **state)
 {
     (void)state;
@@ -270,7 +270,7 @@ static void test_longer_than_the_section(void **state)
         section->bytes[at]++;
         assert_false(read_of(section, fde));
         section->bytes[at]--;
-        section->bytes[8]++; /* its CIE's: it is read into the FDE, and ends as well as before */
+        section->bytes[8]++; /* its CIE's: the CIE is read into the FDE, and is still valid */
         assert_true(read_of(section, fde));
         section->bytes[8 + 1] = 0xff;
         assert_false(read_of(section, fde));
@@ -282,7 +282,7 @@ static void test_the_longest(void **state)
     (void)state;
     static uint8_t program[CFI_ENTRY_BYTES_MAX];
     uint64_t cie, fde;
-    /* Behind the head and the two pointers of 8 bytes, the program. */
+    /* The program comes after the head and two pointers of 8 bytes. */
     size_t most = CFI_ENTRY_BYTES_MAX - 16;
     begin();
     cie = put_cie(&debug, &made_debug_form, BYTES(MADE_ENTRY_ROW));
@@ -294,7 +294,7 @@ static void test_the_longest(void **state)
     fde = put_fde(&debug, &made_debug_form, cie, MADE_ADDRESS, 1, program, most + 1);
     assert_false(read_of(&debug, fde));
     begin();
-    /* Of a CIE's bytes, 7 stand between its head and its program. */
+    /* A CIE has 7 bytes between its head and its program. */
     cie = put_cie(&debug, &made_debug_form, program, CFI_CIE_BYTES_MAX - 7);
     fde = put_fde(&debug, &made_debug_form, cie, MADE_ADDRESS, 1, BYTES(DW_CFA_nop));
     assert_true(read_of(&debug, fde));
@@ -304,7 +304,7 @@ static void test_the_longest(void **state)
     assert_false(read_of(&debug, fde));
 }
 
-/* Augmentation data that ends before what its letters say, or that is longer than the entry. */
+/* Augmentation data that is shorter than its letters say, or longer than the entry. */
 static void test_short_augmentation_data(void **state)
 {
     (void)state;
@@ -317,7 +317,7 @@ static void test_short_augmentation_data(void **state)
     *length = 7;
     assert_false(read_of(&eh, fde));
     *length = 1;
-    /* And of the FDE, whose is 0 long: behind 8 bytes of head and 8 of pointers. */
+    /* Also in the FDE, whose data has length 0: after a head of 8 bytes and pointers of 8 bytes. */
     uint8_t *own = eh.bytes + (fde - MADE_EH_FRAME) + 16;
     assert_int_equal(*own, 0);
     *own = 1;

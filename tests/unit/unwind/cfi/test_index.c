@@ -1,4 +1,4 @@
-/* Finding the entry of an address: by the linker's table, or by one that is made. */
+/* Finding the entry of an address: by the linker's table, or by a table that we make. */
 #include "make_cfi.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@ static void begin(void)
     debug.is_debug_frame = true;
 }
 
-/* The start of the function that is found, 0 where none is. */
+/* The start of the function that is found; 0 if there is none. */
 static uint64_t find(struct cfi_index *index, struct module *module, uint64_t address)
 {
     int err = cfi_index_find(index, module, address, &entry);
@@ -23,8 +23,8 @@ static uint64_t find(struct cfi_index *index, struct module *module, uint64_t ad
     return entry.start;
 }
 
-/* Functions of 0x10 bytes every 0x20, in an order that is not that of their addresses; a CIE of
- * their own for some. */
+/* Functions of 0x10 bytes every 0x20, not in the order of their addresses; some have a CIE of their
+ * own. */
 #define FUNCTIONS 64
 static uint64_t positions[FUNCTIONS];
 
@@ -36,7 +36,7 @@ static uint64_t function_at(size_t i)
 static void put_functions(struct made_section *section, const struct made_form *form)
 {
     uint64_t cie = 0;
-    put_bytes(section, BYTES(4, 0, 0, 0, 1, 2, 3, 4)); /* damaged, and so left out */
+    put_bytes(section, BYTES(4, 0, 0, 0, 1, 2, 3, 4)); /* damaged, so it is left out */
     for (size_t i = 0; i < FUNCTIONS; i++) {
         size_t number = i * 29 % FUNCTIONS;
         if (i % 16 == 0)
@@ -118,7 +118,7 @@ static void test_debug_frame(void **state)
     make_module(&module, NULL, NULL, &debug);
     check_functions(&index, &module);
     assert_int_equal(index.debug_count, FUNCTIONS);
-    /* And where it is compressed in the file, from memory. */
+    /* If the section is compressed in the file, it is read from memory. */
     cfi_index_free(&index);
     module.debug_frame.memory = malloc(debug.length);
     assert_non_null(module.debug_frame.memory);
@@ -129,7 +129,7 @@ static void test_debug_frame(void **state)
     made_module_free(&module);
 }
 
-/* What one section does not have the other may. */
+/* A function that is not in one section may be in the other. */
 static void test_both_sections(void **state)
 {
     (void)state;
@@ -179,7 +179,7 @@ static void test_nothing_at_all(void **state)
     made_module_free(&module);
 }
 
-/* Tables that say too much, or that are not there. */
+/* Tables that claim too much, or that do not exist. */
 static void test_damaged_tables(void **state)
 {
     (void)state;
@@ -198,11 +198,11 @@ static void test_damaged_tables(void **state)
     module.unwind_table.entries_address = UINT64_MAX - 100;
     assert_int_equal(find(&index, &module, function_at(5)), 0);
     module.unwind_table = right;
-    /* A row that leads to another function: what is found must hold the address. */
+    /* A row that leads to another function: the found function must contain the address. */
     int32_t position = (int32_t)(positions[6] - right.header_address);
     memcpy(module.image.memory + 0x3000 + 12 + 5 * 8 + 4, &position, sizeof position);
     assert_int_equal(find(&index, &module, function_at(5)), 0);
-    /* To a CIE, and to nothing. */
+    /* A row that leads to a CIE, and to nothing. */
     position = (int32_t)(MADE_EH_FRAME + 8 - right.header_address);
     memcpy(module.image.memory + 0x3000 + 12 + 5 * 8 + 4, &position, sizeof position);
     assert_int_equal(find(&index, &module, function_at(5)), 0);
@@ -214,7 +214,7 @@ static void test_damaged_tables(void **state)
     made_module_free(&module);
 }
 
-/* The offsets of a table have a sign: one that leads below address 0 is before all functions. */
+/* Offsets in a table are signed: one that leads below address 0 is before all functions. */
 static void test_offsets_below_the_first_address(void **state)
 {
     (void)state;
@@ -232,7 +232,7 @@ static void test_offsets_below_the_first_address(void **state)
     made_module_free(&module);
 }
 
-/* What stands behind an entry that claims to go on for ever is not found, what is before it is. */
+/* Entries after one that claims to be endless are not found; entries before it are. */
 static void test_an_entry_that_never_ends(void **state)
 {
     (void)state;

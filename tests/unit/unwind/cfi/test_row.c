@@ -1,5 +1,5 @@
-/* The instructions of call frame information (DWARF 5, 6.4.2), and which of them an address sees.
- */
+/* The instructions of call frame information (DWARF 5, 6.4.2), and which of them apply to an
+ * address. */
 #include "make_cfi.h"
 
 #define START 0x1000u
@@ -7,7 +7,7 @@
 static struct cfi_row row;
 static const uint8_t common[] = {DW_CFA_def_cfa, 7, 8, DW_CFA_offset | 16, 1};
 
-/* The row of START + offset by a program, behind the CIE's. */
+/* Finds the row of START + offset by a program, which follows the CIE's. */
 static bool find(uint64_t offset, const uint8_t *program, size_t bytes)
 {
     return cfi_find_row(made_entry(START, START + 0x10000, common, sizeof common, program, bytes),
@@ -45,12 +45,12 @@ static void test_where_the_cfa_is(void **state)
     assert_cfa(6, 8);
     assert_true(find(0, BYTES(DW_CFA_def_cfa_offset, 0x80, 2)));
     assert_cfa(7, 256);
-    /* Those with a sign are multiplied by the data factor, those without are not. */
+    /* Signed offsets are multiplied by the data factor, unsigned ones are not. */
     assert_true(find(0, BYTES(DW_CFA_def_cfa_sf, 3, 0x7e)));
     assert_cfa(3, 16);
     assert_true(find(0, BYTES(DW_CFA_def_cfa_offset_sf, 2)));
     assert_cfa(7, -16);
-    /* Any number: whether it is of use is for others to say. */
+    /* Any number is accepted here; callers check whether it is useful. */
     assert_true(find(0, BYTES(DW_CFA_def_cfa, 0xe7, 7, 8)));
     assert_cfa(999, 8);
 }
@@ -64,7 +64,7 @@ static void test_cfa_by_expression(void **state)
     assert_true(row.cfa_is_expression);
     assert_ptr_equal(row.cfa_expression.at, program + 2);
     assert_int_equal(bytes_left(&row.cfa_expression), 3);
-    assert_true(find(1, program, sizeof program)); /* and not any more */
+    assert_true(find(1, program, sizeof program)); /* no longer an expression */
     assert_cfa(7, 8);
     assert_true(find(0, BYTES(DW_CFA_def_cfa_expression, 1, DW_OP_breg6, DW_CFA_def_cfa_sf, 7, 1)));
     assert_cfa(7, -8);
@@ -120,7 +120,7 @@ static void test_registers_by_expression(void **state)
     assert_int_equal(bytes_left(&row.registers[3].expression), 1);
 }
 
-/* What an address sees: all up to the advance behind it. */
+/* All instructions up to the advance beyond an address apply to it. */
 static void test_rows(void **state)
 {
     (void)state;
@@ -229,7 +229,7 @@ static void test_remembered_rows_are_a_stack(void **state)
     assert_true(row.cfa_is_expression);
     assert_true(find(1, nested, sizeof nested));
     assert_cfa(7, 16);
-    /* Nothing is remembered; or more than compilers do, which is bounded. */
+    /* Nothing was remembered, or more than the limit, which is beyond what compilers do. */
     assert_false(find(0, BYTES(DW_CFA_restore_state)));
     assert_false(find(0, BYTES(DW_CFA_remember_state, DW_CFA_restore_state, DW_CFA_restore_state)));
     uint8_t many[1000];
@@ -238,7 +238,7 @@ static void test_remembered_rows_are_a_stack(void **state)
     assert_false(find(0, many, sizeof many));
 }
 
-/* Back to what the CIE said, not to what was said last. */
+/* Restores the CIE's rule, not the previous one. */
 static void test_restore_goes_back_to_the_common_rule(void **state)
 {
     (void)state;
@@ -272,7 +272,7 @@ static void test_restore_goes_back_to_the_common_rule(void **state)
     assert_register(16, CFI_AT_OFFSET, -8);
 }
 
-/* An advance in the CIE's program is none of the FDE's. */
+/* An advance in the CIE's program does not count for the FDE's. */
 static void test_the_common_program_ends_where_the_function_begins(void **state)
 {
     (void)state;
@@ -295,7 +295,7 @@ static void test_what_changes_nothing(void **state)
     assert_cfa(7, 16);
 }
 
-/* Vector registers and the like: they are nobody's, and write nowhere. */
+/* Vector registers and others that are not tracked: their rules are ignored. */
 static void test_registers_out_of_range(void **state)
 {
     (void)state;
@@ -342,10 +342,10 @@ static void test_programs_cut_short(void **state)
     assert_false(find(0, BYTES(DW_CFA_expression, 6, 3, DW_OP_breg6, 0)));
     assert_false(find(0, BYTES(DW_CFA_def_cfa_expression, 0xff, 0xff, 0xff, 0xff, 0x0f)));
     assert_false(find(0, BYTES(DW_CFA_GNU_args_size)));
-    /* A fault behind what the address sees is none. */
+    /* An error after the instructions that apply to the address is ignored. */
     assert_true(find(0, BYTES(DW_CFA_advance_loc | 1, DW_CFA_def_cfa, 7)));
     assert_false(find(1, BYTES(DW_CFA_advance_loc | 1, DW_CFA_def_cfa, 7)));
-    /* One of the CIE is of every address. */
+    /* An error in the CIE's program affects every address. */
     assert_false(cfi_find_row(
         made_entry(START, START + 1, BYTES(DW_CFA_def_cfa, 7), BYTES(DW_CFA_def_cfa, 7, 8)), START,
         &row));
@@ -363,7 +363,7 @@ static void test_unknown_instructions(void **state)
             continue;
         assert_false(find(0, program, sizeof program));
     }
-    /* What is written only where it is found. */
+    /* The result is only written on success. */
     assert_true(find(0, BYTES(DW_CFA_def_cfa_offset, 16)));
     assert_false(find(0, BYTES(DW_CFA_def_cfa_offset, 24, 0x3f)));
     assert_cfa(7, 16);

@@ -1,4 +1,4 @@
-/* Calls and function entries in machine code of the architecture that is built for. */
+/* Calls and function entries in machine code of the target architecture. */
 #include "unit.h"
 
 #include "unwind/code/calls.h"
@@ -9,7 +9,7 @@
 
 #define RETURN_ADDRESS 0x401000u
 
-/* What stands right before the return address. */
+/* The form of the call right before the return address. */
 static enum call_form kind_of(const uint8_t *code, size_t bytes, uint64_t *target)
 {
     uint8_t before[CALL_BYTES_MAX];
@@ -148,7 +148,7 @@ static void test_calls(void **state)
     assert_int_equal(kind_of(0xd503201f, &target), CALL_NONE);     /* nop */
 }
 
-/* Bytes of an instruction and of the next may look like a call. */
+/* Bytes of an instruction and the next one may look like a call. */
 static void test_calls_are_aligned(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* How far a function reaches whose size nothing tells. */
+/* The end of a function of unknown size. */
 #include "unit.h"
 
 #ifdef __x86_64__
@@ -38,7 +38,7 @@ static void test_what_is_jumped_to(void **state)
     assert_int_equal(end_of(code, sizeof code, 5), 4);
 }
 
-/* At its end it may be a call of another function. */
+/* A jump at the end of a function may be a tail call. */
 static void test_a_jump_to_the_start_of_a_function(void **state)
 {
     (void)state;
@@ -117,7 +117,7 @@ static void test_what_is_jumped_to(void **state)
     assert_int_equal(end_of(back, sizeof back, 25), 2);
 }
 
-/* At its end it may be a call of another function. A conditional one is not. */
+/* A jump at the end of a function may be a tail call. A conditional jump is not. */
 static void test_a_jump_to_the_start_of_a_function(void **state)
 {
     (void)state;

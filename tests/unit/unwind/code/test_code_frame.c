@@ -1,10 +1,10 @@
-/* Where functions have their return address, by their instructions. */
+/* Where functions have their return address, according to their instructions. */
 #include "unit.h"
 #include "unwind/code/code_frame.h"
 
 #ifdef __x86_64__
 
-/* A function that saves rbx, calls where its argument is not 0, and has a second way out:
+/* A function that saves rbx, makes a call if its argument is not 0, and has a second return:
  *  0 push %rbx; 1 test %edi,%edi; 3 je 17; 5 sub $16,%rsp; 9 call; 14 add $16,%rsp (4 bytes: 18);
  * 18 pop %rbx; 19 ret; 20 pop %rbx; 21 ret */
 static const uint8_t plain[] = {0x53, 0x85, 0xff, 0x74, 0x0f, 0x48, 0x83, 0xec, 0x10, 0xe8, 0,
@@ -32,7 +32,7 @@ static void test_every_instruction(void **state)
     static const size_t begins[] = {0, 1, 3, 5, 9, 14, 18, 19, 20, 21};
     for (size_t i = 0; i < sizeof begins / sizeof *begins; i++)
         check_by_sp(plain, sizeof plain, begins[i], above_sp[begins[i]]);
-    /* In the middle of the call, as a return address less one is. */
+    /* In the middle of the call, like a return address minus one. */
     check_by_sp(plain, sizeof plain, 13, 24);
 }
 
@@ -55,7 +55,7 @@ static void test_a_frame_pointer(void **state)
     check_by_sp(code, sizeof code, 18, 0);
 }
 
-/* Its caller's is saved with others, and the register used for something else. */
+/* The caller's frame pointer is saved with other registers, and rbp is used for something else. */
 static void test_a_saved_frame_pointer_that_is_none(void **state)
 {
     (void)state;
@@ -68,7 +68,7 @@ static void test_a_saved_frame_pointer_that_is_none(void **state)
     assert_int_equal(frame.saved_frame_pointer, 16);
 }
 
-/* As compiled Java has it, with frame pointers and without:
+/* As in compiled Java code, with frame pointers and without:
  *  0 sub $24,%rsp; 4 mov %rbp,16(%rsp); 9 mov %rsp,%rbp; 12 add $16,%rbp; 16 nop; 17 add $16,%rsp;
  * 21 pop %rbp; 22 nop; 23 ret */
 static void test_a_frame_pointer_saved_by_a_move(void **state)
@@ -88,7 +88,7 @@ static void test_a_frame_pointer_saved_by_a_move(void **state)
     }
     check_by_sp(code, sizeof code, 22, 0);
     check_by_sp(code, sizeof code, 23, 0);
-    /* Outside of the frame nothing is saved: 24(%rsp) is where the return address is. */
+    /* Nothing is saved outside the frame: 24(%rsp) is the return address. */
     uint8_t outside[sizeof code];
     memcpy(outside, code, sizeof code);
     outside[8] = 24;
@@ -131,7 +131,7 @@ static void test_a_realigned_frame(void **state)
     for (size_t at = 9; at <= 23; at++)
         assert_int_equal(code_frame_at(code, sizeof code, at).kind, CODE_FRAME_LOST);
     check_unknown(code, sizeof code, 27);
-    /* A frame pointer that is set up first is one. */
+    /* A frame pointer that is set up before the alignment is valid. */
     static const uint8_t after[] = {0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xe4, 0xe0, 0x90};
     assert_int_equal(code_frame_at(after, sizeof after, 8).kind, CODE_FRAME_BY_POINTER);
 }
@@ -141,13 +141,13 @@ static void test_what_can_not_be_told(void **state)
     (void)state;
     static const uint8_t behind_ret[] = {0xc3, 0x90, 0x90};
     check_unknown(behind_ret, sizeof behind_ret, 1);
-    /* mov %rsi,%rsp; sub %rax,%rsp; pop %rsp: another stack, or how far down. */
+    /* mov %rsi,%rsp; sub %rax,%rsp; pop %rsp: another stack, or an unknown amount. */
     static const uint8_t writes[][5] = {{0x48, 0x89, 0xf4, 0x90, 0x90},
                                         {0x48, 0x29, 0xc4, 0x90, 0x90},
                                         {0x5c, 0x90, 0x90, 0x90, 0x90}};
     for (size_t i = 0; i < sizeof writes / sizeof *writes; i++)
         check_unknown(writes[i], 5, 4);
-    /* rbp is overwritten before it was saved; pop behind the beginning; not an instruction. */
+    /* rbp is overwritten before it was saved; a pop beyond the frame; not an instruction. */
     check_unknown((const uint8_t[]){0x89, 0xfd, 0x90}, 3, 2);
     check_unknown((const uint8_t[]){0x58, 0x90}, 2, 1);
     check_unknown((const uint8_t[]){0x06, 0x90}, 2, 1);
@@ -167,7 +167,7 @@ static struct code_frame frame_in_stub(const uint8_t *stubs, size_t bytes, size_
     return code_frame_in_stub(code);
 }
 
-/* Checks the instructions that begin at `begins`, of which each has pushed that many words. */
+/* Checks the instructions at `begins`, each with the number of words that were pushed before it. */
 static void check_stubs(const uint8_t *stubs, size_t bytes, const uint8_t (*begins)[2],
                         size_t count)
 {

@@ -1,4 +1,4 @@
-/* Where code returns to, by the instructions up to its returns. */
+/* Where code returns to, according to the instructions up to its returns. */
 #include "unit.h"
 
 #include "make_walk.h"
@@ -25,12 +25,12 @@ static int tear_down(void **state)
 
 #ifdef __x86_64__
 
-/* What is found from the byte at `at` of the code. */
+/* Finds the return from the byte at `at` of the code. */
 static bool find(const uint8_t *code, size_t bytes, uint64_t at, struct code_return *ret_return)
 {
     made_walk_free(&made);
     begin_module(&made);
-    memset(made.code, 0xf4, sizeof made.code); /* hlt: no way goes on from here */
+    memset(made.code, 0xf4, sizeof made.code); /* hlt: no path continues from here */
     put_code(&made, 0x100, code, bytes);
     end_module(&made);
     return code_return_find(&made.module, MADE_ADDRESS + 0x100 + at, false, ret_return);
@@ -48,7 +48,7 @@ static void assert_value(const struct code_value *value, enum code_value_kind ki
 }
 
 /*  0 movaps %xmm0,16(%rsp); 5 dec %ecx; 7 jne 5; 9 test %eax,%eax; 11 je 22; 13 call *%rdx;
- * 15 add $40,%rsp; 19 pop %rbp; 20 pop %rbx; 21 ret; 22 the same once more */
+ * 15 add $40,%rsp; 19 pop %rbp; 20 pop %rbx; 21 ret; 22 the same again */
 static const uint8_t plain[] = {0x0f, 0x29, 0x44, 0x24, 0x10, 0xff, 0xc9, 0x75, 0xfc, 0x85,
                                 0xc0, 0x74, 0x09, 0xff, 0xd2, 0x48, 0x83, 0xc4, 0x28, 0x5d,
                                 0x5b, 0xc3, 0x48, 0x83, 0xc4, 0x28, 0x5d, 0x5b, 0xc3};
@@ -112,7 +112,7 @@ static void test_a_stack_pointer_that_is_aligned_on_the_way(void **state)
     assert_value(&found.sp, CODE_VALUE_MEMORY, RSP, 48, 0);
 }
 
-/* A call that does not return is followed by other code, here with less on the stack. */
+/* A call that does not return is followed by unrelated code, here with less on the stack. */
 static void test_ways_that_disagree(void **state)
 {
     (void)state;
@@ -126,7 +126,7 @@ static void test_ways_that_disagree(void **state)
     assert_false(find(loop, sizeof loop, 0, &found));
 }
 
-/* But padding does not follow a call that returns. */
+/* Padding does not follow a call that returns. */
 static void test_a_call_that_does_not_return(void **state)
 {
     (void)state;
@@ -168,7 +168,7 @@ static void test_ways_that_do_not_return(void **state)
     assert_false(find(plain, 0, 0, &found));
 }
 
-/* Another module's function returns to the caller. */
+/* The other module's function returns to the caller. */
 static void test_a_jump_to_another_module(void **state)
 {
     (void)state;
@@ -179,7 +179,7 @@ static void test_a_jump_to_another_module(void **state)
     assert_value(&found.sp, CODE_VALUE_REGISTER, RSP, 8, 0);
 }
 
-/* What was pushed on the way is popped as it was. */
+/* A register that was pushed on the path is popped with the same value. */
 static void test_what_was_stored_on_the_way(void **state)
 {
     (void)state;
@@ -189,7 +189,7 @@ static void test_what_was_stored_on_the_way(void **state)
     assert_true(find(code, sizeof code, 0, &found));
     assert_value(&found.sp, CODE_VALUE_REGISTER, RSP, 0, 0);
     assert_value(&found.frame_pointer, CODE_VALUE_REGISTER, RBP, 0, 0);
-    /* And memory below the stack pointer holds nothing. */
+    /* Memory below the stack pointer has no known value. */
     static const uint8_t below[] = {0x48, 0x8b, 0x6c, 0x24, 0xf8, 0xc3}; /* mov -8(%rsp),%rbp */
     assert_true(find(below, sizeof below, 0, &found));
     assert_int_equal(found.frame_pointer.kind, CODE_VALUE_UNKNOWN);
@@ -213,7 +213,7 @@ int main(void)
 
 #else
 
-/* What is found from an instruction of the code. No way goes on from what is around it. */
+/* Finds the return from an instruction of the code. No path continues from the code around it. */
 static bool find(const uint32_t *code, size_t bytes, uint64_t instruction, bool is_after_call,
                  struct code_return *ret_return)
 {
@@ -243,7 +243,7 @@ static const uint32_t plain[] = {
     0xf9400bf3, /* 4 ldr x19, [sp, #16] */
     0xa8c37bfd, /* 5 ldp x29, x30, [sp], #48 */
     0xd65f03c0, /* 6 ret */
-    0xf9400bf3, /* 7 the same once more */
+    0xf9400bf3, /* 7 the same again */
     0xa8c37bfd, 0xd65f03c0,
 };
 
@@ -273,7 +273,7 @@ static void test_a_leaf(void **state)
     assert_true(FIND(leaf, 0, &found));
     assert_value(&found.sp, CODE_VALUE_REGISTER, SP, 32);
     assert_value(&found.return_address, CODE_VALUE_REGISTER, LR, 0);
-    /* A call has overwritten the register, so this is no leaf. */
+    /* A call has overwritten the register, so this is not a leaf. */
     assert_false(find(leaf, sizeof leaf, 0, true, &found));
     assert_true(find(plain, sizeof plain, 4, true, &found));
     static const uint32_t calls[] = {0x94000010, 0xd65f03c0}; /* 0 bl; 1 ret */
@@ -346,7 +346,7 @@ static void test_ways_that_do_not_return(void **state)
 {
     (void)state;
     static const uint32_t ends[] = {
-        0xd61f0060, /* br x3: a table's, perhaps */
+        0xd61f0060, /* br x3: perhaps through a jump table */
         0x14000000, /* b . */
         0xd4200020, /* brk #1 */
         0x00000000, /* udf #0 */
@@ -365,7 +365,7 @@ static void test_ways_that_do_not_return(void **state)
     assert_true(FIND(write, 0, &found));
 }
 
-/* What follows it is padding, or another function. */
+/* The call is followed by padding, or another function. */
 static void test_a_call_that_does_not_return(void **state)
 {
     (void)state;
@@ -431,7 +431,7 @@ static void test_a_jump_to_another_module(void **state)
     assert_value(&found.return_address, CODE_VALUE_REGISTER, LR, 0);
 }
 
-/* What was stored on the way is loaded as it was. */
+/* A register that was stored on the path is loaded with the same value. */
 static void test_what_was_stored_on_the_way(void **state)
 {
     (void)state;

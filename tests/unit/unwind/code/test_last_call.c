@@ -3,7 +3,7 @@
 #include "make_walk.h"
 #include "unwind/code/last_call.h"
 
-/* Where calls return to, of functions of the linkage table but for the last. */
+/* Where calls return to; all except the last are calls of functions in the linkage table. */
 enum { OF_EXIT = 0x110, OF_READ = 0x120, OF_OTHER = 0x130, EXIT = 0x500, READ = 0x510 };
 
 static struct made_walk made;

@@ -13,7 +13,7 @@ typedef uint8_t code_unit;
         __VA_ARGS__                                                                                \
     }
 
-/* The first candidate; the count where there is none. */
+/* The first candidate; the count if there is none. */
 static uint64_t first_of(const uint8_t *code, size_t bytes)
 {
     uint64_t candidates[PROLOGUE_CANDIDATES_MAX] = {0};
@@ -49,7 +49,7 @@ static void test_plain(void **state)
     assert_int_equal(first_of(CODE(0x55, 0x48, 0x89, 0xe5)), 0);
 }
 
-/* What an optimizing compiler puts between: mov %edi,%ebx; xor %eax,%eax. */
+/* An optimizing compiler puts other instructions between: mov %edi,%ebx; xor %eax,%eax. */
 static void test_other_instructions_between(void **state)
 {
     (void)state;
@@ -66,13 +66,13 @@ static void test_arguments_of_an_earlier_call(void **state)
         first_of(CODE(0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 0x10, 0x6a, 0x01, 0x6a, 0x02, 0xe8,
                       0, 0, 0, 0, 0x48, 0x83, 0xc4, 0x10, 0xe8, 0, 0, 0, 0)),
         0x10);
-    /* In that call itself they are there. */
+    /* During that call they are still there. */
     assert_int_equal(first_of(CODE(0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 0x10, 0x6a, 0x01, 0x6a,
                                    0x02, 0xe8, 0, 0, 0)),
                      0x20);
 }
 
-/* An end in the middle: pop %rbx; pop %rbp; ret; and then code that is jumped to. */
+/* An epilogue in the middle: pop %rbx; pop %rbp; ret; and then code that is reached by jumps. */
 static void test_code_behind_an_end(void **state)
 {
     (void)state;
@@ -95,7 +95,7 @@ static void test_no_frame_pointer(void **state)
     assert_int_equal(prologue_frame_bytes((const uint8_t *)"", 0, candidates), 0);
 }
 
-/* sub %rax,%rsp: an array of variable size. What was before is all that can be said. */
+/* sub %rax,%rsp: a variable-length array. Only the size before it is known. */
 static void test_room_of_variable_size(void **state)
 {
     (void)state;
