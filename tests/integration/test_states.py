@@ -107,8 +107,9 @@ def check_kernel_workers(done, names):
     stacks = [stack for stack in folded(done.stdout) if stack[0] in names]
     assert {stack[:2] for stack in stacks} == {(name, "[kernel worker]") for name in names}, stacks
     polls, waits = (leaves_by_root(done.stdout)[name] for name in names)
-    # On a busy machine it waits for a CPU at times.
-    assert polls["[running]"] > 0 and set(polls) <= {"[running]", "[runnable]", "[unknown]"}, polls
+    # On a busy machine it waits for a CPU at times, and stolen time counts as a little sleep (docs/limits.md).
+    assert polls["[running]"] > 0 and polls["[sleeping]"] <= 0.05 * sum(polls.values()), polls
+    assert set(polls) <= {"[running]", "[runnable]", "[sleeping]", "[unknown]"}, polls
     assert set(waits) == {"[sleeping]"}, waits
     assert " 0.00 % cut" in done.stderr, done.stderr
 
