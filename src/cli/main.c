@@ -87,8 +87,8 @@ static const struct {
          "  fgprof-c dump 1234 --group | less     # the same for a thousand threads\n"
          "  fgprof-c dump 1234 --json             # for other programs\n",
          "Shows each thread's stack once, the system call it waits in, and what it waits\n"
-         "for: a lock and its owner, a file, a socket or a time. Threads that wait for each\n"
-         "other in a circle are shown first, as a deadlock. Sleeping threads are not\n"
+         "for: a lock and its owner, a file, a socket or a time. Threads that wait for\n"
+         "each other in a circle are shown first, as a deadlock. Sleeping threads are not\n"
          "stopped.\n",
          "Exit status: 0 the dump was written, 1 it was not, 2 bad command line.\n"},
     [COMMAND_CONVERT] =
