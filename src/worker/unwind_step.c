@@ -35,19 +35,29 @@ static bool is_proof(const struct unwind_step *step)
     return step->stack->cut == STACK_WHOLE || step->stack->cut == STACK_CUT_AT_MAX_DEPTH;
 }
 
-/* Reads the word that the unwinder lacked. Only one is read: all calls of C that a thread is in are
- * of one goroutine. */
-static bool read_other_word(const struct unwind_step *step)
+/* Reads the word that the unwinder lacked, if it is in ordinary memory: a stack, which the target
+ * may make up, says where it is. Only one is read: all calls of C that a thread is in are of one
+ * goroutine. *ret_is_read: it was read. */
+static int read_other_word(const struct unwind_step *step, bool *ret_is_read)
 {
     const struct observation *observation = step->observation;
+    uint64_t address = step->hints.missing_word;
     struct other_word *word = &observation->snapshot->other_word;
-    struct stack_areas areas = step->program->maps.areas;
+    const struct stack_areas *known = &step->program->maps.areas;
+    if (word->address)
+        return 0;
+    if (!stack_areas_find(known, address) &&
+        program_maps_read_areas(&step->program->maps, observation))
+        return -ENOMEM;
+    const struct stack_area *area = stack_areas_find(known, address);
+    if (!area || area->is_only_read || area->may_wait)
+        return 0;
+    struct stack_areas areas = *known;
     areas.mem_fd_plus_1 = observation->program->mem_fd + 1;
-    if (word->address || !memory_read_word(observation_live_tid(observation), &areas,
-                                           step->hints.missing_word, &word->value))
-        return false;
-    word->address = step->hints.missing_word;
-    return true;
+    *ret_is_read =
+        memory_read_word(observation_live_tid(observation), &areas, address, &word->value);
+    word->address = *ret_is_read ? address : 0;
+    return 0;
 }
 
 /* Provides what the unwinder lacked, if possible. *ret_has_more: unwinding may get further now. */
@@ -65,7 +75,7 @@ static int serve(struct unwind_step *step, bool *ret_has_more)
         err = generated_learn(&program->generated, means->unwinder, program->maps.space,
                               observation->program, hints->unlearnt_address, ret_has_more);
     if (!err && !*ret_has_more && hints->missing_word)
-        *ret_has_more = read_other_word(step);
+        err = read_other_word(step, ret_has_more);
     return err;
 }
 

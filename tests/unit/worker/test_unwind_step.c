@@ -674,6 +674,7 @@ int main(void)
 #include "make_walk.h"
 #include "worker/unwind_step.h"
 
+#include <fcntl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -828,10 +829,12 @@ static void begin_c(struct made_go *go, const uint64_t *goroutine)
 static void test_the_end_of_a_goroutines_stack_is_read(void **state)
 {
     (void)state;
+    static const uint64_t only_read[2] = {1, 1};
     uint64_t goroutine[2] = {word_at(0), word_at(40)};
     uint64_t in_c = MADE_BIAS + go_code_at(IN_C, 0x20);
     struct made_go go;
     begin_c(&go, goroutine);
+    program.maps_fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
     made.words[32] = MADE_BIAS + go_code_at(CGOCALL, 0x20);
     made.words[34] = MADE_BIAS + go_code_at(GOEXIT, 4);
     made.snapshot.other_word = (struct other_word){(uintptr_t)&goroutine[1], 0}; /* of another */
@@ -842,11 +845,19 @@ static void test_the_end_of_a_goroutines_stack_is_read(void **state)
     made.words[4] = 8;
     assert_int_equal(observe_at(in_c, EVIDENCE_ASLEEP, NULL), UNWIND_DONE);
     assert_int_equal(made.stack.cut, STACK_CUT_UNREADABLE);
+    /* A goroutine is never in what a file has. */
+    made.words[4] = (uintptr_t)only_read;
+    assert_int_equal(observe_at(in_c, EVIDENCE_ASLEEP, NULL), UNWIND_DONE);
+    assert_int_equal(made.stack.cut, STACK_CUT_UNREADABLE);
+    assert_int_equal(made.snapshot.other_word.address, 0);
     made.words[4] = (uintptr_t)goroutine;
     made.words[34] = MADE_BIAS + go_code_at(ASMCGOCALL, 0x28);
     made.words[38] = (uintptr_t)&goroutine[1];
     assert_int_equal(observe_at(in_c, EVIDENCE_ASLEEP, NULL), UNWIND_DONE);
     assert_int_equal(made.stack.cut, STACK_CUT_UNREADABLE);
+    close(program.maps_fd);
+    program.maps_fd = -1;
+    stack_areas_free(&tables.maps.areas);
     end_step();
     made_go_free(&go);
 }
