@@ -138,8 +138,8 @@ enum step frame_step_by_code(struct walk *walk, struct rule_tables *tables, stru
                              const struct rule *rule)
 {
     struct frame caller = *frame;
-    if (frame_step_to_caller(walk, &caller, rule) == STEP_TAKEN &&
-        (frame_follows_call(walk, caller.pc) || ends_handler(walk, caller.pc))) {
+    bool has_caller = frame_step_to_caller(walk, &caller, rule) == STEP_TAKEN;
+    if (has_caller && (frame_follows_call(walk, caller.pc) || ends_handler(walk, caller.pc))) {
         *frame = caller;
         return STEP_TAKEN;
     }
@@ -152,7 +152,7 @@ enum step frame_step_by_code(struct walk *walk, struct rule_tables *tables, stru
     if (!rule->has_no_record || lacks_register)
         return frame_step_by_pointer(walk, tables, frame);
     /* The caller may be in code that was generated since the mappings were read. */
-    if (caller.pc && !space_find(walk->space, caller.pc))
+    if (has_caller && caller.pc && !space_find(walk->space, caller.pc))
         walk->hints->has_unknown_address = true;
     return frame_step_by_nothing(walk, frame);
 }

@@ -184,7 +184,8 @@ static enum step read_frame_pointer(struct walk *walk, const struct frame *frame
     bool is_same = place->register_number == architecture.frame_pointer && !place->is_in_memory;
     /* At a function's end the register has been restored, but the rule still has the place where it
      * was saved, which is no longer part of the stack. */
-    bool is_same_again = is_in_frame && !rule->may_leave_stack && at < frame->sp;
+    bool is_own = is_in_frame || (is_by_sp && rule->is_from_code);
+    bool is_same_again = is_own && !rule->may_leave_stack && at < frame->sp;
     bool is_not_saved =
         rule->may_not_be_saved && frame->has_frame_pointer && frame->frame_pointer != at;
     if (is_same || is_same_again || is_not_saved) {
@@ -323,7 +324,8 @@ enum step frame_step_to_caller_of(struct walk *walk, struct rule_tables *tables,
  * has the struct g of the goroutine, which begins with the bounds of its stack, and how far below
  * that stack's end the stack pointer was; or 0 and the stack pointer, if it did not switch
  * (runtime/asm_arm64.s and runtime2.go, Go 1.17 to 1.26). */
-static enum step read_left_pointer(struct walk *walk, const struct frame *frame, uint64_t *ret_sp)
+static enum step read_left_pointer(struct walk *walk, const struct frame *frame, uint64_t *ret_sp,
+                                   bool *ret_has_switched)
 {
     uint64_t goroutine, below, end = 0;
     if (frame->sp_is_least)
@@ -333,18 +335,23 @@ static enum step read_left_pointer(struct walk *walk, const struct frame *frame,
         (goroutine && !walk_read_other(walk, goroutine + sizeof end, &end)))
         return frame_cut(walk, STACK_CUT_UNREADABLE);
     *ret_sp = goroutine ? end - below : below;
+    *ret_has_switched = goroutine != 0;
     return STEP_TAKEN;
 }
 
 enum step frame_step_from_c(struct walk *walk, struct rule_tables *tables, struct frame *frame,
                             const struct mapping *mapping, const struct rule *rule)
 {
-    enum step step = read_left_pointer(walk, frame, &frame->sp);
+    struct rule left = *rule;
+    bool has_switched;
+    enum step step = read_left_pointer(walk, frame, &frame->sp, &has_switched);
     if (step != STEP_TAKEN)
         return step;
     if (frame->stacks_left++ == STACKS_LEFT_MAX)
         return frame_cut(walk, STACK_CUT_NO_UNWIND_INFO);
-    return frame_step_to_caller_of(walk, tables, frame, mapping, rule);
+    /* If it did not switch, it overwrote the saved frame pointer. */
+    left.has_frame_pointer &= has_switched;
+    return frame_step_to_caller_of(walk, tables, frame, mapping, &left);
 }
 
 #define CALLER_BYTES_MAX 4096u /* how much of a function's code to search for a call */

@@ -100,6 +100,19 @@ static const struct rule *rule_of_uncalled(const struct walk *walk, struct rule_
                : &no_rule;
 }
 
+/* A signal trampoline may directly follow a function whose code then says what the rule of the byte
+ * before it is. NULL if memory is short. */
+static const struct rule *rule_or_trampoline(const struct walk *walk, struct rule_tables *tables,
+                                             const struct frame *frame,
+                                             const struct mapping *mapping, const struct rule *rule)
+{
+    bool is_guess = rule->is_from_code || rule->kind == RULE_UNKNOWN_FRAME;
+    if (frame->is_exact || !is_guess || !mapping->has_bias || frame_follows_call(walk, frame->pc))
+        return rule;
+    const struct rule *own = rule_tables_find(tables, mapping->module, frame->pc - mapping->bias);
+    return !own || own->kind == RULE_SIGNAL_FRAME ? own : rule;
+}
+
 /* The rule of a frame's code; *ret_address is the address that it was looked up by. NULL if memory
  * is short. */
 static const struct rule *rule_of(const struct walk *walk, struct rule_tables *tables,
@@ -127,6 +140,8 @@ static const struct rule *rule_of(const struct walk *walk, struct rule_tables *t
     if (!rule || rule->kind == RULE_NONE || is_certain) {
         rule = rule_of_uncalled(walk, tables, frame, mapping, is_certain);
         was_not_called = rule && rule->kind != RULE_NONE;
+    } else {
+        rule = rule_or_trampoline(walk, tables, frame, mapping, rule);
     }
     if (rule && (rule->kind == RULE_SIGNAL_FRAME || was_not_called))
         *ret_address = frame->pc;

@@ -392,7 +392,7 @@ static void test_code_of_no_file_that_is_to_be_learnt(void **state)
 #ifdef __x86_64__
 
 /* Its instructions show where it has its return address: at the first one, the frame pointer is
- * still its caller's. (On AArch64 they are not read.) */
+ * still its caller's. Of AArch64, test_walk_link.c has this. */
 static void test_code_of_no_file_that_was_learnt(void **state)
 {
     (void)state;
@@ -408,6 +408,29 @@ static void test_code_of_no_file_that_was_learnt(void **state)
     ASSERT_STACK(&made.stack, STACK_WHOLE, function, code_at(MIDDLE + 0xf), code_at(OUTER + 0xf),
                  code_at(FIRST + 7));
     assert_int_equal(made.hints.unlearnt_address, 0);
+}
+
+/* Where the caller's frame pointer was saved is below the stack pointer at the end: it is back in
+ * the register, and nothing keeps what is there. */
+static void test_generated_code_that_has_restored_the_frame_pointer(void **state)
+{
+    (void)state;
+    static const uint8_t code[] = {
+        0x50,                   /* push %rax */
+        0x55,                   /* push %rbp */
+        0x48, 0x8b, 0x2c, 0x24, /* mov (%rsp),%rbp */
+        0x48, 0x83, 0xc4, 0x10, /* add $16,%rsp */
+        0xc3                    /* ret */
+    };
+    const uint64_t function = MADE_JIT + 0x100, end = function + sizeof code - 1;
+    made.words[0] = code_at(MIDDLE + 0x10);
+    put_frame(10, word_at(20), code_at(OUTER + 0x10));
+    put_frame(20, 0, code_at(FIRST + 8));
+    lead_to(word_at(10));
+    learn(0, end, function, code, sizeof code);
+    assert_int_equal(walk_from(&made, end, 0), 0);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, end, code_at(MIDDLE + 0xf), code_at(OUTER + 0xf),
+                 code_at(FIRST + 7));
 }
 
 #endif
@@ -433,6 +456,7 @@ int main(void)
         TEST(test_code_of_no_file_that_is_to_be_learnt),
 #ifdef __x86_64__
         TEST(test_code_of_no_file_that_was_learnt),
+        TEST(test_generated_code_that_has_restored_the_frame_pointer),
 #endif
     };
     return cmocka_run_group_tests_name("walk_frame_pointers", tests, NULL, NULL);

@@ -15,7 +15,8 @@ enum {
     LEAF = 0x500,         /* has its return address in the link register */
     WITH_CFI = 0x1004,    /* a trampoline with an entry */
     WITHOUT_CFI = 0x1100, /* one without, as musl's */
-    RETURNING = 0x1200    /* has no entry, but its instructions show where it returns to */
+    RETURNING = 0x1200,   /* has no entry, but its instructions show where it returns to */
+    BEHIND = 0x1300       /* a trampoline without an entry, right behind a function of symbols */
 };
 
 static struct made_walk made;
@@ -47,6 +48,8 @@ static int set_up(void **state)
     put_code(&made, WITH_CFI, made_signal_return, sizeof made_signal_return);
     put_code(&made, WITHOUT_CFI, made_signal_return, sizeof made_signal_return);
     put_code(&made, RETURNING, returns, sizeof returns);
+    put_code(&made, BEHIND - sizeof returns, returns, sizeof returns);
+    put_code(&made, BEHIND, made_signal_return, sizeof made_signal_return);
     end_module(&made);
     return 0;
 }
@@ -54,6 +57,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     (void)state;
+    made.module.functions = (struct functions){0};
     made_walk_free(&made);
     return 0;
 }
@@ -130,6 +134,16 @@ static void test_a_trampoline_without_cfi(void **state)
 {
     (void)state;
     check_trampoline(code_at(WITHOUT_CFI));
+}
+
+/* The byte before it is part of a return instruction, whose rule is known from the function. */
+static void test_a_trampoline_behind_a_function(void **state)
+{
+    (void)state;
+    static struct function_range function = {MADE_ADDRESS + BEHIND - sizeof returns,
+                                             MADE_ADDRESS + BEHIND};
+    made.module.functions = (struct functions){.items = &function, .count = 1, .were_read = true};
+    check_trampoline(code_at(BEHIND));
 }
 
 /* A handler in code of which only the instructions are known, or only that it has a frame pointer.
@@ -306,6 +320,7 @@ int main(void)
         TEST(test_where_the_registers_are),
         TEST(test_a_trampoline_with_cfi),
         TEST(test_a_trampoline_without_cfi),
+        TEST(test_a_trampoline_behind_a_function),
         TEST(test_a_handler_without_cfi),
         TEST(test_at_the_trampoline),
         TEST(test_registers_of_what_was_interrupted),
