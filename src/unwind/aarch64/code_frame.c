@@ -25,6 +25,7 @@ struct flow {
                                          reached yet */
     /* Only reached behind a call that may not return. */
     bool is_doubtful[INSTRUCTIONS_MAX];
+    bool is_due[INSTRUCTIONS_MAX]; /* its state has changed since it was followed */
     bool has_changed, has_failed;
 };
 
@@ -100,7 +101,8 @@ static void arrive(struct flow *flow, uint64_t at, const struct values *values, 
     if (old && is_doubtful == flow->is_doubtful[at])
         now = common(&flow->states[old - 1], values);
     *before = number_of(flow, &now);
-    flow->has_changed |= *before != old || is_doubtful != flow->is_doubtful[at];
+    flow->is_due[at] |= *before != old || is_doubtful != flow->is_doubtful[at];
+    flow->has_changed |= flow->is_due[at];
     flow->is_doubtful[at] = is_doubtful;
 }
 
@@ -151,8 +153,10 @@ static bool follow_all(struct flow *flow)
     for (unsigned pass = 0; flow->has_changed && pass < PASSES_MAX; pass++) {
         flow->has_changed = false;
         for (size_t at = 0; at < flow->count && !flow->has_failed; at++) {
-            if (flow->before[at])
-                follow(flow, at);
+            if (!flow->is_due[at])
+                continue;
+            flow->is_due[at] = false;
+            follow(flow, at);
         }
     }
     return !flow->has_changed && !flow->has_failed;

@@ -162,7 +162,7 @@ static void follow_way(struct search *search, struct way *way)
 bool code_return_find(struct module *module, uint64_t address, bool is_after_call,
                       struct code_return *ret_return)
 {
-    if (is_after_call && is_last_call(module, address))
+    if (address % INSTRUCTION_BYTES || (is_after_call && is_last_call(module, address)))
         return false;
     struct search *search = calloc(1, sizeof *search);
     if (!search)

@@ -118,7 +118,10 @@ struct rule rule_from_code(struct module *module, uint64_t address)
     if (frame.kind != CODE_FRAME_UNKNOWN && frame.kind != CODE_FRAME_LOST && !may_mislead)
         return rule;
     struct rule by_returns = rule_from_returns(module, address);
-    return by_returns.kind == RULE_NONE ? rule : by_returns;
+    if (by_returns.kind == RULE_NONE)
+        return rule;
+    by_returns.has_no_record = may_mislead && (rule.has_no_record || frame.kind == CODE_FRAME_LOST);
+    return by_returns;
 }
 
 struct rule rule_from_bytes(const uint8_t *code, size_t code_bytes, size_t at)

@@ -26,7 +26,8 @@ enum {
     START = 0xc00,
     FAILS = 0xd00,
     GOES_ON = 0xe00,
-    INNER = 0xe08
+    INNER = 0xe08,
+    SAVING = 0xf00
 };
 
 static struct made_walk made;
@@ -116,11 +117,19 @@ static const uint32_t goes_on[] = {
     0x910043ff, /* add sp, sp, #16 */
     0xd65f03c0, /* ret */
 };
+/* It has no frame record. */
+static const uint32_t saving[] = {
+    0xf81f0ffe, /* str x30, [sp, #-16]! */
+    0x97fffc7f, /* bl LEAF */
+    0xf84107fe, /* ldr x30, [sp], #16 */
+    0xd65f03c0, /* ret */
+};
 static struct function_range functions[] = {
     {MADE_ADDRESS + START, MADE_ADDRESS + START + sizeof start},
     {MADE_ADDRESS + FAILS, MADE_ADDRESS + FAILS + sizeof fails},
     {MADE_ADDRESS + GOES_ON, MADE_ADDRESS + INNER},
     {MADE_ADDRESS + INNER, MADE_ADDRESS + GOES_ON + sizeof goes_on},
+    {MADE_ADDRESS + SAVING, MADE_ADDRESS + SAVING + sizeof saving},
 };
 
 static void put_words(uint64_t offset, const uint32_t *words, size_t bytes)
@@ -143,6 +152,7 @@ static int set_up(void **state)
     put_words(START, start, sizeof start);
     put_words(FAILS, fails, sizeof fails);
     put_words(GOES_ON, goes_on, sizeof goes_on);
+    put_words(SAVING, saving, sizeof saving);
     put_words(FIRST_STUB, first_stub, sizeof first_stub);
     put_words(FIRST, (const uint32_t[]){0x97fffec0}, 4); /* bl CALLER */
     static const struct made_form form = {1, false, "zR", 0x1b, 4, -8, X30};
@@ -468,6 +478,22 @@ static void test_a_symbol_within_a_function(void **state)
                  code_at(FIRST + 3));
 }
 
+/* A callee's frame record leads to a function, and does not tell where its frame is. The function's
+ * own frame pointer is its caller's. */
+static void test_a_function_without_a_record(void **state)
+{
+    (void)state;
+    put_symbols();
+    made.words[6] = word_at(12);
+    made.words[7] = code_at(SAVING + 8);
+    made.words[12] = 0; /* CALLER's record */
+    made.words[13] = code_at(FIRST + 4);
+    set_register(&made, X29, word_at(6));
+    set_register(&made, X30, MADE_JIT + 0x40);
+    assert_int_equal(walk_from(&made, MADE_JIT + 0x80, 6), 0);
+    ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, MADE_JIT + 0x80, code_at(SAVING + 7));
+}
+
 /* Its record lies below what else is in its frame, so that it does not tell where the frame ends:
  * its caller's frame is known by the caller's own record. */
 static void test_a_record_at_the_bottom_of_a_frame(void **state)
@@ -518,6 +544,7 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_a_function_that_does_not_return, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_symbol_within_a_function, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_function_without_a_record, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_record_at_the_bottom_of_a_frame, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_from_no_code, set_up, tear_down),
     };
