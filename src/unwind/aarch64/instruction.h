@@ -36,10 +36,11 @@ static inline bool is_call(uint32_t instruction)
            (is_register_branch(instruction) && field(instruction, 21, 2) == 1);
 }
 
-/* Whether it is brk, hlt, a call of more privileged code, or no instruction at all (udf). */
+/* Whether it is brk, hlt, dcps, a call of a hypervisor or of firmware, which only the kernel may
+ * make, or no instruction at all (udf). */
 static inline bool is_trap(uint32_t instruction)
 {
-    bool is_system_call = (instruction & 0x1fu) == 1;
+    bool is_system_call = (instruction & 0xffe0001fu) == 0xd4000001u;
     return instruction < 0x10000 || ((instruction & 0xff000000u) == 0xd4000000u && !is_system_call);
 }
 

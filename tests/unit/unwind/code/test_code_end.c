@@ -92,6 +92,7 @@ static void test_the_first_return(void **state)
         0xd61f0060, /* br x3 */
         0xd71f0a11, /* braa x16, x17 */
         0xd4200020, /* brk #1 */
+        0xd4a00001, /* dcps1 */
         0x00000000, /* udf #0 */
     };
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {

@@ -540,6 +540,7 @@ static void test_what_can_not_be_told(void **state)
         0xd61f0060, /* br x3 */
         0x14000002, /* b, over the next one */
         0xd4200020, /* brk #1 */
+        0xd4a00001, /* dcps1 */
         0x00000000, /* udf #0 */
     };
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {

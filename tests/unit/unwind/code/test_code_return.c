@@ -349,6 +349,7 @@ static void test_ways_that_do_not_return(void **state)
         0xd61f0060, /* br x3: perhaps through a jump table */
         0x14000000, /* b . */
         0xd4200020, /* brk #1 */
+        0xd4a00001, /* dcps1 */
         0x00000000, /* udf #0 */
     };
     struct code_return found;
