@@ -4,6 +4,23 @@
 #define OFFSET_MAX (1 << 20)
 #define WORD_BYTES 8
 
+/* Instructions that have these bits where the mask has ones. */
+struct pattern {
+    uint32_t mask, bits;
+};
+
+#define IS_ANY(patterns, instruction)                                                              \
+    is_any(patterns, sizeof(patterns) / sizeof *(patterns), instruction)
+
+static bool is_any(const struct pattern *patterns, size_t count, uint32_t instruction)
+{
+    for (size_t i = 0; i < count; i++) {
+        if ((instruction & patterns[i].mask) == patterns[i].bits)
+            return true;
+    }
+    return false;
+}
+
 bool value_is_same(const struct code_value *left, const struct code_value *right)
 {
     return left->kind == right->kind && left->register_number == right->register_number &&
@@ -43,6 +60,7 @@ static struct code_value *value_of(struct values *values, unsigned number)
                                      : NULL;
 }
 
+/* For instructions to which number 31 is no register. */
 static void forget(struct values *values, unsigned number)
 {
     if (number == FRAME_POINTER || number == LINK)
@@ -120,10 +138,11 @@ static bool read_access(uint32_t instruction, struct access *access)
     if ((instruction & 0x3a000000u) == 0x28000000u) {
         static const enum addressing kinds[] = {WITH_OFFSET, BASE_ADVANCED_AFTER, WITH_OFFSET,
                                                 BASE_ADVANCED_BEFORE};
+        bool is_tagged = access->is_general && size == 1 && !access->is_load; /* stgp */
         access->count = 2;
         access->addressing = kinds[field(instruction, 23, 2)];
-        access->bytes = access->is_general ? (size == 2 ? 8 : 4) : 4u << size;
-        access->offset = signed_field(instruction, 15, 7) * access->bytes;
+        access->bytes = access->is_general ? (size == 2 || is_tagged ? 8 : 4) : 4u << size;
+        access->offset = signed_field(instruction, 15, 7) * (is_tagged ? 16 : access->bytes);
         return true;
     }
     /* A vector register of 128 bits has size 0 and the upper bit of the operation. */
@@ -143,29 +162,45 @@ static bool read_access(uint32_t instruction, struct access *access)
     return true;
 }
 
-/* Loads and stores without an offset in the instruction. */
+/* Other loads and stores that may advance their base register (bits 5 to 9). */
+static const struct pattern advances_base[] = {
+    {0xbe800000u, 0x0c800000u}, /* of vectors in a row */
+    {0xff200400u, 0xd9200400u}, /* of memory tags */
+    {0xff200c00u, 0xf8200c00u}, /* ldraa, ldrab */
+    {0xbf20fc00u, 0x99000800u}, /* stilp, ldiapp, stlr, ldapr */
+};
+
 static void follow_other_access(struct values *values, uint32_t instruction)
 {
-    unsigned target = field(instruction, 0, 5);
+    unsigned target = field(instruction, 0, 5), base = field(instruction, 5, 5);
+    unsigned result = field(instruction, 16, 5);
     bool is_vector = field(instruction, 26, 1);
     bool is_literal = (instruction & 0x3b000000u) == 0x18000000u;
-    bool is_single = (instruction & 0x3b200c00u) == 0x38200800u ||      /* by a register's offset */
-                     (instruction & 0x3b200c00u) == 0x38000800u;        /* unprivileged */
-    bool may_write_base = (instruction & 0xbe800000u) == 0x0c800000u || /* of vectors in a row */
-                          (instruction & 0xff200400u) == 0xd9200400u;   /* of memory tags */
-    if (may_write_base && field(instruction, 5, 5) == STACK_POINTER)
-        values->sp = unknown_value;
-    if (is_vector)
+    bool is_single = (instruction & 0x3b200c00u) == 0x38200800u ||    /* by a register's offset */
+                     (instruction & 0x3b200c00u) == 0x38000800u;      /* unprivileged */
+    bool is_memory_copy = (instruction & 0xfb200c00u) == 0x19000400u; /* cpy, set */
+    bool is_pair_swap = (instruction & 0xbfa07c00u) == 0x08207c00u;   /* casp */
+    bool is_row_load = (instruction & 0xfffffc00u) == 0xf83fd000u;    /* ld64b */
+    if (value_of(values, base) && IS_ANY(advances_base, instruction))
+        *value_of(values, base) = unknown_value;
+    if (is_memory_copy)
+        forget(values, base);
+    else if (is_vector)
         return;
     if (is_literal || is_single) {
         if (is_literal || field(instruction, 22, 2))
             forget(values, target);
         return;
     }
-    /* Exclusive and atomic: of a pair at most, and with a result. */
+    /* Exclusive and atomic: of a pair at most, and with a result. Copies and fills: each of their
+     * registers is advanced. */
     forget(values, target);
     forget(values, field(instruction, 10, 5));
-    forget(values, field(instruction, 16, 5));
+    forget(values, result);
+    if (is_pair_swap)
+        forget(values, result + 1);
+    if (is_row_load)
+        forget(values, target + 7);
 }
 
 static void follow_access(struct values *values, uint32_t instruction)
@@ -201,8 +236,6 @@ static void follow_arithmetic(struct values *values, uint32_t instruction)
     unsigned target = field(instruction, 0, 5), source = field(instruction, 5, 5);
     bool is_64_bit = field(instruction, 31, 1), sets_flags = field(instruction, 29, 1);
     bool is_add_immediate = (instruction & 0x1f800000u) == 0x11000000u;
-    bool is_extended = (instruction & 0x1f200000u) == 0x0b200000u;
-    bool is_logical_immediate = (instruction & 0x1f800000u) == 0x12000000u;
     struct code_value *from = value_of(values, source);
     if (is_add_immediate && !sets_flags) {
         int64_t amount = (int64_t)field(instruction, 10, 12)
@@ -215,22 +248,46 @@ static void follow_arithmetic(struct values *values, uint32_t instruction)
             *to = result;
         return;
     }
-    if (target != STACK_POINTER)
-        forget(values, target);
-    else if ((is_extended && !sets_flags) ||
-             (is_logical_immediate && field(instruction, 29, 2) != 3))
-        values->sp = unknown_value;
+    forget(values, target);
 }
+
+/* Other instructions whose result goes to the register in bits 0 to 4, if 31 is the stack pointer
+ * there. */
+static const struct pattern may_write_sp[] = {
+    {0x3f200000u, 0x0b200000u}, /* add, sub of an extended register */
+    {0x5f800000u, 0x12000000u}, /* and, orr of a number */
+    {0x7f800000u, 0x52000000u}, /* eor of a number */
+    {0xbfc00000u, 0x91800000u}, /* addg, subg */
+    {0xffe0fc00u, 0x9ac01000u}, /* irg */
+    {0xbfe0e000u, 0x9a002000u}, /* addpt, subpt */
+    {0xffa0f000u, 0x04205000u}, /* addvl, addpl, addsvl, addspl */
+};
+
+/* Of vectors, predicates and the system, but with a result in a general register (bits 0 to 4). */
+static const struct pattern writes_general[] = {
+    {0xffa00000u, 0xd5200000u}, /* mrs, sysl */
+    {0xbfe0ec00u, 0x0e002c00u}, /* umov, smov */
+    {0x7f22fc00u, 0x1e200000u}, /* fcvt* */
+    {0x7f220000u, 0x1e000000u}, /* fcvt* to fixed point */
+    {0x7f27fc00u, 0x1e260000u}, /* fmov, fjcvtzs */
+    {0xff20f000u, 0x04205000u}, /* addvl, rdvl and the like */
+    {0xff20e000u, 0x0420e000u}, /* of a count of elements */
+    {0xff20c000u, 0x25208000u}, /* of a count of active elements */
+    {0xff2ee000u, 0x0520a000u}, /* lasta, lastb, clasta, clastb */
+    {0xffff0000u, 0xc04c0000u}, /* movt */
+};
 
 void values_follow(struct values *values, uint32_t instruction)
 {
-    unsigned group = field(instruction, 25, 4);
+    unsigned group = field(instruction, 25, 4), target = field(instruction, 0, 5);
     if (is_call(instruction))
         values->link = unknown_value;
     else if ((group & 0x5) == 0x4)
         follow_access(values, instruction);
     else if ((group & 0xe) == 0x8 || (group & 0x7) == 0x5)
         follow_arithmetic(values, instruction);
-    else if ((instruction & 0xff20f81fu) == 0x0420501fu) /* addvl, addpl: by vectors' length */
+    else if (IS_ANY(writes_general, instruction))
+        forget(values, target);
+    if (target == STACK_POINTER && IS_ANY(may_write_sp, instruction))
         values->sp = unknown_value;
 }

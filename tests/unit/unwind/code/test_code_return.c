@@ -313,7 +313,14 @@ static void test_a_stack_pointer_that_is_not_known(void **state)
     static const uint32_t changes[] = {
         0xcb2163ff, /* sub sp, sp, x1 */
         0x927cec1f, /* and sp, x0, #-16 */
+        0xd27cec1f, /* eor sp, x0, #-16 */
         0x043f503f, /* addvl sp, sp, #1 */
+        0x043f5fff, /* addsvl sp, sp, #-1 */
+        0x047f583f, /* addspl sp, sp, #1 */
+        0x918103ff, /* addg sp, sp, #16, #0 */
+        0xd18207ff, /* subg sp, sp, #32, #1 */
+        0x9adf13ff, /* irg sp, sp */
+        0x9a0223ff, /* addpt sp, sp, x2 */
     };
     struct code_return found;
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
@@ -383,8 +390,33 @@ static void test_a_call_that_does_not_return(void **state)
     }
 }
 
-/* Which registers a load or store writes. */
-static void test_registers_that_are_written(void **state)
+#define NO_REGISTER 0
+
+/* Each of the instructions writes that register, and no other one that matters. */
+static void check_written(const uint32_t *instructions, size_t count, unsigned written)
+{
+    struct code_return found;
+    for (size_t i = 0; i < count; i++) {
+        /* ret */
+        const uint32_t code[] = {instructions[i], 0xd65f03c0};
+        /* ldp x29, x30, [sp], #16; ret */
+        const uint32_t loads[] = {instructions[i], 0xa8c17bfd, 0xd65f03c0};
+        assert_int_equal(FIND(loads, 0, &found), written != SP);
+        assert_int_equal(FIND(code, 0, &found), written != SP && written != LR);
+        if (written == SP || written == LR)
+            continue;
+        assert_value(&found.sp, CODE_VALUE_REGISTER, SP, 0);
+        assert_value(&found.return_address, CODE_VALUE_REGISTER, LR, 0);
+        if (written == FP)
+            assert_int_equal(found.frame_pointer.kind, CODE_VALUE_UNKNOWN);
+        else
+            assert_value(&found.frame_pointer, CODE_VALUE_REGISTER, FP, 0);
+    }
+}
+#define CHECK_WRITTEN(instructions, written)                                                       \
+    check_written(instructions, sizeof(instructions) / sizeof *(instructions), written)
+
+static void test_registers_that_accesses_write(void **state)
 {
     (void)state;
     static const uint32_t nothing[] = {
@@ -393,32 +425,88 @@ static void test_registers_that_are_written(void **state)
         0x4c407820, /* ld1 {v0.4s}, [x1] */
         0x3ce2683e, /* ldr q30, [x1, x2] */
         0x58000040, /* ldr x0, .+8 */
+        0x48207fe2, /* casp x0, x1, x2, x3, [sp] */
+        0xd9411be0, /* ldiapp x0, x1, [sp] */
+        0xf87fe7e0, /* ldraa x0, [sp, #-16] */
+    };
+    static const uint32_t frame_pointer[] = {
+        0x483c7c40, /* casp x28, x29, x0, x1, [x2] */
+        0xf83fd016, /* ld64b x22, [x0] */
+        0x1d01045d, /* cpyp [x29]!, [x1]!, x2! */
+        0x1dc247a0, /* setgm [x0]!, x29!, x2 */
+        0x4cdf7ba0, /* ld1 {v0.4s}, [x29], #16 */
     };
     static const uint32_t link[] = {
         0xf862683e, /* ldr x30, [x1, x2] */
         0x5800005e, /* ldr x30, .+8 */
         0xc85f7c3e, /* ldxr x30, [x1] */
+        0x483e7c40, /* casp x30, xzr, x0, x1, [x2] */
+        0x190107c0, /* cpyfp [x30]!, [x1]!, x0! */
+        0x1d9e0440, /* cpye [x0]!, [x30]!, x2! */
+        0x19c2043e, /* setp [x30]!, x1!, x2 */
+        0xd9410bc0, /* ldiapp x0, x1, [x30], #16 */
     };
     static const uint32_t sp[] = {
         0x4cdf7be0, /* ld1 {v0.4s}, [sp], #16 */
         0xd9a027ff, /* st2g sp, [sp], #32 */
+        0xd9010be0, /* stilp x0, x1, [sp, #-16]! */
+        0x99410be0, /* ldiapp w0, w1, [sp], #8 */
+        0xd9800be0, /* stlr x0, [sp, #-8]! */
+        0x99c00be0, /* ldapr w0, [sp], #4 */
+        0xf87fefe0, /* ldraa x0, [sp, #-16]! */
     };
-    struct code_return found;
-    for (size_t i = 0; i < sizeof nothing / sizeof *nothing; i++) {
-        const uint32_t code[] = {nothing[i], 0xd65f03c0}; /* ret */
-        assert_true(FIND(code, 0, &found));
-        assert_value(&found.sp, CODE_VALUE_REGISTER, SP, 0);
-        assert_value(&found.frame_pointer, CODE_VALUE_REGISTER, FP, 0);
-        assert_value(&found.return_address, CODE_VALUE_REGISTER, LR, 0);
-    }
-    for (size_t i = 0; i < sizeof link / sizeof *link; i++) {
-        const uint32_t code[] = {link[i], 0xd65f03c0}; /* ret */
-        assert_false(FIND(code, 0, &found));
-    }
-    for (size_t i = 0; i < sizeof sp / sizeof *sp; i++) {
-        const uint32_t code[] = {sp[i], 0xd65f03c0}; /* ret */
-        assert_false(FIND(code, 0, &found));
-    }
+    CHECK_WRITTEN(nothing, NO_REGISTER);
+    CHECK_WRITTEN(frame_pointer, FP);
+    CHECK_WRITTEN(link, LR);
+    CHECK_WRITTEN(sp, SP);
+}
+
+/* General registers, not those of vectors with the same numbers. */
+static void test_registers_that_others_write(void **state)
+{
+    (void)state;
+    static const uint32_t nothing[] = {
+        0xd51bd05e, /* msr tpidr_el0, x30 */
+        0x9e67001e, /* fmov d30, x0 */
+        0x9eaf003d, /* fmov v29.d[1], x1 */
+        0x9e62003e, /* scvtf d30, x1 */
+        0x1e43f43d, /* ucvtf d29, w1, #3 */
+        0x1e6043be, /* fmov d30, d29 */
+        0x4e080c3e, /* dup v30.2d, x1 */
+        0x4e181c1e, /* mov v30.d[1], x0 */
+        0x04e1001e, /* add z30.d, z0.d, z1.d */
+        0x04f0c3fe, /* incd z30.d */
+        0x05e0383e, /* mov z30.d, x1 */
+        0x05e8a01d, /* mov z29.d, p0/m, x0 */
+        0x2500801e, /* cmpne p14.b, p0/z, z0.b, #0 */
+        0x918103e0, /* addg x0, sp, #16, #0 */
+    };
+    static const uint32_t frame_pointer[] = {
+        0xd53bd05d, /* mrs x29, tpidr_el0 */
+        0x9eae003d, /* fmov x29, v1.d[1] */
+        0x4e183c3d, /* mov x29, v1.d[1] */
+        0x1e25003d, /* fcvtau w29, s1 */
+        0x043f503d, /* addvl x29, sp, #1 */
+        0x0420f3fd, /* sqincb x29, w29 */
+        0x2528883d, /* sqincp x29, p1.b, w29 */
+        0x05b1a03d, /* clastb w29, p0, w29, z1.s */
+    };
+    static const uint32_t link[] = {
+        0xd528711e, /* sysl x30, #0, c7, c1, #0 */
+        0x9e66001e, /* fmov x30, d0 */
+        0x0e033c3e, /* umov w30, v1.b[1] */
+        0x4e062c3e, /* smov x30, v1.h[1] */
+        0x9e78003e, /* fcvtzs x30, d1 */
+        0x9e59f43e, /* fcvtzu x30, d1, #3 */
+        0x04bf503e, /* rdvl x30, #1 */
+        0x0420e3fe, /* cntb x30 */
+        0x2520803e, /* cntp x30, p0, p1.b */
+        0x05e0a03e, /* lasta x30, p0, z1.d */
+        0xc04c73fe, /* movt x30, zt0[56] */
+    };
+    CHECK_WRITTEN(nothing, NO_REGISTER);
+    CHECK_WRITTEN(frame_pointer, FP);
+    CHECK_WRITTEN(link, LR);
 }
 
 /* Another module's function returns to the caller. */
@@ -451,6 +539,22 @@ static void test_what_was_stored_on_the_way(void **state)
     assert_value(&found.return_address, CODE_VALUE_MEMORY, SP, 0);
 }
 
+static void test_what_was_stored_with_a_tag(void **state)
+{
+    (void)state;
+    static const uint32_t code[] = {
+        0x69bf7bfd, /* 0 stgp x29, x30, [sp, #-32]! */
+        0xd63f0040, /* 1 blr x2 */
+        0xa8c27bfd, /* 2 ldp x29, x30, [sp], #32 */
+        0xd65f03c0, /* 3 ret */
+    };
+    struct code_return found;
+    assert_true(FIND(code, 0, &found));
+    assert_value(&found.sp, CODE_VALUE_REGISTER, SP, 0);
+    assert_value(&found.frame_pointer, CODE_VALUE_REGISTER, FP, 0);
+    assert_value(&found.return_address, CODE_VALUE_REGISTER, LR, 0);
+}
+
 /* Only the bytes that are written are lost. */
 static void test_what_was_stored_over_it(void **state)
 {
@@ -466,6 +570,7 @@ static void test_what_was_stored_over_it(void **state)
         0xb9000be0, /* str w0, [sp, #8] */
         0xf81f83e0, /* stur x0, [sp, #-8] */
         0xa90087e0, /* stp x0, x1, [sp, #8] */
+        0x690087e0, /* stgp x0, x1, [sp, #16] */
         0x3dc003e0, /* ldr q0, [sp] */
     };
     /* 0 str x30, [sp, #-16]!; 1 that; 2 ldr x30, [sp], #16; 3 ret */
@@ -492,9 +597,11 @@ int main(void)
         WITH_MODULE(test_ways_that_disagree),
         WITH_MODULE(test_ways_that_do_not_return),
         WITH_MODULE(test_a_call_that_does_not_return),
-        WITH_MODULE(test_registers_that_are_written),
+        WITH_MODULE(test_registers_that_accesses_write),
+        WITH_MODULE(test_registers_that_others_write),
         WITH_MODULE(test_a_jump_to_another_module),
         WITH_MODULE(test_what_was_stored_on_the_way),
+        WITH_MODULE(test_what_was_stored_with_a_tag),
         WITH_MODULE(test_what_was_stored_over_it),
     };
     return cmocka_run_group_tests_name("code_return", tests, NULL, NULL);
