@@ -13,7 +13,10 @@ int strings_init(struct strings *strings)
 {
     *strings = (struct strings){0};
     uint32_t empty;
-    return strings_intern(strings, "", &empty);
+    int err = strings_intern(strings, "", &empty);
+    if (err)
+        strings_free(strings);
+    return err;
 }
 
 void strings_free(struct strings *strings)

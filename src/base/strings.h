@@ -16,7 +16,7 @@ struct strings {
     size_t text_bytes; /* of all strings */
 };
 
-/* Returns 0 or -ENOMEM. */
+/* Returns 0, or -ENOMEM, and then nothing has to be freed. */
 int strings_init(struct strings *strings);
 void strings_free(struct strings *strings);
 

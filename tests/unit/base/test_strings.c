@@ -1,7 +1,29 @@
 #include "unit.h"
 #include "base/strings.h"
 
+#include <errno.h>
 #include <stdio.h>
+
+static bool has_no_memory;
+
+char *__real_strdup(const char *text);
+char *__wrap_strdup(const char *text);
+
+char *__wrap_strdup(const char *text)
+{
+    return has_no_memory ? NULL : __real_strdup(text);
+}
+
+static void test_without_memory_there_is_nothing_to_free(void **state)
+{
+    (void)state;
+    struct strings strings;
+    has_no_memory = true;
+    int err = strings_init(&strings);
+    has_no_memory = false;
+    assert_int_equal(err, -ENOMEM);
+    assert_null(strings.items);
+}
 
 static void test_number_0_is_the_empty_string(void **state)
 {
@@ -116,6 +138,7 @@ static void test_strings_can_go(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_without_memory_there_is_nothing_to_free),
         cmocka_unit_test(test_number_0_is_the_empty_string),
         cmocka_unit_test(test_many_strings_keep_their_ids),
         cmocka_unit_test(test_text_is_copied),
