@@ -45,7 +45,7 @@ def check_kept(pid, names):
     """All threads have these capabilities, as far as this process has them, and no others."""
     wanted = sum(1 << NAMES[name] for name in names) & bits("self", "CapPrm")
     for tid in os.listdir(f"/proc/{pid}/task"):
-        with contextlib.suppress(FileNotFoundError):  # a thread of a connection that has ended
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # a thread that has ended
             for key in "CapPrm", "CapEff":
                 kept = bits(f"{pid}/task/{tid}", key)
                 assert kept == wanted, (tid, key, hex(kept), hex(wanted))
