@@ -26,8 +26,8 @@ int collector_prepare(struct collector *collector);
 /* What an agent should report: not threads, if the kernel reports them. */
 struct object_options collector_agent_options(const struct collector *collector);
 
-/* Call it before collector_start: whether objects of this kind can be observed in any of the
- * processes. Returns 0, -ENOMEM, or the reason why not: see object_counts_refusal. */
+/* Tries whether objects of this kind can be observed in any of the processes. To be called before
+ * collector_start. Returns 0, -ENOMEM, or the reason why not: see object_counts_refusal. */
 int collector_try(struct collector *collector, enum object_kind kind);
 
 /* Creates a followed process, to use in its notices. Returns 0 or -ENOMEM. */
