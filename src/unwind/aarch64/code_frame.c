@@ -244,19 +244,17 @@ struct code_frame code_frame_at(const uint8_t *code, size_t code_bytes, size_t a
 struct code_frame code_frame_in_stub(const uint8_t code[CODE_STUB_BYTES])
 {
     enum { STEPS = 5 };
-    static const struct {
-        uint32_t mask, bits;
-    } steps[STEPS] = {{0xffffffffu, 0xa9bf7bf0u},
-                      {0x9f00001fu, 0x90000010u},
-                      {0xffc003ffu, 0xf9400211u},
-                      {0xffc003ffu, 0x91000210u},
-                      {0xffffffffu, 0xd61f0220u}};
+    static const struct form steps[STEPS] = {{0xffffffffu, 0xa9bf7bf0u},
+                                             {0x9f00001fu, 0x90000010u},
+                                             {0xffc003ffu, 0xf9400211u},
+                                             {0xffc003ffu, 0x91000210u},
+                                             {0xffffffffu, 0xd61f0220u}};
     for (size_t here = 1; here < STEPS; here++) {
         size_t fitting = 0;
         for (size_t i = 0; i < STEPS; i++) {
             uint32_t word;
             memcpy(&word, code + CODE_STUB_BYTES_BEFORE + 4 * i - 4 * here, sizeof word);
-            fitting += (word & steps[i].mask) == steps[i].bits;
+            fitting += has_form(word, steps[i]);
         }
         if (fitting == STEPS)
             return (struct code_frame){

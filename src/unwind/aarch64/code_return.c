@@ -111,7 +111,7 @@ static bool branch(struct search *search, struct way *way, uint32_t instruction)
         branch_by_register(search, way, instruction);
         return false;
     }
-    if ((instruction & 0xffe0001fu) == 0xd4000001u) /* svc */
+    if (is_system_call(instruction))
         return call_returns(way->call);
     if (branch_target(instruction, way->address - INSTRUCTION_BYTES, &target)) {
         add_way(search, way, target);

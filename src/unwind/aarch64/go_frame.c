@@ -8,15 +8,12 @@
  * caller that is found by it must be checked: see frame_step_to_caller_of. asmcgocall saves on the
  * thread's stack where it left the goroutine's: see frame_step_from_c. */
 #include "unwind/go_frame.h"
+#include "unwind/aarch64/instruction.h"
 #include "unwind/code/calls.h"
 #include "unwind/code/rule_code.h"
 
 enum { X29 = 29, X30 = 30, SP = 31 };
 
-/* Instructions: Arm Architecture Reference Manual for A-profile, C6.2. */
-struct form {
-    uint32_t mask, bits;
-};
 static const struct form set_sp = {0xfffffc1fu, 0x9100001fu};       /* mov sp, xN */
 static const struct form add_to_sp = {0xff8003ffu, 0x910003ffu};    /* add sp, sp, #n */
 static const struct form push_link = {0xffe00fffu, 0xf8000ffeu};    /* str x30, [sp, #-n]! */
@@ -33,19 +30,19 @@ static bool is_at(const struct go_place *place, uint64_t address, struct form fo
 {
     uint32_t instruction;
     return module_read(place->table->module, address, &instruction, sizeof instruction) &&
-           (instruction & form.mask) == form.bits;
+           has_form(instruction, form);
 }
 
 #define SEARCH_BYTES_MAX (64u << 10) /* no relevant function is larger */
 
 typedef bool instruction_test(const struct go_place *place, uint64_t address);
 
-static bool is_call(const struct go_place *place, uint64_t address)
+static bool is_call_at(const struct go_place *place, uint64_t address)
 {
     return go_code_is_call(place->table, address + 3);
 }
 
-static bool is_system_call(const struct go_place *place, uint64_t address)
+static bool is_system_call_at(const struct go_place *place, uint64_t address)
 {
     uint8_t code[SYSTEM_CALL_BYTES_MAX];
     return module_read(place->table->module, address, code, sizeof code) &&
@@ -116,8 +113,8 @@ struct rule go_frame_rule(const struct go_place *place)
     /* A call overwrites the link register. After the compiler's frame is released, the only call is
      * to morestack. */
     bool may_have_called = !has_frame || place->address < begin;
-    return may_have_called && (place->is_at_call || has_passed(place, is_call)) ? on_the_move
-                                                                                : rule;
+    return may_have_called && (place->is_at_call || has_passed(place, is_call_at)) ? on_the_move
+                                                                                   : rule;
 }
 
 /* Whether the frame pointer register holds the caller's value: not set yet, or already restored. */
@@ -167,7 +164,7 @@ void go_frame_inject(struct rule *rule)
 /* After the system call, both threads have these registers. */
 void go_frame_begin_thread(const struct go_place *place, struct rule *rule)
 {
-    if (has_passed(place, is_system_call))
+    if (has_passed(place, is_system_call_at))
         *rule = (struct rule){.kind = RULE_ON_THE_MOVE};
 }
 

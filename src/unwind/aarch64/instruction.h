@@ -8,6 +8,16 @@
 
 #define INSTRUCTION_BYTES 4u
 
+/* Instructions that have these bits where the mask has ones. */
+struct form {
+    uint32_t mask, bits;
+};
+
+static inline bool has_form(uint32_t instruction, struct form form)
+{
+    return (instruction & form.mask) == form.bits;
+}
+
 static inline unsigned field(uint32_t instruction, unsigned at, unsigned bits)
 {
     return instruction >> at & ((1u << bits) - 1);
@@ -36,12 +46,17 @@ static inline bool is_call(uint32_t instruction)
            (is_register_branch(instruction) && field(instruction, 21, 2) == 1);
 }
 
+static inline bool is_system_call(uint32_t instruction)
+{
+    return (instruction & 0xffe0001fu) == 0xd4000001u; /* svc */
+}
+
 /* Whether it is brk, hlt, dcps, a call of a hypervisor or of firmware, which only the kernel may
  * make, or no instruction at all (udf). */
 static inline bool is_trap(uint32_t instruction)
 {
-    bool is_system_call = (instruction & 0xffe0001fu) == 0xd4000001u;
-    return instruction < 0x10000 || ((instruction & 0xff000000u) == 0xd4000000u && !is_system_call);
+    return instruction < 0x10000 ||
+           ((instruction & 0xff000000u) == 0xd4000000u && !is_system_call(instruction));
 }
 
 /* Whether what follows is only reached from elsewhere: b, what branches by a register and is no

@@ -4,18 +4,12 @@
 #define OFFSET_MAX (1 << 20)
 #define WORD_BYTES 8
 
-/* Instructions that have these bits where the mask has ones. */
-struct pattern {
-    uint32_t mask, bits;
-};
+#define HAS_ANY(forms, instruction) has_any(forms, sizeof(forms) / sizeof *(forms), instruction)
 
-#define IS_ANY(patterns, instruction)                                                              \
-    is_any(patterns, sizeof(patterns) / sizeof *(patterns), instruction)
-
-static bool is_any(const struct pattern *patterns, size_t count, uint32_t instruction)
+static bool has_any(const struct form *forms, size_t count, uint32_t instruction)
 {
     for (size_t i = 0; i < count; i++) {
-        if ((instruction & patterns[i].mask) == patterns[i].bits)
+        if (has_form(instruction, forms[i]))
             return true;
     }
     return false;
@@ -163,7 +157,7 @@ static bool read_access(uint32_t instruction, struct access *access)
 }
 
 /* Other loads and stores that may advance their base register (bits 5 to 9). */
-static const struct pattern advances_base[] = {
+static const struct form advances_base[] = {
     {0xbe800000u, 0x0c800000u}, /* of vectors in a row */
     {0xff200400u, 0xd9200400u}, /* of memory tags */
     {0xff200c00u, 0xf8200c00u}, /* ldraa, ldrab */
@@ -181,7 +175,7 @@ static void follow_other_access(struct values *values, uint32_t instruction)
     bool is_memory_copy = (instruction & 0xfb200c00u) == 0x19000400u; /* cpy, set */
     bool is_pair_swap = (instruction & 0xbfa07c00u) == 0x08207c00u;   /* casp */
     bool is_row_load = (instruction & 0xfffffc00u) == 0xf83fd000u;    /* ld64b */
-    if (value_of(values, base) && IS_ANY(advances_base, instruction))
+    if (value_of(values, base) && HAS_ANY(advances_base, instruction))
         *value_of(values, base) = unknown_value;
     if (is_memory_copy)
         forget(values, base);
@@ -253,7 +247,7 @@ static void follow_arithmetic(struct values *values, uint32_t instruction)
 
 /* Other instructions whose result goes to the register in bits 0 to 4, if 31 is the stack pointer
  * there. */
-static const struct pattern may_write_sp[] = {
+static const struct form may_write_sp[] = {
     {0x3f200000u, 0x0b200000u}, /* add, sub of an extended register */
     {0x5f800000u, 0x12000000u}, /* and, orr of a number */
     {0x7f800000u, 0x52000000u}, /* eor of a number */
@@ -264,7 +258,7 @@ static const struct pattern may_write_sp[] = {
 };
 
 /* Of vectors, predicates and the system, but with a result in a general register (bits 0 to 4). */
-static const struct pattern writes_general[] = {
+static const struct form writes_general[] = {
     {0xffa00000u, 0xd5200000u}, /* mrs, sysl */
     {0xbfe0ec00u, 0x0e002c00u}, /* umov, smov */
     {0x7f22fc00u, 0x1e200000u}, /* fcvt* */
@@ -286,8 +280,8 @@ void values_follow(struct values *values, uint32_t instruction)
         follow_access(values, instruction);
     else if ((group & 0xe) == 0x8 || (group & 0x7) == 0x5)
         follow_arithmetic(values, instruction);
-    else if (IS_ANY(writes_general, instruction))
+    else if (HAS_ANY(writes_general, instruction))
         forget(values, target);
-    if (target == STACK_POINTER && IS_ANY(may_write_sp, instruction))
+    if (target == STACK_POINTER && HAS_ANY(may_write_sp, instruction))
         values->sp = unknown_value;
 }
