@@ -163,6 +163,16 @@ def check_push(world, root, command):
         assert receiver.requests and server.returncode == 0, said
 
 
+def check_no_places(world):
+    """Nothing says where it was built, not even debug information, on which build IDs depend: the same source
+    gives the same bytes in any directory."""
+    for name in "fgprof-c", "libfgprof-agent.so", "src/launcher/fgprof-launcher":
+        with open(os.path.join(world.build, name), "rb") as file:
+            data = file.read()
+        for place in world.source, os.path.abspath(world.build):
+            assert b".debug_info" in data and place.encode() not in data, f"{name} says that it was built in {place}"
+
+
 @users_build
 def test_a_release_runs_where_nothing_else_is(world):
     """The image has everything that the program needs: it samples a process from its own root directory. The
@@ -175,6 +185,7 @@ def test_a_release_runs_where_nothing_else_is(world):
     sums = open(world.path("release/SHA256SUMS")).read()
     tool(release, world.build, world.path("again"))
     assert sums == open(world.path("again/SHA256SUMS")).read(), sums
+    check_no_places(world)
     files = [line.split()[1] for line in sums.splitlines()]
     tool("sh", "-c", 'cd "$0" && sha256sum -c SHA256SUMS', world.path("release"))
     image = next(file for file in files if file.endswith(".oci.tar"))
