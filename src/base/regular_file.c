@@ -42,71 +42,71 @@ int reopen_regular_file(int path_fd)
 
 /* The state of a path walk below another root. The directories from the root to the current one are
  * open, so ".." needs no lookup by name. */
-struct way {
+struct walk {
     int folders[DEPTH_MAX]; /* the first is the root, which is the caller's */
     unsigned depth;
     unsigned links;
     char rest[PATH_MAX]; /* the components not yet followed */
 };
 
-static void leave_to(struct way *way, unsigned depth)
+static void leave_to(struct walk *walk, unsigned depth)
 {
-    while (way->depth > depth)
-        close(way->folders[way->depth--]);
+    while (walk->depth > depth)
+        close(walk->folders[walk->depth--]);
 }
 
 /* Puts what the link says before the rest of the path. Returns 0 or a negative errno. */
-static int follow_link(struct way *way, int link_fd, const char *rest)
+static int follow_link(struct walk *walk, int link_fd, const char *rest)
 {
     struct statfs where;
     char whole[PATH_MAX];
     ssize_t bytes = readlinkat(link_fd, "", whole, sizeof whole);
     if (bytes < 0)
         return -errno;
-    if (way->links++ == LINKS_MAX || fstatfs(link_fd, &where) || where.f_type == PROC_SUPER_MAGIC)
+    if (walk->links++ == LINKS_MAX || fstatfs(link_fd, &where) || where.f_type == PROC_SUPER_MAGIC)
         return -ELOOP;
     size_t rest_bytes = strlen(rest) + 1;
     if ((size_t)bytes + 1 + rest_bytes > sizeof whole)
         return -ENAMETOOLONG;
     whole[bytes] = '/';
     memcpy(whole + bytes + 1, rest, rest_bytes);
-    memcpy(way->rest, whole, (size_t)bytes + 1 + rest_bytes);
+    memcpy(walk->rest, whole, (size_t)bytes + 1 + rest_bytes);
     if (whole[0] == '/')
-        leave_to(way, 0);
+        leave_to(walk, 0);
     return 0;
 }
 
 /* Takes one component of the path. Returns the file's descriptor if it is the last one, -EAGAIN if
  * it is not, or another negative errno. */
-static int step(struct way *way, bool follows_last)
+static int step(struct walk *walk, bool follows_last)
 {
     char name[NAME_MAX + 1], rest[PATH_MAX];
     struct stat status;
-    size_t slashes = strspn(way->rest, "/"), bytes = strcspn(way->rest + slashes, "/");
-    snprintf(rest, sizeof rest, "%s", way->rest + slashes + bytes);
+    size_t slashes = strspn(walk->rest, "/"), bytes = strcspn(walk->rest + slashes, "/");
+    snprintf(rest, sizeof rest, "%s", walk->rest + slashes + bytes);
     if (!bytes || bytes > NAME_MAX)
         return bytes ? -ENAMETOOLONG : -EISDIR;
-    memcpy(name, way->rest + slashes, bytes);
+    memcpy(name, walk->rest + slashes, bytes);
     name[bytes] = '\0';
-    memmove(way->rest, rest, strlen(rest) + 1);
+    memmove(walk->rest, rest, strlen(rest) + 1);
     if (strcmp(name, "..") == 0) {
-        leave_to(way, way->depth ? way->depth - 1 : 0);
+        leave_to(walk, walk->depth ? walk->depth - 1 : 0);
         return -EAGAIN;
     }
     bool is_last = rest[strspn(rest, "/")] == '\0';
     if (!is_last && strcmp(name, ".") == 0)
         return -EAGAIN; /* it adds no folder for ".." to leave */
-    int fd = openat(way->folders[way->depth], name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    int fd = openat(walk->folders[walk->depth], name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return -errno;
     bool is_link = fstat(fd, &status) == 0 && S_ISLNK(status.st_mode);
     if (is_last && !(is_link && follows_last))
         return fd;
-    if (!is_link && way->depth + 1 < DEPTH_MAX) {
-        way->folders[++way->depth] = fd;
+    if (!is_link && walk->depth + 1 < DEPTH_MAX) {
+        walk->folders[++walk->depth] = fd;
         return -EAGAIN;
     }
-    int err = is_link ? follow_link(way, fd, rest) : -ENAMETOOLONG;
+    int err = is_link ? follow_link(walk, fd, rest) : -ENAMETOOLONG;
     close(fd);
     return err ? err : -EAGAIN;
 }
@@ -115,15 +115,15 @@ static int step(struct way *way, bool follows_last)
  * is not followed. */
 static int walk_in_root(int root_fd, const char *path, bool follows_last)
 {
-    struct way way = {.folders = {root_fd}};
-    if (strlen(path) >= sizeof way.rest)
+    struct walk walk = {.folders = {root_fd}};
+    if (strlen(path) >= sizeof walk.rest)
         return -ENAMETOOLONG;
-    memcpy(way.rest, path, strlen(path) + 1);
+    memcpy(walk.rest, path, strlen(path) + 1);
     int fd;
     do
-        fd = step(&way, follows_last);
+        fd = step(&walk, follows_last);
     while (fd == -EAGAIN);
-    leave_to(&way, 0);
+    leave_to(&walk, 0);
     return fd;
 }
 

@@ -1,4 +1,4 @@
-/* Follows all ways from an instruction to the returns of its function. All ways that return must
+/* Follows all paths from an instruction to the returns of its function. All paths that return must
  * agree. */
 #include "unwind/code/code_return.h"
 #include "unwind/aarch64/instruction.h"
@@ -11,9 +11,9 @@
 
 #define INSTRUCTIONS_MAX 2048u
 #define SEEN_SLOTS 4096u /* a power of two, more than the instructions */
-#define WAYS_MAX 64
+#define PATHS_MAX 64
 
-struct way {
+struct path {
     uint64_t address;
     unsigned call; /* the number of the system call that comes next; 0: not known */
     struct values values;
@@ -22,8 +22,8 @@ struct way {
 struct search {
     struct module *module;
     unsigned instructions_left;
-    struct way ways[WAYS_MAX]; /* still to be followed */
-    size_t way_count;
+    struct path paths[PATHS_MAX]; /* still to be followed */
+    size_t path_count;
     struct seen {
         uint64_t address_plus_1;
         struct code_value sp;
@@ -32,21 +32,21 @@ struct search {
     bool has_found, has_contradiction;
 };
 
-static void add_way(struct search *search, const struct way *way, uint64_t address)
+static void add_path(struct search *search, const struct path *path, uint64_t address)
 {
-    if (search->way_count == WAYS_MAX)
+    if (search->path_count == PATHS_MAX)
         return;
-    search->ways[search->way_count] = *way;
-    search->ways[search->way_count++].address = address;
+    search->paths[search->path_count] = *path;
+    search->paths[search->path_count++].address = address;
 }
 
 /* A path has reached a return. */
-static void note_return(struct search *search, const struct way *way)
+static void note_return(struct search *search, const struct path *path)
 {
     struct code_return found = {
-        .sp = way->values.sp,
-        .frame_pointer = way->values.frame_pointer,
-        .return_address = way->values.link,
+        .sp = path->values.sp,
+        .frame_pointer = path->values.frame_pointer,
+        .return_address = path->values.link,
     };
     if (found.sp.kind != CODE_VALUE_REGISTER || found.return_address.kind == CODE_VALUE_UNKNOWN) {
         search->has_contradiction = true;
@@ -80,16 +80,16 @@ static bool call_returns(unsigned call)
 
 /* Tracks x8, which holds the number of a system call: mov w8, #number sets it, other instructions
  * make it unknown. */
-static void follow_call_number(struct way *way, uint32_t instruction)
+static void follow_call_number(struct path *path, uint32_t instruction)
 {
     if ((instruction & 0x7fe0001fu) == 0x52800008u)
-        way->call = field(instruction, 5, 16);
+        path->call = field(instruction, 5, 16);
     else if (field(instruction, 0, 5) == 8)
-        way->call = 0;
+        path->call = 0;
 }
 
 /* br, ret, and those that check a signature. */
-static void branch_by_register(struct search *search, struct way *way, uint32_t instruction)
+static void branch_by_register(struct search *search, struct path *path, uint32_t instruction)
 {
     unsigned operation = field(instruction, 21, 2), number = field(instruction, 5, 5);
     bool is_signed_return = (instruction & 0xfffffbffu) == 0xd65f0bffu;
@@ -97,65 +97,65 @@ static void branch_by_register(struct search *search, struct way *way, uint32_t 
      * jump through another register may be through a jump table. */
     if ((operation == 2 && (number == LINK || is_signed_return)) ||
         (operation == 0 && (number == 16 || number == 17)))
-        note_return(search, way);
+        note_return(search, path);
 }
 
 /* Follows branches and other changes of control flow. The path's address is already that of the
  * next instruction. Returns whether the path continues there. */
-static bool branch(struct search *search, struct way *way, uint32_t instruction)
+static bool branch(struct search *search, struct path *path, uint32_t instruction)
 {
     uint64_t target;
     if (is_call(instruction))
-        return !is_last_call(search->module, way->address);
+        return !is_last_call(search->module, path->address);
     if (is_register_branch(instruction)) {
-        branch_by_register(search, way, instruction);
+        branch_by_register(search, path, instruction);
         return false;
     }
     if (is_system_call(instruction))
-        return call_returns(way->call);
-    if (branch_target(instruction, way->address - INSTRUCTION_BYTES, &target)) {
-        add_way(search, way, target);
+        return call_returns(path->call);
+    if (branch_target(instruction, path->address - INSTRUCTION_BYTES, &target)) {
+        add_path(search, path, target);
         return !is_unconditional_branch(instruction);
     }
     return !is_trap(instruction);
 }
 
 /* Notes that a path has reached this place; returns false if one had before. */
-static bool note_seen(struct search *search, const struct way *way)
+static bool note_seen(struct search *search, const struct path *path)
 {
-    size_t at = (size_t)((way->address * 0x9e3779b97f4a7c15u) >> 32) & (SEEN_SLOTS - 1);
-    while (search->seen[at].address_plus_1 && search->seen[at].address_plus_1 != way->address + 1)
+    size_t at = (size_t)((path->address * 0x9e3779b97f4a7c15u) >> 32) & (SEEN_SLOTS - 1);
+    while (search->seen[at].address_plus_1 && search->seen[at].address_plus_1 != path->address + 1)
         at = (at + 1) & (SEEN_SLOTS - 1);
     struct seen *seen = &search->seen[at];
     if (!seen->address_plus_1) {
-        *seen = (struct seen){way->address + 1, way->values.sp};
+        *seen = (struct seen){path->address + 1, path->values.sp};
         return true;
     }
-    if (way->values.sp.kind != CODE_VALUE_UNKNOWN && seen->sp.kind != CODE_VALUE_UNKNOWN &&
-        !value_is_same(&way->values.sp, &seen->sp))
+    if (path->values.sp.kind != CODE_VALUE_UNKNOWN && seen->sp.kind != CODE_VALUE_UNKNOWN &&
+        !value_is_same(&path->values.sp, &seen->sp))
         search->has_contradiction = true;
     return false;
 }
 
-static void follow_way(struct search *search, struct way *way)
+static void follow_path(struct search *search, struct path *path)
 {
     uint8_t code[SIGNAL_RETURN_BYTES];
     uint32_t instruction;
     bool goes_on = true;
     while (goes_on && !search->has_contradiction && search->instructions_left &&
-           note_seen(search, way) &&
-           module_read(search->module, way->address, &instruction, sizeof instruction)) {
+           note_seen(search, path) &&
+           module_read(search->module, path->address, &instruction, sizeof instruction)) {
         search->instructions_left--;
         /* The kernel's return from a handler, and udf, which is no instruction. */
         if (instruction < 0x10000 ||
-            (module_read(search->module, way->address, code, sizeof code) &&
+            (module_read(search->module, path->address, code, sizeof code) &&
              signal_return_is_at(code)))
             return;
-        way->address += INSTRUCTION_BYTES;
-        follow_call_number(way, instruction);
-        values_follow(&way->values, instruction);
+        path->address += INSTRUCTION_BYTES;
+        follow_call_number(path, instruction);
+        values_follow(&path->values, instruction);
         if ((field(instruction, 25, 4) & 0xe) == 0xa)
-            goes_on = branch(search, way, instruction);
+            goes_on = branch(search, path, instruction);
     }
 }
 
@@ -169,13 +169,13 @@ bool code_return_find(struct module *module, uint64_t address, bool is_after_cal
         return false;
     search->module = module;
     search->instructions_left = INSTRUCTIONS_MAX;
-    struct way way = {.address = address, .values = values_begin()};
+    struct path path = {.address = address, .values = values_begin()};
     if (is_after_call)
-        way.values.link = unknown_value;
-    add_way(search, &way, address);
-    while (search->way_count && search->instructions_left && !search->has_contradiction) {
-        way = search->ways[--search->way_count];
-        follow_way(search, &way);
+        path.values.link = unknown_value;
+    add_path(search, &path, address);
+    while (search->path_count && search->instructions_left && !search->has_contradiction) {
+        path = search->paths[--search->path_count];
+        follow_path(search, &path);
     }
     bool is_certain = search->has_found && !search->has_contradiction;
     if (is_certain)

@@ -1,4 +1,4 @@
-/* Follows all paths (struct way) from an instruction to the returns of its function, with the Zydis
+/* Follows all paths from an instruction to the returns of its function, with the Zydis
  * disassembler.
  *
  * Registers and stack slots hold values in terms of those at the start. Every path reaches its
@@ -16,7 +16,7 @@
 #define OFFSET_MAX (1 << 20)
 #define INSTRUCTIONS_MAX 1024
 #define SEEN_SLOTS 2048 /* a power of two, more than the instructions */
-#define WAYS_MAX 32
+#define PATHS_MAX 32
 #define STORED_MAX 24
 /* Stands for the stack pointer after it was aligned, when it is not known how far it moved. */
 #define REALIGNED 0xfe
@@ -32,7 +32,7 @@ struct stored {
 };
 
 /* The state of a path at its current instruction. */
-struct way {
+struct path {
     uint64_t address;
     struct code_value registers[REGISTERS];
     struct stored stored[STORED_MAX];
@@ -50,8 +50,8 @@ struct search {
     struct module *module;
     ZydisDecoder decoder;
     unsigned instructions_left;
-    struct way ways[WAYS_MAX]; /* still to be followed */
-    size_t way_count;
+    struct path paths[PATHS_MAX]; /* still to be followed */
+    size_t path_count;
     struct seen seen[SEEN_SLOTS];
     struct code_return found;
     bool has_found, has_contradiction;
@@ -92,82 +92,82 @@ static struct code_value plus(struct code_value value, int64_t number)
 }
 
 /* The address of a memory operand. */
-static struct code_value address_of(const struct way *way, const ZydisDecodedOperand *operand)
+static struct code_value address_of(const struct path *path, const ZydisDecodedOperand *operand)
 {
     int base = dwarf_number(operand->mem.base);
     bool is_plain =
         operand->type == ZYDIS_OPERAND_TYPE_MEMORY && operand->mem.index == ZYDIS_REGISTER_NONE &&
         operand->mem.segment != ZYDIS_REGISTER_FS && operand->mem.segment != ZYDIS_REGISTER_GS;
-    return is_plain && base >= 0 ? plus(way->registers[base], operand->mem.disp.value) : unknown;
+    return is_plain && base >= 0 ? plus(path->registers[base], operand->mem.disp.value) : unknown;
 }
 
-static struct code_value load(const struct way *way, struct code_value at)
+static struct code_value load(const struct path *path, struct code_value at)
 {
-    for (unsigned i = way->stored_count; i-- > 0;) {
-        if (is_same(&way->stored[i].at, &at))
-            return way->stored[i].value;
+    for (unsigned i = path->stored_count; i-- > 0;) {
+        if (is_same(&path->stored[i].at, &at))
+            return path->stored[i].value;
     }
     bool is_below_start =
         at.kind == CODE_VALUE_REGISTER && at.register_number == RSP && at.offset < 0;
     if (at.kind == CODE_VALUE_UNKNOWN || at.kind == CODE_VALUE_FAR || is_below_start ||
-        at.register_number == REALIGNED || way->has_forgotten)
+        at.register_number == REALIGNED || path->has_forgotten)
         return unknown;
     at.kind = at.kind == CODE_VALUE_MEMORY ? CODE_VALUE_FAR : CODE_VALUE_MEMORY;
     return at;
 }
 
-static void store(struct way *way, struct code_value at, struct code_value value)
+static void store(struct path *path, struct code_value at, struct code_value value)
 {
     if (at.kind == CODE_VALUE_UNKNOWN)
         return;
-    for (unsigned i = 0; i < way->stored_count; i++) {
-        if (is_same(&way->stored[i].at, &at)) {
-            way->stored[i].value = value;
+    for (unsigned i = 0; i < path->stored_count; i++) {
+        if (is_same(&path->stored[i].at, &at)) {
+            path->stored[i].value = value;
             return;
         }
     }
-    if (way->stored_count == STORED_MAX)
-        way->has_forgotten = true;
+    if (path->stored_count == STORED_MAX)
+        path->has_forgotten = true;
     else
-        way->stored[way->stored_count++] = (struct stored){at, value};
+        path->stored[path->stored_count++] = (struct stored){at, value};
 }
 
-static void push(struct way *way, struct code_value value)
+static void push(struct path *path, struct code_value value)
 {
-    way->registers[RSP] = plus(way->registers[RSP], -WORD_BYTES);
-    store(way, way->registers[RSP], value);
+    path->registers[RSP] = plus(path->registers[RSP], -WORD_BYTES);
+    store(path, path->registers[RSP], value);
 }
 
-static struct code_value pop(struct way *way)
+static struct code_value pop(struct path *path)
 {
-    struct code_value value = load(way, way->registers[RSP]);
-    way->registers[RSP] = plus(way->registers[RSP], WORD_BYTES);
+    struct code_value value = load(path, path->registers[RSP]);
+    path->registers[RSP] = plus(path->registers[RSP], WORD_BYTES);
     return value;
 }
 
 /* The value of an operand that is a whole register or word, if known. */
-static struct code_value read_operand(const struct way *way, const ZydisDecodedOperand *operand)
+static struct code_value read_operand(const struct path *path, const ZydisDecodedOperand *operand)
 {
     int number = whole_register(operand);
     if (number >= 0)
-        return way->registers[number];
+        return path->registers[number];
     return operand->type == ZYDIS_OPERAND_TYPE_MEMORY && operand->size == 64
-               ? load(way, address_of(way, operand))
+               ? load(path, address_of(path, operand))
                : unknown;
 }
 
-static void write_operand(struct way *way, const ZydisDecodedOperand *operand,
+static void write_operand(struct path *path, const ZydisDecodedOperand *operand,
                           struct code_value value)
 {
     int number = whole_register(operand);
     if (number >= 0)
-        way->registers[number] = value;
+        path->registers[number] = value;
     else if (operand->type == ZYDIS_OPERAND_TYPE_MEMORY && operand->size == 64)
-        store(way, address_of(way, operand), value);
+        store(path, address_of(path, operand), value);
 }
 
 /* Marks everything that the instruction writes as unknown. */
-static void forget_written(struct way *way, const ZydisDecodedInstruction *instruction,
+static void forget_written(struct path *path, const ZydisDecodedInstruction *instruction,
                            const ZydisDecodedOperand operands[])
 {
     for (unsigned i = 0; i < instruction->operand_count; i++) {
@@ -176,57 +176,57 @@ static void forget_written(struct way *way, const ZydisDecodedInstruction *instr
                          ? dwarf_number(operands[i].reg.value)
                          : -1;
         if (number >= 0)
-            way->registers[number] = unknown;
+            path->registers[number] = unknown;
         if (number == RAX)
-            way->call = -1;
+            path->call = -1;
     }
 }
 
 /* mov, lea, and addition or subtraction of a constant. Returns false for another instruction. */
-static bool move(struct way *way, const ZydisDecodedInstruction *instruction,
+static bool move(struct path *path, const ZydisDecodedInstruction *instruction,
                  const ZydisDecodedOperand operands[])
 {
     struct code_value value = unknown;
     bool has_number = operands[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE;
     if (instruction->mnemonic == ZYDIS_MNEMONIC_MOV)
-        value = read_operand(way, &operands[1]);
+        value = read_operand(path, &operands[1]);
     else if (instruction->mnemonic == ZYDIS_MNEMONIC_LEA)
-        value = address_of(way, &operands[1]);
+        value = address_of(path, &operands[1]);
     else if (instruction->mnemonic == ZYDIS_MNEMONIC_ADD && has_number)
-        value = plus(read_operand(way, &operands[0]), operands[1].imm.value.s);
+        value = plus(read_operand(path, &operands[0]), operands[1].imm.value.s);
     else if (instruction->mnemonic == ZYDIS_MNEMONIC_SUB && has_number)
-        value = plus(read_operand(way, &operands[0]), -operands[1].imm.value.s);
+        value = plus(read_operand(path, &operands[0]), -operands[1].imm.value.s);
     else
         return false;
-    forget_written(way, instruction, operands);
+    forget_written(path, instruction, operands);
     if (instruction->mnemonic == ZYDIS_MNEMONIC_MOV && has_number &&
         dwarf_number(operands[0].reg.value) == RAX)
-        way->call = operands[1].imm.value.s;
-    write_operand(way, &operands[0], value);
+        path->call = operands[1].imm.value.s;
+    write_operand(path, &operands[0], value);
     return true;
 }
 
 /* An `and` that aligns the stack pointer. */
-static void realign(struct way *way)
+static void realign(struct path *path)
 {
-    bool was_realigned = way->registers[RSP].register_number == REALIGNED;
-    way->registers[RSP] = was_realigned ? unknown
-                                        : (struct code_value){.kind = CODE_VALUE_REGISTER,
-                                                              .register_number = REALIGNED};
+    bool was_realigned = path->registers[RSP].register_number == REALIGNED;
+    path->registers[RSP] = was_realigned ? unknown
+                                         : (struct code_value){.kind = CODE_VALUE_REGISTER,
+                                                               .register_number = REALIGNED};
 }
 
 /* According to the psABI, a call may change these registers. */
-static void forget_after_call(struct way *way)
+static void forget_after_call(struct path *path)
 {
     static const uint8_t numbers[] = {RAX, RDX, RCX, RSI, RDI, 8, 9, 10, 11};
     for (size_t i = 0; i < sizeof numbers; i++)
-        way->registers[numbers[i]] = unknown;
-    way->call = -1;
+        path->registers[numbers[i]] = unknown;
+    path->call = -1;
 }
 
-static void add_return(struct search *search, const struct way *way)
+static void add_return(struct search *search, const struct path *path)
 {
-    struct code_value sp = way->registers[RSP], frame_pointer = way->registers[RBP];
+    struct code_value sp = path->registers[RSP], frame_pointer = path->registers[RBP];
     if (sp.kind == CODE_VALUE_UNKNOWN || sp.kind == CODE_VALUE_FAR ||
         sp.register_number == REALIGNED)
         return;
@@ -241,61 +241,61 @@ static void add_return(struct search *search, const struct way *way)
     search->has_found = true;
 }
 
-static void add_way(struct search *search, const struct way *way, uint64_t address)
+static void add_path(struct search *search, const struct path *path, uint64_t address)
 {
-    if (search->way_count == WAYS_MAX)
+    if (search->path_count == PATHS_MAX)
         return;
-    struct way *added = &search->ways[search->way_count++];
-    *added = *way;
+    struct path *added = &search->paths[search->path_count++];
+    *added = *path;
     added->address = address;
 }
 
 /* Returns false if the path ends here. */
-static bool jump(struct search *search, struct way *way, const ZydisDecodedOperand *operand)
+static bool jump(struct search *search, struct path *path, const ZydisDecodedOperand *operand)
 {
     if (operand->type == ZYDIS_OPERAND_TYPE_IMMEDIATE) {
-        way->address += (uint64_t)operand->imm.value.s;
+        path->address += (uint64_t)operand->imm.value.s;
         return true;
     }
     /* Through a pointer in the module: a tail call to a function of another module. */
     if (operand->type == ZYDIS_OPERAND_TYPE_MEMORY && operand->mem.base == ZYDIS_REGISTER_RIP &&
         operand->mem.index == ZYDIS_REGISTER_NONE)
-        add_return(search, way);
+        add_return(search, path);
     return false;
 }
 
 /* exit, exit_group and rt_sigreturn do not return. */
-static bool call_returns(const struct way *way)
+static bool call_returns(const struct path *path)
 {
-    return way->call != 60 && way->call != 231 && way->call != 15;
+    return path->call != 60 && path->call != 231 && path->call != 15;
 }
 
 /* Handles instructions after which a path may end or fork. Sets *ret_goes_on; returns false for
- * another instruction. way->address is already that of the next instruction. */
-static bool branch(struct search *search, struct way *way,
+ * another instruction. path->address is already that of the next instruction. */
+static bool branch(struct search *search, struct path *path,
                    const ZydisDecodedInstruction *instruction, const ZydisDecodedOperand operands[],
                    bool *ret_goes_on)
 {
     *ret_goes_on = false;
     switch (instruction->mnemonic) {
     case ZYDIS_MNEMONIC_RET:
-        add_return(search, way);
+        add_return(search, path);
         return true;
     case ZYDIS_MNEMONIC_JMP:
-        *ret_goes_on = jump(search, way, &operands[0]);
+        *ret_goes_on = jump(search, path, &operands[0]);
         return true;
     case ZYDIS_MNEMONIC_UD2:
     case ZYDIS_MNEMONIC_HLT:
     case ZYDIS_MNEMONIC_INT3:
         return true;
     case ZYDIS_MNEMONIC_SYSCALL:
-        *ret_goes_on = call_returns(way);
-        forget_written(way, instruction, operands);
+        *ret_goes_on = call_returns(path);
+        forget_written(path, instruction, operands);
         return true;
     case ZYDIS_MNEMONIC_CALL:
         /* A call to the next instruction only pushes its address. */
         *ret_goes_on = operands[0].type != ZYDIS_OPERAND_TYPE_IMMEDIATE || operands[0].imm.value.s;
-        forget_after_call(way);
+        forget_after_call(path);
         return true;
     default:
         break;
@@ -304,54 +304,54 @@ static bool branch(struct search *search, struct way *way,
     if (instruction->meta.category != ZYDIS_CATEGORY_COND_BR)
         return false;
     if (operands[0].type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
-        add_way(search, way, way->address + (uint64_t)operands[0].imm.value.s);
+        add_path(search, path, path->address + (uint64_t)operands[0].imm.value.s);
     return true;
 }
 
 /* Handles all other instructions. */
-static void follow(struct way *way, const ZydisDecodedInstruction *instruction,
+static void follow(struct path *path, const ZydisDecodedInstruction *instruction,
                    const ZydisDecodedOperand operands[])
 {
     struct code_value value;
     switch (instruction->mnemonic) {
     case ZYDIS_MNEMONIC_PUSH:
-        push(way, read_operand(way, &operands[0]));
+        push(path, read_operand(path, &operands[0]));
         return;
     case ZYDIS_MNEMONIC_PUSHFQ:
-        push(way, unknown);
+        push(path, unknown);
         return;
     case ZYDIS_MNEMONIC_POP:
-        value = pop(way);
-        write_operand(way, &operands[0], value);
+        value = pop(path);
+        write_operand(path, &operands[0], value);
         return;
     case ZYDIS_MNEMONIC_POPFQ:
-        pop(way);
+        pop(path);
         return;
     case ZYDIS_MNEMONIC_LEAVE:
-        way->registers[RSP] = way->registers[RBP];
-        way->registers[RBP] = pop(way);
+        path->registers[RSP] = path->registers[RBP];
+        path->registers[RBP] = pop(path);
         return;
     default:
         break;
     }
-    if (move(way, instruction, operands))
+    if (move(path, instruction, operands))
         return;
     if (instruction->mnemonic == ZYDIS_MNEMONIC_AND && whole_register(&operands[0]) == RSP)
-        realign(way);
+        realign(path);
     else
-        forget_written(way, instruction, operands);
+        forget_written(path, instruction, operands);
 }
 
 /* Notes that a path has reached this place; returns false if one had before. */
-static bool note_seen(struct search *search, const struct way *way)
+static bool note_seen(struct search *search, const struct path *path)
 {
-    const struct code_value *sp = &way->registers[RSP];
-    size_t at = (size_t)((way->address * 0x9e3779b97f4a7c15u) >> 32) & (SEEN_SLOTS - 1);
-    while (search->seen[at].address_plus_1 && search->seen[at].address_plus_1 != way->address + 1)
+    const struct code_value *sp = &path->registers[RSP];
+    size_t at = (size_t)((path->address * 0x9e3779b97f4a7c15u) >> 32) & (SEEN_SLOTS - 1);
+    while (search->seen[at].address_plus_1 && search->seen[at].address_plus_1 != path->address + 1)
         at = (at + 1) & (SEEN_SLOTS - 1);
     struct seen *seen = &search->seen[at];
     if (!seen->address_plus_1) {
-        *seen = (struct seen){way->address + 1, *sp};
+        *seen = (struct seen){path->address + 1, *sp};
         return true;
     }
     if (sp->kind != CODE_VALUE_UNKNOWN && seen->sp.kind != CODE_VALUE_UNKNOWN &&
@@ -373,19 +373,20 @@ static bool is_last_call(const struct search *search, uint64_t address)
            instruction.mnemonic == ZYDIS_MNEMONIC_ENDBR64;
 }
 
-static void follow_way(struct search *search, struct way *way)
+static void follow_path(struct search *search, struct path *path)
 {
     ZydisDecodedInstruction instruction;
     ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
     bool goes_on = true;
-    while (goes_on && !search->has_contradiction && search->instructions_left &&
-           note_seen(search, way) &&
-           instruction_at(&search->decoder, search->module, way->address, &instruction, operands)) {
+    while (
+        goes_on && !search->has_contradiction && search->instructions_left &&
+        note_seen(search, path) &&
+        instruction_at(&search->decoder, search->module, path->address, &instruction, operands)) {
         search->instructions_left--;
-        way->address += instruction.length;
-        if (!branch(search, way, &instruction, operands, &goes_on))
-            follow(way, &instruction, operands);
-        if (instruction.mnemonic == ZYDIS_MNEMONIC_CALL && is_last_call(search, way->address))
+        path->address += instruction.length;
+        if (!branch(search, path, &instruction, operands, &goes_on))
+            follow(path, &instruction, operands);
+        if (instruction.mnemonic == ZYDIS_MNEMONIC_CALL && is_last_call(search, path->address))
             goes_on = false;
     }
 }
@@ -394,20 +395,20 @@ bool code_return_find(struct module *module, uint64_t address, bool is_after_cal
                       struct code_return *ret_return)
 {
     struct search *search = calloc(1, sizeof *search);
-    struct way way = {.address = address, .call = -1};
+    struct path path = {.address = address, .call = -1};
     if (!search)
         return false;
     search->module = module;
     search->instructions_left = INSTRUCTIONS_MAX;
     ZydisDecoderInit(&search->decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
     for (unsigned i = 0; i < REGISTERS; i++)
-        way.registers[i] =
+        path.registers[i] =
             (struct code_value){.kind = CODE_VALUE_REGISTER, .register_number = (uint8_t)i};
     if (!is_after_call || !is_last_call(search, address))
-        add_way(search, &way, address);
-    while (search->way_count && search->instructions_left && !search->has_contradiction) {
-        way = search->ways[--search->way_count];
-        follow_way(search, &way);
+        add_path(search, &path, address);
+    while (search->path_count && search->instructions_left && !search->has_contradiction) {
+        path = search->paths[--search->path_count];
+        follow_path(search, &path);
     }
     bool is_certain = search->has_found && !search->has_contradiction;
     if (is_certain)
