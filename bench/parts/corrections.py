@@ -21,7 +21,7 @@ RECORD, NO_RECORD, PTRACE = "with the record", "perf events, no record", "stops 
 # What is watched in each case: {case: (what it lacks, arguments, corrections that it has)}.
 CASES = {
     RECORD: ([], [], ["varied_periods", "yield"]),
-    NO_RECORD: (["record"], [], ["switch_events", "missed_sleeps", "varied_periods", "yield"]),
+    NO_RECORD: (["record"], [], ["short_sleeps", "switch_events", "missed_sleeps", "varied_periods", "yield"]),
     PTRACE: (["record"], ["--capture=ptrace"], ["visits", "yield"]),
 }
 

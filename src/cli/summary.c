@@ -410,8 +410,8 @@ static void summarize_sources(const struct cli_options *options,
             "tick: %s%s%s",
             strerror(summary->record_refusal),
             summary->has_kernel_samples
-                ? "shares of waits below about 300 us may be up to 20 percentage points too "
-                  "small"
+                ? "shares of waits below about 300 us may be off by 3 percentage points, and by 20 "
+                  "for Python, with --kernel, or beyond 16 busy threads"
                 : "shares of waits below about 300 us, and of work below 100 us, may be off by 6 "
                   "percentage points, at 999 Hz by 10",
             refusal_record_remedy(summary->record_refusal),

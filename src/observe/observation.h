@@ -15,7 +15,8 @@
 
 /* How the thread's state is known. */
 enum evidence {
-    EVIDENCE_ASLEEP,  /* read while it slept; the kernel's count of switches proves it stayed */
+    EVIDENCE_ASLEEP,  /* read while it slept, as the kernel's count of switches proves, or recorded
+                         when it fell asleep */
     EVIDENCE_STOPPED, /* we stopped it for the copy */
     EVIDENCE_WAITING, /* it waits for a CPU where it left one; that no switch followed proves it */
     EVIDENCE_SAMPLED, /* the kernel sampled it while it ran */

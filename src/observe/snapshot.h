@@ -12,8 +12,8 @@ struct stack_copy {
     uint64_t address; /* of memory[0] */
     unsigned char *memory;
     size_t bytes;       /* how many were copied */
-    size_t old_bytes;   /* record_source.c: how many of these are from when the thread left its CPU;
-                           the others were read after it had moved */
+    size_t old_bytes;   /* of a past departure: how many of these are from when the thread left its
+                           CPU; the others were read after it had moved */
     size_t capacity;    /* how many fit */
     uint64_t end;       /* of the mapping that contains it */
     bool end_is_known;  /* false: only its page was copied, and `end` is where the page ends */

@@ -157,6 +157,7 @@ void listing_close_events(struct sampler *sampler, const struct thread *thread)
     if (sampler->kernel.source)
         perf_source_forget(sampler->kernel.source, thread->tid);
     switches_disarm(sampler->switches, thread->number);
+    switch_windows_drop(sampler->windows, thread->number);
 }
 
 static void thread_vanished(void *context, struct thread *thread)

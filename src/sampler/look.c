@@ -10,6 +10,7 @@
 #include "sampler/otel_context.h"
 #include "sampler/report.h"
 #include "sampler/schedule.h"
+#include "sampler/short_sleeps.h"
 #include "sampler/subject.h"
 #include "sampler/switch_events.h"
 #include "sampler/taken_cpu.h"
@@ -272,7 +273,7 @@ static int take_found(struct sampler *sampler, struct sampled_process *process,
     if (outcome != OUTCOME_REFUSED)
         thread->is_awake = outcome == OUTCOME_RUNNING || outcome == OUTCOME_WOKEN;
     if (has_moved)
-        switch_events_note_look(sampler, thread, now);
+        switch_events_note_look(sampler, process, thread, now);
     if (has_moved || outcome == OUTCOME_WOKEN)
         sampler->counts.samples_assumed +=
             schedule_moved(thread, last_look_tick, &process->activity_check.rest);
@@ -282,6 +283,7 @@ static int take_found(struct sampler *sampler, struct sampled_process *process,
         thread->schedule.asleep_since_tick = since_tick;
     switch (outcome) {
     case OUTCOME_UNMOVED:
+        short_sleeps_note_unmoved(sampler, thread);
         return take_unmoved(sampler, process, thread, observation);
     case OUTCOME_WOKEN:
         return report_woken(sampler, process, thread, observation);
@@ -315,6 +317,8 @@ static int look_now(struct sampler *sampler, struct sampled_process *process, st
     } else {
         const struct subject subject = subject_of(sampler, process, thread);
         outcome = proc_source_observe(&sampler->watches, &subject, &observation);
+        if (short_sleeps_observe(sampler, process, thread, tick, outcome, &observation))
+            outcome = OUTCOME_OBSERVED;
     }
     return take_found(sampler, process, thread, tick, outcome, &observation);
 }

@@ -57,6 +57,7 @@ static int stop_counting(struct sampler *sampler, struct sampled_process *proces
     int err = report_gone(sampler, process, thread, &until, false);
     thread_note(thread, EVENT_NAME_UNWANTED);
     watches_forget(&sampler->watches, thread->number);
+    switch_windows_drop(sampler->windows, thread->number);
     return err;
 }
 

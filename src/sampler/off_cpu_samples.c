@@ -12,6 +12,7 @@
 #include "sampler/report.h"
 #include "sampler/schedule.h"
 #include "sampler/subject.h"
+#include "sampler/short_sleeps.h"
 #include "sampler/switch_events.h"
 
 #include <errno.h>
@@ -88,7 +89,9 @@ static int use_record(struct sampler *sampler, struct switch_record *record, int
         off_cpu_samples_end(sampler);
         return err == -ENOMEM || sampler->options->capture == CAPTURE_RECORD ? err : 0;
     }
-    switch_events_end(sampler); /* threads' events add nothing, and cost several times as much */
+    /* Threads' events add nothing, and cost several times as much. */
+    switch_events_end(sampler);
+    short_sleeps_end(sampler);
     off_cpu_samples_start(sampler);
     for (size_t i = 0; i < sampler->process_count; i++)
         off_cpu_samples_follow(sampler, sampler->processes[i]);

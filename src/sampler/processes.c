@@ -126,9 +126,10 @@ int processes_update_program(struct sampler *sampler, struct sampled_process *pr
         naming_expire(&process->threads.items[i]);
         process->threads.items[i].wants.unasked = 0;
         threads_forget_sleep(&process->threads, &process->threads.items[i]);
-        /* Its event may belong to a thread that is gone: another thread executed the program, and
+        /* Its events may belong to a thread that is gone: another thread executed the program, and
          * got its id. */
         switches_disarm(sampler->switches, process->threads.items[i].number);
+        switch_windows_drop(sampler->windows, process->threads.items[i].number);
     }
     return err == -ENOMEM ? err : 0;
 }

@@ -12,6 +12,7 @@
 #include "sampler/python.h"
 #include "sampler/report.h"
 #include "sampler/requests.h"
+#include "sampler/short_sleeps.h"
 #include "sampler/stops.h"
 #include "sampler/yield.h"
 
@@ -398,6 +399,7 @@ int rounds_begin(struct sampler *sampler)
         err = processes_find(sampler);
     if (!err)
         err = begin_rounds(sampler, known);
+    short_sleeps_stop(sampler);
     if (!err)
         err = kernel_samples_take(sampler, false);
     for (size_t i = 0; i < sampler->process_count && !err; i++)

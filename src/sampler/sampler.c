@@ -6,6 +6,7 @@
 #include "sampler/processes.h"
 #include "sampler/report.h"
 #include "sampler/rounds.h"
+#include "sampler/short_sleeps.h"
 #include "sampler/stops.h"
 #include "sampler/switch_events.h"
 #include "sampler/taken_cpu.h"
@@ -72,6 +73,8 @@ int sampler_init(struct sampler *sampler, const struct sampler_options *options,
     int err = ptrace_source_new(&sampler->watches, &sampler->stopped);
     if (!err)
         err = switches_new(&sampler->switches);
+    if (!err)
+        err = switch_windows_new(&sampler->windows);
     /* Fail before anything is sampled or spawned. */
     if (!err && options->capture == CAPTURE_KERNEL)
         err = kernel_samples_begin(sampler);
@@ -112,6 +115,7 @@ void sampler_free(struct sampler *sampler)
     numbers_free(&sampler->numbers);
     ptrace_source_free(sampler->stopped);
     switch_events_end(sampler);
+    short_sleeps_end(sampler);
     watches_free(&sampler->watches);
     cpu_limits_free(&sampler->cpu_limits);
 }
@@ -299,7 +303,8 @@ static int await_tick(struct sampler *sampler, struct loop *loop)
         if (err)
             return err;
         uint64_t until_ns = lesser(next_tick_ns(sampler, loop), over_ns(sampler));
-        wait_until(sampler, loop, lesser(until_ns, visits_plan(sampler, until_ns)));
+        uint64_t wake_ns = lesser(until_ns, short_sleeps_begin(sampler, until_ns));
+        wait_until(sampler, loop, lesser(wake_ns, visits_plan(sampler, until_ns)));
         if (atomic_load(&sampler->is_to_stop))
             return 0;
         uint64_t now_ns = monotonic_ns();

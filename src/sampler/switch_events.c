@@ -1,4 +1,5 @@
 #include "sampler/switch_events.h"
+#include "sampler/short_sleeps.h"
 #include "sampler/subject.h"
 
 #include <errno.h>
@@ -17,6 +18,11 @@ static bool events_are_permitted(const struct sampler *sampler)
     return false;
 #endif
     return sampler->switches && sampler->kernel.source;
+}
+
+static bool switches_often(const struct thread *thread)
+{
+    return thread->switch_events.switches_per_s > SWITCHES_PER_S_MAX;
 }
 
 static bool may_have_event(const struct sampler *sampler, const struct reading *now)
@@ -40,14 +46,14 @@ static void decide(struct sampler *sampler, struct thread *thread)
     struct thread_switch_events *own = &thread->switch_events;
     if (!events_are_permitted(sampler))
         return;
-    if (own->switches_often)
+    if (switches_often(thread))
         switches_disarm(sampler->switches, thread->number);
     else if (own->waits || own->needs_registers)
         arm(sampler, thread, own->waits);
 }
 
-void switch_events_note_look(struct sampler *sampler, struct thread *thread,
-                             const struct reading *now)
+void switch_events_note_look(struct sampler *sampler, const struct sampled_process *process,
+                             struct thread *thread, const struct reading *now)
 {
     struct thread_switch_events *own = &thread->switch_events;
     const struct activity *before = &own->before.activity, *after = &now->activity;
@@ -59,10 +65,10 @@ void switch_events_note_look(struct sampler *sampler, struct thread *thread,
     if (is_same && span_ns < SPAN_NS)
         return;
     if (is_same) {
-        uint64_t switches_per_s = (after->switches - before->switches) * 1000000000u / span_ns;
+        own->switches_per_s = (after->switches - before->switches) * 1000000000u / span_ns;
         own->waits = after->waiting_ns - before->waiting_ns > span_ns / PART_OF_TIME;
-        own->switches_often = switches_per_s > SWITCHES_PER_S_MAX;
         decide(sampler, thread);
+        short_sleeps_decide(sampler, process, thread);
     }
     own->before = *now;
 }
@@ -81,7 +87,7 @@ bool switch_events_observe(struct sampler *sampler, const struct sampled_process
 void switch_events_need_registers(struct sampler *sampler, struct thread *thread)
 {
     thread->switch_events.needs_registers = true;
-    if (events_are_permitted(sampler) && !thread->switch_events.switches_often)
+    if (events_are_permitted(sampler) && !switches_often(thread))
         arm(sampler, thread, false);
 }
 

@@ -7,8 +7,8 @@
 
 /* A look, `now`, has found that the thread moved, or runs. Decides whether the thread waits much
  * for a CPU, and whether it gets an event. */
-void switch_events_note_look(struct sampler *sampler, struct thread *thread,
-                             const struct reading *now);
+void switch_events_note_look(struct sampler *sampler, const struct sampled_process *process,
+                             struct thread *thread, const struct reading *now);
 
 /* For a thread that a look, `now`, has just found not asleep. Returns whether it waits for a CPU
  * and was observed into `observation`, whose snapshot has room. */

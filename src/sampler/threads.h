@@ -119,8 +119,8 @@ struct thread_kernel {
 struct thread_switch_events {
     struct reading before; /* its waits for a CPU are known since this look; at_ns 0: none */
     bool waits;            /* for a CPU, much */
-    bool switches_often;   /* too often for an event */
-    bool needs_registers;  /* it sleeps where /proc does not show enough */
+    uint64_t switches_per_s;
+    bool needs_registers; /* it sleeps where /proc does not show enough */
 };
 
 /* look.c: the last look that found it running. */

@@ -7,7 +7,7 @@ import os
 import subprocess
 
 from harness import alone, folded, ready, ticks_planned, users_build, wait_for
-from test_capture import need_kernel_samples, need_record, only_threads
+from test_capture import need_kernel_samples, need_record, only_threads, refuse_record
 
 CPU_NS = 200_000_000
 CALLS = 100
@@ -239,22 +239,34 @@ def check_shares(first, last, stacks, allowed, threads=None):
     assert all(abs(error) <= most for error, most in off.values()), (off, spent, counts)
 
 
-@alone
-@users_build
-def test_short_waits_have_their_share_at_the_default_rate(world):
+def check_short_waits(world, allowed, **options):
     """Waits of 60, 250 and 90 us by turns that another thread ends, and of 20 us to 1 ms, several of them in
     the same call. Each observation comes later than its tick, when the short ones are over."""
-    need_record(world)
     program = os.path.join(world.build, "bench/bench-truth-partner")
     for seconds, *arguments in ((15, "eventfd", "computes", "thread", 1),
                                 (8, "eventfd", "sleeps", "thread", 4),
                                 (8, "all", "sleeps", "thread", 4, 78)):
         with ready(program, *arguments, stdin=subprocess.PIPE) as target:
             first = mark(target)
-            done = world.attach(target, "-F", 99, "--thread", "waiter", duration=f"{seconds}s")
+            done = world.attach(target, "-F", 99, "--thread", "waiter", duration=f"{seconds}s", **options)
             last = mark(target)
         check_sums(first, last)
-        check_shares(first, last, folded(done.stdout), allowed=0.01)
+        check_shares(first, last, folded(done.stdout), allowed)
+
+
+@alone
+@users_build
+def test_short_waits_have_their_share_at_the_default_rate(world):
+    need_record(world)
+    check_short_waits(world, allowed=0.01)
+
+
+@alone
+@users_build
+def test_short_waits_are_known_by_perf_events(world):
+    """Where there is no record, perf events show where threads left their CPU shortly before each tick."""
+    need_kernel_samples(world)
+    check_short_waits(world, allowed=0.03, preexec_fn=refuse_record)
 
 
 @alone

@@ -308,17 +308,110 @@ static void test_one_that_waits_for_a_cpu_is_seen_by_its_switches(void **state)
     assert_true(fake_next_of(TID)->sampled.waits_are_seen);
 }
 
-/* An event would cost the thread more than it is worth. */
-static void test_one_that_is_switched_often_has_no_event(void **state)
+/* An event that is always enabled would cost the thread more than it is worth. */
+static void test_one_that_is_switched_often_has_an_event_before_ticks(void **state)
 {
     (void)state;
     struct fake_thread *thread = begin_with(FAKE_WAITS);
     wait_for_a_cpu(thread, 1100);
-    assert_false(thread->is_armed);
+    assert_true(!thread->is_armed && thread->has_window);
     wait_for_a_cpu(thread, 900);
-    assert_true(thread->is_armed);
+    assert_true(thread->is_armed && !thread->has_window);
     wait_for_a_cpu(thread, 1100);
-    assert_false(thread->is_armed);
+    assert_true(!thread->is_armed && thread->has_window);
+    wait_for_a_cpu(thread, 100000);
+    assert_true(!thread->is_armed && !thread->has_window);
+}
+
+/* ---- Sleeps that are over before the look ---- */
+
+/* The thread runs, and has slept now and then since the last tick. */
+static void sleep_now_and_then(struct fake_thread *thread, unsigned ticks, uint64_t switches)
+{
+    for (unsigned i = 0; i < ticks; i++) {
+        thread->activity.running_ns += FAKE_PERIOD_NS / 2;
+        thread->activity.switches += switches;
+        fake_sample(PID, thread->tid, fake->now_ns + 1000);
+        fake_ticks(1);
+    }
+}
+
+static const struct observation *next_asleep(void)
+{
+    const struct observation *told = fake_next_of(TID);
+    while (told && told->evidence != EVIDENCE_ASLEEP)
+        told = fake_next_of(TID);
+    assert_non_null(told);
+    return told;
+}
+
+static void test_a_short_sleep_is_observed_where_it_was(void **state)
+{
+    (void)state;
+    struct fake_thread *thread = begin_with(FAKE_RUNS);
+    sleep_now_and_then(thread, 20, 5);
+    assert_true(thread->has_window && !thread->is_armed);
+    fake_forget_told();
+    thread->slept_pc = 0x7000;
+    sleep_now_and_then(thread, 3, 5);
+    assert_int_equal(fake_count(TID, EVIDENCE_ASLEEP), 3);
+    const struct observation *told = next_asleep();
+    assert_int_equal(fake->told[fake->told_next - 1].pc, 0x7000);
+    assert_int_equal(told->ticks, 1);
+    assert_true(told->asleep.is_over);
+    thread->slept_pc = 0;
+    fake_forget_told();
+    sleep_now_and_then(thread, 3, 5);
+    assert_int_equal(fake_count(TID, EVIDENCE_ASLEEP), 0);
+    assert_int_equal(thread->stops, 0);
+}
+
+/* The look found the sleep that came after it. */
+static void test_a_short_sleep_before_another(void **state)
+{
+    (void)state;
+    struct fake_thread *thread = begin_with(FAKE_SLEEPS);
+    sleep_now_and_then(thread, 20, 5);
+    fake_forget_told();
+    thread->slept_pc = 0x7000;
+    sleep_now_and_then(thread, 1, 5);
+    thread->slept_pc = 0;
+    fake_ticks(1);
+    assert_int_equal(next_asleep()->ticks, 1);
+    assert_int_equal(fake->told[fake->told_next - 1].pc, 0x7000);
+    assert_int_equal(next_asleep()->ticks, 1); /* it is copied again */
+    assert_int_equal(fake->told[fake->told_next - 1].pc, thread->pc);
+}
+
+static void test_switches_are_recorded_shortly_before_ticks(void **state)
+{
+    (void)state;
+    struct fake_thread *thread = begin_with(FAKE_RUNS);
+    sleep_now_and_then(thread, 20, 5);
+    unsigned opened = fake->windows_opened;
+    for (unsigned i = 0; i < 10; i++) {
+        sleep_now_and_then(thread, 1, 5);
+        assert_false(fake->is_window_open);
+        assert_true(thread->looked_ns > fake->window_opened_ns);
+        assert_true(thread->looked_ns - fake->window_opened_ns <= FAKE_PERIOD_NS / 10);
+    }
+    assert_int_equal(fake->windows_opened, opened + 10);
+}
+
+static void test_who_has_no_event_before_ticks(void **state)
+{
+    (void)state;
+    struct fake_thread *thread = begin_with(FAKE_SLEEPS);
+    sleep_now_and_then(thread, 20, 5);
+    assert_true(thread->has_window);
+    fake_ticks(200); /* a long sleep */
+    assert_false(thread->has_window);
+    for (unsigned i = 0; i < 20; i++)
+        sleep_now_and_then(thread, 1, i % 2);
+    assert_false(thread->has_window); /* 50 a second are not worth it */
+    fake->options.has_kernel_stacks = true;
+    sleep_now_and_then(thread, 20, 5);
+    assert_false(thread->has_window);
 }
 
 static void test_waits_that_can_t_be_seen_are_counted(void **state)
@@ -378,7 +471,11 @@ int main(void)
         IN_WORLD(test_without_permission_runners_are_stopped),
         IN_WORLD(test_stacks_that_need_more_get_more),
         IN_WORLD(test_one_that_waits_for_a_cpu_is_seen_by_its_switches),
-        IN_WORLD(test_one_that_is_switched_often_has_no_event),
+        IN_WORLD(test_one_that_is_switched_often_has_an_event_before_ticks),
+        IN_WORLD(test_a_short_sleep_is_observed_where_it_was),
+        IN_WORLD(test_a_short_sleep_before_another),
+        IN_WORLD(test_switches_are_recorded_shortly_before_ticks),
+        IN_WORLD(test_who_has_no_event_before_ticks),
         IN_WORLD(test_waits_that_can_t_be_seen_are_counted),
         IN_WORLD(test_a_dump_waits_for_a_sample),
     };

@@ -17,7 +17,7 @@ static bool waits_after(struct one_thread *world, uint64_t at_ns, uint64_t waiti
 {
     const struct reading look = {
         .at_ns = at_ns, .has_activity = true, .activity = {.waiting_ns = waiting_ns}};
-    switch_events_note_look(&world->sampler, &world->thread, &look);
+    switch_events_note_look(&world->sampler, &world->process, &world->thread, &look);
     return subject_of(&world->sampler, &world->process, &world->thread).waits_for_cpu;
 }
 
@@ -44,9 +44,9 @@ static void test_what_has_no_times(void **state)
 {
     struct one_thread *world = *state;
     struct reading look = {.at_ns = 1000 * MS};
-    switch_events_note_look(&world->sampler, &world->thread, &look);
+    switch_events_note_look(&world->sampler, &world->process, &world->thread, &look);
     look = (struct reading){1000 * MS, true, {.counts_ends = true}};
-    switch_events_note_look(&world->sampler, &world->thread, &look);
+    switch_events_note_look(&world->sampler, &world->process, &world->thread, &look);
     assert_false(waits_after(world, 1200 * MS, 100 * MS));
     assert_true(waits_after(world, 1300 * MS, 103 * MS));
 }

@@ -64,7 +64,10 @@ struct fake_thread {
     unsigned looks, stops, reads, forgotten;
     uint64_t looked_ns, let_go_ns;
     struct subject look, stop;
-    bool is_armed; /* it has an event for its switches */
+    bool is_armed;     /* it has an event for its switches */
+    bool has_window;   /* it has one before each tick */
+    uint64_t slept_pc; /* where that shows that it slept at each tick, though it has moved since; 0:
+                          it did not */
     /* Of the source of sleeping threads: */
     bool was_copied;
     uint64_t copied_switches;
@@ -143,6 +146,11 @@ struct fake {
     size_t adjusted_stack_limit;
     unsigned kernel_opened, unfollowed;
     struct snapshot_pool *snapshots;
+
+    /* Windows of switches. */
+    bool is_window_open;
+    uint64_t window_opened_ns;
+    unsigned windows_opened;
 
     /* The record of switches. */
     int record_error;          /* 0: permitted, which it is not at first */

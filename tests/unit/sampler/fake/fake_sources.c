@@ -449,3 +449,87 @@ void __wrap_switches_disarm(struct switches *switches, uint32_t thread)
     armed[thread]->is_armed = false;
     armed[thread] = NULL;
 }
+
+/* ---- Windows of switches ---- */
+
+int __wrap_switch_windows_new(struct switch_windows **ret_windows);
+void __wrap_switch_windows_free(struct switch_windows *windows);
+int __wrap_switch_windows_add(struct switch_windows *windows, uint32_t thread, pid_t tid);
+void __wrap_switch_windows_drop(struct switch_windows *windows, uint32_t thread);
+uint64_t __wrap_switch_windows_open(struct switch_windows *windows, uint64_t begin_ns);
+void __wrap_switch_windows_close(struct switch_windows *windows);
+bool __wrap_switch_windows_observe(struct switch_windows *windows, const struct subject *subject,
+                                   struct watch *watch, enum outcome outcome,
+                                   struct observation *observation);
+
+/* The threads that have a window, by number. */
+static struct fake_thread *windowed[FAKE_THREADS_MAX];
+
+int __wrap_switch_windows_new(struct switch_windows **ret_windows)
+{
+    memset(windowed, 0, sizeof windowed);
+    *ret_windows = (struct switch_windows *)fake;
+    return 0;
+}
+
+void __wrap_switch_windows_free(struct switch_windows *windows)
+{
+    for (uint32_t i = 0; i < FAKE_THREADS_MAX; i++)
+        __wrap_switch_windows_drop(windows, i);
+}
+
+int __wrap_switch_windows_add(struct switch_windows *windows, uint32_t thread, pid_t tid)
+{
+    if (!windows)
+        return 0;
+    windowed[thread] = fake_find(tid);
+    windowed[thread]->has_window = true;
+    return 0;
+}
+
+void __wrap_switch_windows_drop(struct switch_windows *windows, uint32_t thread)
+{
+    if (!windows || !windowed[thread])
+        return;
+    windowed[thread]->has_window = false;
+    windowed[thread] = NULL;
+}
+
+uint64_t __wrap_switch_windows_open(struct switch_windows *windows, uint64_t begin_ns)
+{
+    bool are_any = false;
+    for (uint32_t i = 0; windows && i < FAKE_THREADS_MAX; i++)
+        are_any |= windowed[i] != NULL;
+    if (!are_any || fake->is_window_open)
+        return UINT64_MAX;
+    if (fake->now_ns < begin_ns)
+        return begin_ns;
+    fake->is_window_open = true;
+    fake->window_opened_ns = fake->now_ns;
+    fake->windows_opened++;
+    return UINT64_MAX;
+}
+
+void __wrap_switch_windows_close(struct switch_windows *windows)
+{
+    (void)windows;
+    fake->is_window_open = false;
+}
+
+bool __wrap_switch_windows_observe(struct switch_windows *windows, const struct subject *subject,
+                                   struct watch *watch, enum outcome outcome,
+                                   struct observation *observation)
+{
+    struct fake_thread *thread = fake_find(subject->tid);
+    (void)watch;
+    if (!windows || !thread->has_window || !fake->is_window_open || !thread->slept_pc ||
+        (outcome != OUTCOME_RUNNING && outcome != OUTCOME_OBSERVED))
+        return false;
+    thread->was_copied = false;
+    observation->evidence = EVIDENCE_ASLEEP;
+    observation->asleep = (struct sleep_seen){.is_over = true};
+    observation->state = THREAD_SLEEPING;
+    set_place(observation, thread);
+    registers_set(&observation->snapshot->registers, architecture.pc, thread->slept_pc);
+    return true;
+}
