@@ -410,7 +410,7 @@ static void summarize_sources(const struct cli_options *options,
             "tick: %s%s%s",
             strerror(summary->record_refusal),
             summary->has_kernel_samples
-                ? "shares of waits below about 300 us may be off by 3 percentage points, and by 20 "
+                ? "shares of waits below about 300 us may be off by 4 percentage points, and by 30 "
                   "for Python, with --kernel, or beyond 16 busy threads"
                 : "shares of waits below about 300 us, and of work below 100 us, may be off by 6 "
                   "percentage points, at 999 Hz by 10",

@@ -16,7 +16,8 @@ enum outcome {
     OUTCOME_UNMOVED, /* asleep since its last observation; only now and state are set */
     OUTCOME_WOKEN,   /* the same, but it was woken since, and waits for a CPU */
     OUTCOME_RUNNING, /* it runs, so this source can't observe it */
-    OUTCOME_ASLEEP,  /* it sleeps, so this source can't observe it */
+    OUTCOME_ASLEEP,  /* it sleeps, so this source can't observe it; or it was awake at the tick, and
+                        sleeps by now */
     OUTCOME_PENDING, /* it will be collected later, or is lost */
     OUTCOME_GONE,    /* it has exited, or is about to */
     OUTCOME_REFUSED, /* it may not be observed, at all or for now */

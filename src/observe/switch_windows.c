@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <unistd.h>
 
 /* Opening a window interrupts the CPU of each thread. */
 #define THREADS_MAX 16
@@ -16,27 +17,47 @@
 #define RECORDS_MAX 2048
 
 #define CALLS_MAX 8
+/* A look reads its account of the thread within this time before it reads the clock. */
+#define READING_NS 5000
+/* After a refusal no event is tried for this long. */
+#define REFUSAL_HOLDS_NS 1000000000u
+
+/* Where a look has found the thread asleep, and how: records do not say that. */
+struct seen_sleep {
+    struct watched_call call; /* number -1: several calls sleep there */
+    enum thread_state state;
+};
 
 struct window {
     uint32_t thread;
     bool is_open;
     struct ring ring;
-    /* Where looks have found the thread lately, and in which calls: records do not say that. */
-    struct watched_call calls[CALLS_MAX];
-    size_t call_count; /* so far; the last CALLS_MAX are kept */
+    struct seen_sleep sleeps[CALLS_MAX];
+    size_t sleep_count; /* so far; the last CALLS_MAX are kept */
 };
 
 struct switch_windows {
     struct window items[THREADS_MAX];
     size_t count;
-    uint64_t opened_ns; /* 0: they are closed */
+    uint64_t opened_ns;   /* 0: they are closed */
+    int keeper_fd_plus_1; /* 0: none */
+    int refusal;          /* a negative errno: why the last event could not be opened, */
+    uint64_t refused_ns;  /* and when */
 };
 
-/* A sleep that was in force at a tick. */
-struct recorded_sleep {
-    uint64_t sample_at;   /* in the ring */
+/* Where the thread was at a tick. */
+enum tick_state {
+    TICK_UNKNOWN,
+    TICK_AWAKE, /* on a CPU, or waiting for the one that it had lost */
+    TICK_ASLEEP,
+    TICK_ASLEEP_BEFORE, /* since before the window */
+};
+
+struct since_tick {
+    uint64_t sample_at;   /* TICK_ASLEEP: in the ring */
     uint64_t returned_ns; /* when the thread was first back on a CPU; 0: it was not */
-    uint64_t returns;     /* how often it has got a CPU between the tick and the look */
+    uint64_t returns;     /* how often it has got a CPU before the look */
+    bool has_moved;       /* it has got or left one before the look */
 };
 
 static struct window *find(struct switch_windows *windows, uint32_t thread)
@@ -46,6 +67,17 @@ static struct window *find(struct switch_windows *windows, uint32_t thread)
             return &windows->items[i];
     }
     return NULL;
+}
+
+/* When the first event of a thread on this machine is opened, the kernel waits until each CPU has
+ * switched (account_event in its kernel/events/core.c), and a second after the last one is closed
+ * the next one counts as the first. So one of our own stays open. */
+static void keep_events(struct switch_windows *windows, const struct perf_event_attr *attr)
+{
+    if (!windows->keeper_fd_plus_1)
+        windows->keeper_fd_plus_1 = ring_open_event(attr, 0, -1) + 1;
+    if (windows->keeper_fd_plus_1 < 0)
+        windows->keeper_fd_plus_1 = 0;
 }
 
 int switch_windows_add(struct switch_windows *windows, uint32_t thread, pid_t tid)
@@ -66,10 +98,14 @@ int switch_windows_add(struct switch_windows *windows, uint32_t thread, pid_t ti
         return 0;
     if (windows->count == THREADS_MAX)
         return -ENOSPC;
-    int err = ring_open(&attr, tid, -1, RING_BYTES, RING_OVERWRITTEN, &window.ring);
-    if (!err)
+    if (windows->refusal && monotonic_ns() < windows->refused_ns + REFUSAL_HOLDS_NS)
+        return windows->refusal;
+    keep_events(windows, &attr);
+    windows->refusal = ring_open(&attr, tid, -1, RING_BYTES, RING_OVERWRITTEN, &window.ring);
+    windows->refused_ns = windows->refusal ? monotonic_ns() : 0;
+    if (!windows->refusal)
         windows->items[windows->count++] = window;
-    return err;
+    return windows->refusal;
 }
 
 void switch_windows_drop(struct switch_windows *windows, uint32_t thread)
@@ -129,30 +165,36 @@ static uint64_t switched_ns(const struct record *record)
 
 /* Reads the records, newest first. When the thread leaves a CPU, the kernel writes a sample and
  * then a PERF_RECORD_SWITCH with PERF_RECORD_MISC_SWITCH_OUT (perf_event_task_sched_out in its
- * include/linux/perf_event.h); when it comes back, one without that flag. Returns false if the
- * thread did not sleep at the tick, or if that is not known. */
-static bool find_sleep(const struct switch_windows *windows, const struct ring *ring,
-                       uint64_t tick_ns, uint64_t look_ns, struct recorded_sleep *ret_sleep)
+ * include/linux/perf_event.h); when it comes back, one without that flag. */
+static enum tick_state find_tick(const struct switch_windows *windows, const struct ring *ring,
+                                 uint64_t tick_ns, uint64_t look_ns, struct since_tick *ret_since)
 {
-    struct recorded_sleep sleep = {.sample_at = ring_head(ring)};
+    struct since_tick since = {.sample_at = ring_head(ring)};
+    enum tick_state before = TICK_UNKNOWN; /* before the oldest record so far */
     struct record record;
-    for (unsigned i = 0;
-         i < RECORDS_MAX && ring_at(ring, sleep.sample_at, &record) && is_whole(&record); i++) {
-        sleep.sample_at += record.header.size;
+    for (unsigned i = 0; i < RECORDS_MAX && ring_at(ring, since.sample_at, &record); i++) {
+        *ret_since = since;
+        if (!is_whole(&record))
+            return TICK_UNKNOWN;
+        since.sample_at += record.header.size;
         if (record.header.type == PERF_RECORD_SAMPLE)
             continue;
         uint64_t at_ns = switched_ns(&record);
         bool has_left = record.header.misc & PERF_RECORD_MISC_SWITCH_OUT;
+        bool is_preempted = record.header.misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT;
         if (at_ns < windows->opened_ns)
-            return false;
+            return before;
         if (at_ns <= tick_ns) {
-            *ret_sleep = sleep;
-            return has_left && !(record.header.misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT);
+            ret_since->sample_at = since.sample_at;
+            return has_left && !is_preempted ? TICK_ASLEEP : TICK_AWAKE;
         }
-        sleep.returned_ns = has_left ? sleep.returned_ns : at_ns;
-        sleep.returns += !has_left && at_ns <= look_ns;
+        before = has_left ? TICK_AWAKE : TICK_ASLEEP_BEFORE;
+        since.returned_ns = has_left ? since.returned_ns : at_ns;
+        since.returns += !has_left && at_ns + READING_NS <= look_ns;
+        since.has_moved |= at_ns <= look_ns;
     }
-    return false;
+    *ret_since = since;
+    return before;
 }
 
 /* Returns false, with the snapshot as it was, if the ring does not have the sample any more. */
@@ -169,77 +211,93 @@ static void copy_rest(const struct subject *subject, struct snapshot *snapshot)
     static const struct stack_place none = {0};
     struct stack_copy *stack = &snapshot->stack;
     stack->old_bytes = stack->bytes;
-    stack->is_unreadable = stack->bytes == 0;
+    stack->is_unreadable = false;
     snapshot_copy_rest(snapshot, subject->tid, subject->stack_areas,
                        stack->bytes ? subject->stack_limit : 0, &none);
 }
 
-static const struct watched_call *find_call(const struct window *window,
-                                            const struct registers *registers)
+static struct seen_sleep *find_seen(struct window *window, const struct registers *registers)
 {
-    for (size_t i = 0; i < CALLS_MAX && i < window->call_count; i++) {
-        const struct watched_call *call = &window->calls[i];
+    for (size_t i = 0; i < CALLS_MAX && i < window->sleep_count; i++) {
+        const struct watched_call *call = &window->sleeps[i].call;
         if (call->sp == registers_sp(registers) && call->pc == registers_pc(registers))
-            return call;
+            return &window->sleeps[i];
     }
     return NULL;
 }
 
-static void note_call(struct window *window, enum outcome outcome,
-                      const struct observation *observation)
+/* One instruction may be that of several calls, as in syscall(2). */
+static void note_sleep(struct window *window, enum outcome outcome,
+                       const struct observation *observation)
 {
     const struct registers *registers = &observation->snapshot->registers;
-    bool is_found = outcome == OUTCOME_OBSERVED || observation->asleep.was_asleep;
-    if (!is_found || observation->wait.syscall_number < 0 || find_call(window, registers))
+    long number = observation->wait.syscall_number;
+    if ((outcome != OUTCOME_OBSERVED && !observation->asleep.was_asleep) || number < 0)
         return;
-    window->calls[window->call_count++ % CALLS_MAX] = (struct watched_call){
-        registers_sp(registers), registers_pc(registers), observation->wait.syscall_number};
+    struct seen_sleep *seen = find_seen(window, registers);
+    if (!seen) {
+        seen = &window->sleeps[window->sleep_count++ % CALLS_MAX];
+        *seen = (struct seen_sleep){{registers_sp(registers), registers_pc(registers), number},
+                                    THREAD_SLEEPING};
+    }
+    if (seen->call.number != number)
+        seen->call.number = -1;
+    if (outcome == OUTCOME_OBSERVED && !observation->asleep.is_over)
+        seen->state = observation->state;
 }
 
 /* What the look has found of another sleep, or of none, does not count. */
-static void replace_look(const struct subject *subject, const struct window *window,
-                         const struct recorded_sleep *sleep, struct observation *observation)
+static void replace_look(const struct subject *subject, struct window *window,
+                         const struct since_tick *since, struct observation *observation)
 {
-    const struct watched_call *call = find_call(window, &observation->snapshot->registers);
+    const struct seen_sleep *seen = find_seen(window, &observation->snapshot->registers);
     sleep_details_drop(subject, observation);
     observation->evidence = EVIDENCE_ASLEEP;
     observation->asleep = (struct sleep_seen){.is_over = true};
-    observation->state = THREAD_SLEEPING;
-    observation->wait = (struct wait_seen){.syscall_number = -1};
-    if (call)
-        observation->wait.syscall_number = call->number;
+    observation->state = seen ? seen->state : THREAD_SLEEPING;
+    observation->wait = (struct wait_seen){.syscall_number = seen ? seen->call.number : -1};
     /* As before the thread returned. */
-    observation->now.activity.switches -= sleep->returns;
+    observation->now.activity.switches -= since->returns;
     observation->record.returned_ns =
-        sleep->returned_ns ? sleep->returned_ns : observation->now.at_ns;
+        since->returned_ns ? since->returned_ns : observation->now.at_ns;
 }
 
-bool switch_windows_observe(struct switch_windows *windows, const struct subject *subject,
-                            struct watch *watch, enum outcome outcome,
-                            struct observation *observation)
+enum outcome switch_windows_observe(struct switch_windows *windows, const struct subject *subject,
+                                    struct watch *watch, enum outcome outcome,
+                                    struct observation *observation)
 {
     struct window *window = find(windows, subject->thread);
     struct snapshot *snapshot = observation->snapshot;
-    struct recorded_sleep sleep;
-    if (!window || !windows->opened_ns ||
+    struct since_tick since;
+    if (!window || !windows->opened_ns || subject->tick_ns < windows->opened_ns ||
         (outcome != OUTCOME_RUNNING && outcome != OUTCOME_OBSERVED))
-        return false;
+        return outcome;
     set_open(window, false); /* nothing is overwritten from now on */
-    note_call(window, outcome, observation);
-    if (!find_sleep(windows, &window->ring, subject->tick_ns, observation->now.at_ns, &sleep) ||
-        (outcome == OUTCOME_OBSERVED && !sleep.returns) || /* that is the same sleep */
-        !read_sample(&window->ring, sleep.sample_at, snapshot))
-        return false;
-    copy_rest(subject, snapshot);
-    replace_look(subject, window, &sleep, observation);
-    watch->is_asleep = false; /* not where it was observed now */
-    return true;
+    note_sleep(window, outcome, observation);
+    enum tick_state state =
+        find_tick(windows, &window->ring, subject->tick_ns, observation->now.at_ns, &since);
+    if (state == TICK_ASLEEP && (outcome == OUTCOME_RUNNING || since.returns) &&
+        read_sample(&window->ring, since.sample_at, snapshot)) {
+        copy_rest(subject, snapshot);
+        replace_look(subject, window, &since, observation);
+        watch->is_asleep = false; /* not where it was observed now */
+        return OUTCOME_OBSERVED;
+    }
+    if (state == TICK_UNKNOWN || state == TICK_ASLEEP || !since.has_moved)
+        return outcome;
+    observation->asleep.was_asleep = false; /* not at the tick */
+    if (outcome == OUTCOME_RUNNING)
+        return outcome;
+    watch->is_asleep = false;
+    return state == TICK_AWAKE ? OUTCOME_ASLEEP : OUTCOME_REFUSED;
 }
 
 void switch_windows_free(struct switch_windows *windows)
 {
     for (size_t i = 0; windows && i < windows->count; i++)
         ring_close(&windows->items[i].ring);
+    if (windows && windows->keeper_fd_plus_1)
+        close(windows->keeper_fd_plus_1 - 1);
     free(windows);
 }
 

@@ -30,12 +30,17 @@ void switch_windows_drop(struct switch_windows *windows, uint32_t thread);
 uint64_t switch_windows_open(struct switch_windows *windows, uint64_t begin_ns);
 void switch_windows_close(struct switch_windows *windows);
 
-/* A look through /proc has just had this outcome. If the thread slept at the subject's tick, in a
- * sleep that began in the window, and has moved between the tick and the look: observes it in that
- * sleep, into `observation`, which has what the look has found, and returns true. The part of its
- * stack that was not recorded is read now. Closes the thread's window. */
-bool switch_windows_observe(struct switch_windows *windows, const struct subject *subject,
-                            struct watch *watch, enum outcome outcome,
-                            struct observation *observation);
+/* Corrects a look through /proc, which has had this outcome and filled in `observation`, and closes
+ * the thread's window. Returns
+ * - OUTCOME_OBSERVED, if the thread has moved between the subject's tick and the look, and slept at
+ *   the tick, since after the window began: it is observed in that sleep. The part of its stack
+ * that was not recorded is read now;
+ * - OUTCOME_ASLEEP, if it was awake at the tick, and the look found it in a later sleep;
+ * - OUTCOME_REFUSED, if it slept at the tick in an unknown place, and the look found it in a later
+ *   sleep;
+ * - else the look's own outcome. */
+enum outcome switch_windows_observe(struct switch_windows *windows, const struct subject *subject,
+                                    struct watch *watch, enum outcome outcome,
+                                    struct observation *observation);
 
 #endif

@@ -172,15 +172,16 @@ static bool stop_for_tick(struct sampler *sampler, struct sampled_process *proce
     return is_asked;
 }
 
-/* If the thread is not stopped, its next sample represents this look too. */
+/* If the thread is not stopped, its next sample represents this look too. `may_stop`: it is not
+ * known to sleep again. */
 static void take_running(struct sampler *sampler, struct sampled_process *process,
-                         struct thread *thread, const struct reading *now)
+                         struct thread *thread, const struct reading *now, bool may_stop)
 {
     note_running(sampler, process, thread, now, 0);
     if (kernel_samples_cover(sampler, process, thread,
                              reading_has_times(now) ? now->activity.running_ns : 0))
         return;
-    if (!taken_cpu_leave_to_look(sampler, process, thread) ||
+    if (!may_stop || !taken_cpu_leave_to_look(sampler, process, thread) ||
         !stop_for_tick(sampler, process, thread, now))
         thread->wants.spared_ticks += thread->schedule.look_ticks;
 }
@@ -267,11 +268,12 @@ static int take_found(struct sampler *sampler, struct sampled_process *process,
     uint64_t last_look_tick = begin_look(sampler, process, thread, tick, observation, outcome);
     if (observation->asleep.was_asleep && sampler->kernel.source && !sampler->off_cpu.record)
         missed_sleeps_note(&thread->missed_sleeps, observation, thread->schedule.look_ticks);
-    if (outcome == OUTCOME_OBSERVED)
+    if (outcome == OUTCOME_OBSERVED && !observation->record.returned_ns)
         observation->missed_ticks = missed_sleeps_take(&thread->missed_sleeps, observation);
-    bool has_moved = outcome == OUTCOME_OBSERVED || outcome == OUTCOME_RUNNING;
+    bool ran = outcome == OUTCOME_RUNNING || outcome == OUTCOME_ASLEEP;
+    bool has_moved = outcome == OUTCOME_OBSERVED || ran;
     if (outcome != OUTCOME_REFUSED)
-        thread->is_awake = outcome == OUTCOME_RUNNING || outcome == OUTCOME_WOKEN;
+        thread->is_awake = ran || outcome == OUTCOME_WOKEN;
     if (has_moved)
         switch_events_note_look(sampler, process, thread, now);
     if (has_moved || outcome == OUTCOME_WOKEN)
@@ -293,7 +295,10 @@ static int take_found(struct sampler *sampler, struct sampled_process *process,
         if (switch_events_observe(sampler, process, thread, now, observation))
             return take_observed(sampler, process, thread, last_look_tick, observation);
         look_note_alive(thread); /* a leader that was replaced by a thread that executes */
-        take_running(sampler, process, thread, now);
+        take_running(sampler, process, thread, now, true);
+        return 0;
+    case OUTCOME_ASLEEP:
+        take_running(sampler, process, thread, now, false);
         return 0;
     case OUTCOME_GONE:
         return look_note_gone(sampler, process, thread, listing_gone_ns(sampler, process), false);
@@ -317,8 +322,7 @@ static int look_now(struct sampler *sampler, struct sampled_process *process, st
     } else {
         const struct subject subject = subject_of(sampler, process, thread);
         outcome = proc_source_observe(&sampler->watches, &subject, &observation);
-        if (short_sleeps_observe(sampler, process, thread, tick, outcome, &observation))
-            outcome = OUTCOME_OBSERVED;
+        outcome = short_sleeps_observe(sampler, process, thread, tick, outcome, &observation);
     }
     return take_found(sampler, process, thread, tick, outcome, &observation);
 }

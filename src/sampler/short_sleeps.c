@@ -23,7 +23,7 @@ static bool may_have_event(const struct sampler *sampler, const struct subject *
     return false;
 #endif
     return sampler->kernel.source && !sampler->options->is_dump && !subject->python.layout &&
-           !subject->wants_kernel_stack;
+           !subject->wants_kernel_stack && !subject->other_stack.address;
 }
 
 static uint64_t window_ns(const struct sampler *sampler)
@@ -63,7 +63,9 @@ void short_sleeps_note_unmoved(struct sampler *sampler, const struct thread *thr
 
 uint64_t short_sleeps_begin(struct sampler *sampler, uint64_t tick_ns)
 {
-    return switch_windows_open(sampler->windows, tick_ns - window_ns(sampler));
+    bool is_late = monotonic_ns() >= tick_ns;
+    return is_late ? UINT64_MAX
+                   : switch_windows_open(sampler->windows, tick_ns - window_ns(sampler));
 }
 
 void short_sleeps_stop(struct sampler *sampler)
@@ -71,19 +73,19 @@ void short_sleeps_stop(struct sampler *sampler)
     switch_windows_close(sampler->windows);
 }
 
-bool short_sleeps_observe(struct sampler *sampler, const struct sampled_process *process,
-                          const struct thread *thread, uint64_t tick, enum outcome outcome,
-                          struct observation *observation)
+enum outcome short_sleeps_observe(struct sampler *sampler, const struct sampled_process *process,
+                                  const struct thread *thread, uint64_t tick, enum outcome outcome,
+                                  struct observation *observation)
 {
     struct subject subject = subject_of(sampler, process, thread);
     struct watch *watch = watches_get(&sampler->watches, thread->number);
-    if (!tick || !watch || subject.python.layout)
-        return false;
+    if (!tick || !watch || !may_have_event(sampler, &subject))
+        return outcome;
     subject.tick_ns = ticks_due_ns(&sampler->clock.ticks, tick - 1);
-    if (!switch_windows_observe(sampler->windows, &subject, watch, outcome, observation))
-        return false;
-    otel_context_read_late(sampler, process, thread, observation->snapshot);
-    return true;
+    outcome = switch_windows_observe(sampler->windows, &subject, watch, outcome, observation);
+    if (outcome == OUTCOME_OBSERVED && observation->record.returned_ns)
+        otel_context_read_late(sampler, process, thread, observation->snapshot);
+    return outcome;
 }
 
 void short_sleeps_end(struct sampler *sampler)

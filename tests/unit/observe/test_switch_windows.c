@@ -119,8 +119,8 @@ static void add(struct world *world)
 }
 
 /* What a look now, for a tick at that time, makes of it. */
-static bool observe(struct world *world, uint64_t tick_ns, enum outcome outcome,
-                    struct observation *ret_observation)
+static enum outcome observe(struct world *world, uint64_t tick_ns, enum outcome outcome,
+                            struct observation *ret_observation)
 {
     long call = ret_observation->wait.syscall_number;
     const struct subject subject = {.thread = 1,
@@ -137,6 +137,14 @@ static bool observe(struct world *world, uint64_t tick_ns, enum outcome outcome,
     world->watch.is_asleep = true;
     return switch_windows_observe(world->windows, &subject, &world->watch, outcome,
                                   ret_observation);
+}
+
+/* That the thread was found running is all that is known. */
+static void assert_unknown(struct world *world, uint64_t tick_ns)
+{
+    struct observation observation = {.wait.syscall_number = -1};
+    assert_int_equal(observe(world, tick_ns, OUTCOME_RUNNING, &observation), OUTCOME_RUNNING);
+    assert_int_equal(observation.record.returned_ns, 0);
 }
 
 /* Opens a window in which the child falls asleep. Returns where. */
@@ -171,28 +179,31 @@ static void test_a_sleep_that_is_over(void **state)
         struct place place = open_window(world);
         uint64_t asleep_ns = monotonic_ns();
         wake(world);
-        assert_true(observe(world, asleep_ns, OUTCOME_RUNNING, &observation));
+        assert_int_equal(observe(world, asleep_ns, OUTCOME_RUNNING, &observation),
+                         OUTCOME_OBSERVED);
         check_place(world, &observation, place);
         assert_true(observation.record.returned_ns > asleep_ns);
         assert_true(observation.now.activity.switches < 100);
         assert_int_equal(observation.wait.syscall_number, -1);
         /* A second look at the same tick. */
-        assert_true(observe(world, asleep_ns, OUTCOME_OBSERVED, &observation));
+        assert_int_equal(observe(world, asleep_ns, OUTCOME_OBSERVED, &observation),
+                         OUTCOME_OBSERVED);
         check_place(world, &observation, place);
         switch_windows_close(world->windows);
     }
     tear_down(world);
 }
 
-/* A look finds the child in this place, in read(2). */
-static void look(struct world *world, struct place place)
+/* A look finds the child in this place, in this call. */
+static void look(struct world *world, struct place place, long call)
 {
-    struct observation observation = {.wait.syscall_number = SYS_read};
+    struct observation observation = {.wait.syscall_number = call};
     world->snapshot.registers = (struct registers){.interrupted_call = -1};
     registers_set(&world->snapshot.registers, architecture.pc, place.pc);
     registers_set(&world->snapshot.registers, architecture.sp, place.sp);
-    assert_false(observe(world, monotonic_ns(), OUTCOME_OBSERVED, &observation));
-    assert_int_equal(observation.wait.syscall_number, SYS_read);
+    assert_int_equal(observe(world, monotonic_ns(), OUTCOME_OBSERVED, &observation),
+                     OUTCOME_OBSERVED);
+    assert_int_equal(observation.record.returned_ns, 0);
 }
 
 /* The call is known if a look has found it there before. */
@@ -210,13 +221,14 @@ static void test_its_call(void **state)
         open_window(world);
         uint64_t asleep_ns = monotonic_ns();
         wake(world);
-        assert_true(observe(world, asleep_ns, OUTCOME_RUNNING, &observation));
+        assert_int_equal(observe(world, asleep_ns, OUTCOME_RUNNING, &observation),
+                         OUTCOME_OBSERVED);
         assert_int_equal(observation.wait.syscall_number, i < PLACES ? -1 : SYS_read);
         switch_windows_close(world->windows);
         if (i < PLACES - 1)
             continue;
         open_window(world);
-        look(world, places[i % PLACES]);
+        look(world, places[i % PLACES], SYS_read);
         switch_windows_close(world->windows);
     }
     tear_down(world);
@@ -231,12 +243,52 @@ static void test_a_sleep_that_is_not_over(void **state)
     add(world);
     struct place place = open_window(world);
     uint64_t asleep_ns = monotonic_ns();
-    assert_false(observe(world, asleep_ns, OUTCOME_OBSERVED, &observation)); /* where it is now */
+    /* Where it is now. */
+    assert_int_equal(observe(world, asleep_ns, OUTCOME_OBSERVED, &observation), OUTCOME_OBSERVED);
+    assert_int_equal(observation.record.returned_ns, 0);
     assert_true(world->watch.is_asleep);
-    assert_false(observe(world, asleep_ns, OUTCOME_UNMOVED, &observation));
-    assert_true(observe(world, asleep_ns, OUTCOME_RUNNING, &observation));
+    assert_int_equal(observe(world, asleep_ns, OUTCOME_UNMOVED, &observation), OUTCOME_UNMOVED);
+    assert_int_equal(observe(world, asleep_ns, OUTCOME_RUNNING, &observation), OUTCOME_OBSERVED);
     check_place(world, &observation, place);
     assert_int_equal(observation.now.activity.switches, 100);
+    tear_down(world);
+}
+
+static void test_one_that_was_awake(void **state)
+{
+    (void)state;
+    struct world *world = set_up();
+    struct observation observation;
+    add(world);
+    open_window(world);
+    uint64_t asleep_ns = monotonic_ns();
+    wake(world);
+    assert_int_equal(observe(world, asleep_ns, OUTCOME_RUNNING, &observation), OUTCOME_OBSERVED);
+    uint64_t awake_ns = observation.record.returned_ns;
+    assert_true(awake_ns > asleep_ns);
+    assert_int_equal(observe(world, awake_ns, OUTCOME_RUNNING, &observation), OUTCOME_RUNNING);
+    assert_int_equal(observe(world, awake_ns, OUTCOME_OBSERVED, &observation), OUTCOME_ASLEEP);
+    assert_false(world->watch.is_asleep);
+    tear_down(world);
+}
+
+/* The same instruction makes several calls. */
+static void test_calls_that_are_not_known(void **state)
+{
+    (void)state;
+    struct world *world = set_up();
+    struct observation observation;
+    add(world);
+    struct place place = open_window(world);
+    uint64_t asleep_ns = monotonic_ns();
+    wake(world);
+    for (int i = 0; i < 3; i++) {
+        look(world, place, i == 1 ? SYS_write : SYS_read);
+        observation.wait.syscall_number = -1;
+        assert_int_equal(observe(world, asleep_ns, OUTCOME_RUNNING, &observation),
+                         OUTCOME_OBSERVED);
+        assert_int_equal(observation.wait.syscall_number, i == 0 ? SYS_read : -1);
+    }
     tear_down(world);
 }
 
@@ -248,18 +300,27 @@ static void test_sleeps_that_are_not_known(void **state)
     add(world);
     open_window(world);
     switch_windows_close(world->windows);
-    assert_false(observe(world, monotonic_ns(), OUTCOME_RUNNING, &observation)); /* no window */
+    assert_unknown(world, monotonic_ns()); /* there is no window */
     assert_int_equal(switch_windows_open(world->windows, monotonic_ns()), UINT64_MAX);
     uint64_t asleep_ns = monotonic_ns();
     wake(world);
-    /* It fell asleep before the window. */
-    assert_false(observe(world, asleep_ns, OUTCOME_RUNNING, &observation));
+    /* It fell asleep before the window, and the look found another sleep. */
+    assert_unknown(world, asleep_ns);
+    assert_int_equal(observe(world, asleep_ns, OUTCOME_OBSERVED, &observation), OUTCOME_REFUSED);
+    assert_false(world->watch.is_asleep);
+    switch_windows_close(world->windows);
+    asleep_ns = monotonic_ns(); /* before the window */
+    open_window(world);
+    assert_unknown(world, asleep_ns);
+    wake(world);
+    assert_int_equal(observe(world, monotonic_ns(), OUTCOME_RUNNING, &observation),
+                     OUTCOME_OBSERVED);
     switch_windows_close(world->windows);
     open_window(world);
     asleep_ns = monotonic_ns();
     for (int i = 0; i < 100; i++)
         wake(world);
-    assert_false(observe(world, asleep_ns, OUTCOME_RUNNING, &observation)); /* overwritten */
+    assert_unknown(world, asleep_ns); /* overwritten */
     tear_down(world);
 }
 
@@ -268,7 +329,6 @@ static void test_when_windows_open(void **state)
     (void)state;
     struct world *world = set_up();
     uint64_t later_ns = monotonic_ns() + HANGS_NS;
-    struct observation observation = {.wait.syscall_number = -1};
     assert_int_equal(switch_windows_open(NULL, 0), UINT64_MAX);
     assert_int_equal(switch_windows_open(world->windows, later_ns), UINT64_MAX); /* for nobody */
     add(world);
@@ -280,7 +340,7 @@ static void test_when_windows_open(void **state)
     assert_int_equal(switch_windows_open(world->windows, later_ns), later_ns);
     switch_windows_drop(world->windows, 1);
     assert_int_equal(switch_windows_open(world->windows, later_ns), UINT64_MAX);
-    assert_false(observe(world, monotonic_ns(), OUTCOME_RUNNING, &observation));
+    assert_unknown(world, monotonic_ns());
     tear_down(world);
 }
 
@@ -305,6 +365,8 @@ int main(void)
         cmocka_unit_test(test_a_sleep_that_is_over),
         cmocka_unit_test(test_its_call),
         cmocka_unit_test(test_a_sleep_that_is_not_over),
+        cmocka_unit_test(test_one_that_was_awake),
+        cmocka_unit_test(test_calls_that_are_not_known),
         cmocka_unit_test(test_sleeps_that_are_not_known),
         cmocka_unit_test(test_when_windows_open),
         cmocka_unit_test(test_how_many_have_one),

@@ -383,6 +383,26 @@ static void test_a_short_sleep_before_another(void **state)
     assert_int_equal(fake->told[fake->told_next - 1].pc, thread->pc);
 }
 
+/* Then only samples say where it runs: it must not be stopped, because it sleeps again. */
+static void test_one_that_was_awake_and_sleeps_again(void **state)
+{
+    (void)state;
+    struct fake_thread *thread = begin_with(FAKE_SLEEPS);
+    sleep_now_and_then(thread, 20, 5);
+    fake_forget_told();
+    thread->was_awake = true;
+    for (unsigned i = 0; i < 50; i++) {
+        thread->activity.running_ns += FAKE_PERIOD_NS / 2;
+        thread->activity.switches += 5;
+        fake_ticks(1);
+    }
+    assert_int_equal(fake_count(TID, EVIDENCE_ASLEEP), 0);
+    assert_int_equal(thread->stops, 0);
+    thread->was_awake = false;
+    sleep_now_and_then(thread, 1, 5);
+    assert_int_equal(next_asleep()->ticks, 1);
+}
+
 static void test_switches_are_recorded_shortly_before_ticks(void **state)
 {
     (void)state;
@@ -474,6 +494,7 @@ int main(void)
         IN_WORLD(test_one_that_is_switched_often_has_an_event_before_ticks),
         IN_WORLD(test_a_short_sleep_is_observed_where_it_was),
         IN_WORLD(test_a_short_sleep_before_another),
+        IN_WORLD(test_one_that_was_awake_and_sleeps_again),
         IN_WORLD(test_switches_are_recorded_shortly_before_ticks),
         IN_WORLD(test_who_has_no_event_before_ticks),
         IN_WORLD(test_waits_that_can_t_be_seen_are_counted),

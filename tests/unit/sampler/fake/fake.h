@@ -68,6 +68,7 @@ struct fake_thread {
     bool has_window;   /* it has one before each tick */
     uint64_t slept_pc; /* where that shows that it slept at each tick, though it has moved since; 0:
                           it did not */
+    bool was_awake;    /* that shows that it was awake at each tick */
     /* Of the source of sleeping threads: */
     bool was_copied;
     uint64_t copied_switches;

@@ -458,9 +458,9 @@ int __wrap_switch_windows_add(struct switch_windows *windows, uint32_t thread, p
 void __wrap_switch_windows_drop(struct switch_windows *windows, uint32_t thread);
 uint64_t __wrap_switch_windows_open(struct switch_windows *windows, uint64_t begin_ns);
 void __wrap_switch_windows_close(struct switch_windows *windows);
-bool __wrap_switch_windows_observe(struct switch_windows *windows, const struct subject *subject,
-                                   struct watch *watch, enum outcome outcome,
-                                   struct observation *observation);
+enum outcome __wrap_switch_windows_observe(struct switch_windows *windows,
+                                           const struct subject *subject, struct watch *watch,
+                                           enum outcome outcome, struct observation *observation);
 
 /* The threads that have a window, by number. */
 static struct fake_thread *windowed[FAKE_THREADS_MAX];
@@ -516,20 +516,25 @@ void __wrap_switch_windows_close(struct switch_windows *windows)
     fake->is_window_open = false;
 }
 
-bool __wrap_switch_windows_observe(struct switch_windows *windows, const struct subject *subject,
-                                   struct watch *watch, enum outcome outcome,
-                                   struct observation *observation)
+enum outcome __wrap_switch_windows_observe(struct switch_windows *windows,
+                                           const struct subject *subject, struct watch *watch,
+                                           enum outcome outcome, struct observation *observation)
 {
     struct fake_thread *thread = fake_find(subject->tid);
     (void)watch;
-    if (!windows || !thread->has_window || !fake->is_window_open || !thread->slept_pc ||
+    if (!windows || !thread->has_window || !fake->is_window_open ||
         (outcome != OUTCOME_RUNNING && outcome != OUTCOME_OBSERVED))
-        return false;
-    thread->was_copied = false;
+        return outcome;
+    if (outcome == OUTCOME_OBSERVED && (thread->was_awake || thread->slept_pc))
+        thread->was_copied = false;
+    if (outcome == OUTCOME_OBSERVED && thread->was_awake)
+        return OUTCOME_ASLEEP;
+    if (!thread->slept_pc)
+        return outcome;
     observation->evidence = EVIDENCE_ASLEEP;
     observation->asleep = (struct sleep_seen){.is_over = true};
     observation->state = THREAD_SLEEPING;
     set_place(observation, thread);
     registers_set(&observation->snapshot->registers, architecture.pc, thread->slept_pc);
-    return true;
+    return OUTCOME_OBSERVED;
 }
