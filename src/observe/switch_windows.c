@@ -19,6 +19,8 @@
 #define CALLS_MAX 8
 /* A look reads its account of the thread within this time before it reads the clock. */
 #define READING_NS 5000
+/* A look that is later than this stands for the time since its tick, more than for the tick. */
+#define LATE_NS 1000000
 /* After a refusal no event is tried for this long. */
 #define REFUSAL_HOLDS_NS 1000000000u
 
@@ -283,7 +285,9 @@ enum outcome switch_windows_observe(struct switch_windows *windows, const struct
         watch->is_asleep = false; /* not where it was observed now */
         return OUTCOME_OBSERVED;
     }
-    if (state == TICK_UNKNOWN || state == TICK_ASLEEP || !since.has_moved)
+    bool is_late = observation->now.at_ns > subject->tick_ns + LATE_NS;
+    if (state == TICK_UNKNOWN || state == TICK_ASLEEP || !since.has_moved ||
+        (state == TICK_ASLEEP_BEFORE && is_late))
         return outcome;
     observation->asleep.was_asleep = false; /* not at the tick */
     if (outcome == OUTCOME_RUNNING)

@@ -36,8 +36,8 @@ void switch_windows_close(struct switch_windows *windows);
  *   the tick, since after the window began: it is observed in that sleep. The part of its stack
  * that was not recorded is read now;
  * - OUTCOME_ASLEEP, if it was awake at the tick, and the look found it in a later sleep;
- * - OUTCOME_REFUSED, if it slept at the tick in an unknown place, and the look found it in a later
- *   sleep;
+ * - OUTCOME_REFUSED, if it slept at the tick in an unknown place, and the look found it soon after
+ *   that in another sleep;
  * - else the look's own outcome. */
 enum outcome switch_windows_observe(struct switch_windows *windows, const struct subject *subject,
                                     struct watch *watch, enum outcome outcome,
