@@ -186,6 +186,19 @@ def test_a_panic_is_tried_again_on_one_cpu(world):
 
 
 @users_build
+def test_a_lockup_is_tried_again_on_one_cpu(world):
+    """It is not waited for. A CPU that is stuck for a while may go on."""
+    stuck = "echo 'watchdog: BUG: soft lockup - CPU#0 stuck for {}s! [fgprof-sampler:256]'"
+    passed = "echo 'ok   states: stopped 1.0 s (0.1 s of CPU)'; echo '== off'"
+    emulated = Emulated(world, f"""case "$*" in *thread=multi*) {stuck.format(130)}; exec sleep 300 ;;
+        *) {stuck.format(71)}; {passed} ;; esac""")
+    begin = time.monotonic()
+    assert emulated.run("root", ["states:stopped"]) == (1, 0, 0), emulated.said.getvalue()
+    assert time.monotonic() - begin < 250
+    assert "its kernel locked up, emulated by thread=multi: see " in emulated.said.getvalue(), emulated.said.getvalue()
+
+
+@users_build
 def test_a_machine_ends_with_what_started_it(world):
     emulated = Emulated(world, "echo $$; exec sleep 300")
     starter = multiprocessing.Process(target=emulated.run, args=("root", ["states:stopped"]))
