@@ -8,18 +8,18 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-/* Opening a window interrupts the CPU of each thread. */
+/* Opening a window interrupts the CPU of each of these threads. */
 #define THREADS_MAX 16
 #define STACK_BYTES 4096u
 /* Room for seven departures: more than there are between a tick and a look. */
 #define RING_BYTES 32768u
 /* More records than the ring holds. */
 #define RECORDS_MAX 2048
-
-#define CALLS_MAX 8
+/* The places where a thread was found asleep that are remembered. */
+#define SLEEPS_MAX 8
 /* A look reads its account of the thread within this time before it reads the clock. */
 #define READING_NS 5000
-/* A look that is later than this stands for the time since its tick, more than for the tick. */
+/* A look that comes this long after its tick says more about the time since than about the tick. */
 #define LATE_NS 1000000
 /* After a refusal no event is tried for this long. */
 #define REFUSAL_HOLDS_NS 1000000000u
@@ -34,8 +34,8 @@ struct window {
     uint32_t thread;
     bool is_open;
     struct ring ring;
-    struct seen_sleep sleeps[CALLS_MAX];
-    size_t sleep_count; /* so far; the last CALLS_MAX are kept */
+    struct seen_sleep sleeps[SLEEPS_MAX];
+    size_t sleep_count; /* so far; the last SLEEPS_MAX are kept */
 };
 
 struct switch_windows {
@@ -76,10 +76,10 @@ static struct window *find(struct switch_windows *windows, uint32_t thread)
  * the next one counts as the first. So one of our own stays open. */
 static void keep_events(struct switch_windows *windows, const struct perf_event_attr *attr)
 {
-    if (!windows->keeper_fd_plus_1)
-        windows->keeper_fd_plus_1 = ring_open_event(attr, 0, -1) + 1;
-    if (windows->keeper_fd_plus_1 < 0)
-        windows->keeper_fd_plus_1 = 0;
+    if (windows->keeper_fd_plus_1)
+        return;
+    int fd = ring_open_event(attr, 0, -1);
+    windows->keeper_fd_plus_1 = fd < 0 ? 0 : fd + 1;
 }
 
 int switch_windows_add(struct switch_windows *windows, uint32_t thread, pid_t tid)
@@ -220,7 +220,7 @@ static void copy_rest(const struct subject *subject, struct snapshot *snapshot)
 
 static struct seen_sleep *find_seen(struct window *window, const struct registers *registers)
 {
-    for (size_t i = 0; i < CALLS_MAX && i < window->sleep_count; i++) {
+    for (size_t i = 0; i < SLEEPS_MAX && i < window->sleep_count; i++) {
         const struct watched_call *call = &window->sleeps[i].call;
         if (call->sp == registers_sp(registers) && call->pc == registers_pc(registers))
             return &window->sleeps[i];
@@ -238,7 +238,7 @@ static void note_sleep(struct window *window, enum outcome outcome,
         return;
     struct seen_sleep *seen = find_seen(window, registers);
     if (!seen) {
-        seen = &window->sleeps[window->sleep_count++ % CALLS_MAX];
+        seen = &window->sleeps[window->sleep_count++ % SLEEPS_MAX];
         *seen = (struct seen_sleep){{registers_sp(registers), registers_pc(registers), number},
                                     THREAD_SLEEPING};
     }

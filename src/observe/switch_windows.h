@@ -31,14 +31,11 @@ uint64_t switch_windows_open(struct switch_windows *windows, uint64_t begin_ns);
 void switch_windows_close(struct switch_windows *windows);
 
 /* Corrects a look through /proc, which has had this outcome and filled in `observation`, and closes
- * the thread's window. Returns
- * - OUTCOME_OBSERVED, if the thread has moved between the subject's tick and the look, and slept at
- *   the tick, since after the window began: it is observed in that sleep. The part of its stack
- * that was not recorded is read now;
- * - OUTCOME_ASLEEP, if it was awake at the tick, and the look found it in a later sleep;
- * - OUTCOME_REFUSED, if it slept at the tick in an unknown place, and the look found it soon after
- *   that in another sleep;
- * - else the look's own outcome. */
+ * the thread's window. If the thread was asleep at the subject's tick, in a sleep that began in the
+ * window, and has moved before the look: observes it in that sleep, reads now what was not recorded
+ * of its stack, and returns OUTCOME_OBSERVED. If the look found a sleep that began after the tick:
+ * returns OUTCOME_ASLEEP if the thread was awake at the tick, and OUTCOME_REFUSED if it was asleep
+ * in an unknown place and the look came soon. Otherwise returns the look's own outcome. */
 enum outcome switch_windows_observe(struct switch_windows *windows, const struct subject *subject,
                                     struct watch *watch, enum outcome outcome,
                                     struct observation *observation);

@@ -172,8 +172,8 @@ static bool stop_for_tick(struct sampler *sampler, struct sampled_process *proce
     return is_asked;
 }
 
-/* If the thread is not stopped, its next sample represents this look too. `may_stop`: it is not
- * known to sleep again. */
+/* If the thread is not stopped, its next sample represents this look too. `may_stop`: false if
+ * it is known to be asleep again. */
 static void take_running(struct sampler *sampler, struct sampled_process *process,
                          struct thread *thread, const struct reading *now, bool may_stop)
 {
@@ -322,7 +322,8 @@ static int look_now(struct sampler *sampler, struct sampled_process *process, st
     } else {
         const struct subject subject = subject_of(sampler, process, thread);
         outcome = proc_source_observe(&sampler->watches, &subject, &observation);
-        outcome = short_sleeps_observe(sampler, process, thread, tick, outcome, &observation);
+        outcome =
+            short_sleeps_observe(sampler, process, thread, tick, &subject, outcome, &observation);
     }
     return take_found(sampler, process, thread, tick, outcome, &observation);
 }

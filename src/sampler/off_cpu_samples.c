@@ -11,8 +11,8 @@
 #include "sampler/python.h"
 #include "sampler/report.h"
 #include "sampler/schedule.h"
-#include "sampler/subject.h"
 #include "sampler/short_sleeps.h"
+#include "sampler/subject.h"
 #include "sampler/switch_events.h"
 
 #include <errno.h>

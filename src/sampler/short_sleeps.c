@@ -74,15 +74,16 @@ void short_sleeps_stop(struct sampler *sampler)
 }
 
 enum outcome short_sleeps_observe(struct sampler *sampler, const struct sampled_process *process,
-                                  const struct thread *thread, uint64_t tick, enum outcome outcome,
+                                  const struct thread *thread, uint64_t tick,
+                                  const struct subject *subject, enum outcome outcome,
                                   struct observation *observation)
 {
-    struct subject subject = subject_of(sampler, process, thread);
     struct watch *watch = watches_get(&sampler->watches, thread->number);
-    if (!tick || !watch || !may_have_event(sampler, &subject))
+    if (!tick || !watch || !may_have_event(sampler, subject))
         return outcome;
-    subject.tick_ns = ticks_due_ns(&sampler->clock.ticks, tick - 1);
-    outcome = switch_windows_observe(sampler->windows, &subject, watch, outcome, observation);
+    struct subject at_tick = *subject;
+    at_tick.tick_ns = ticks_due_ns(&sampler->clock.ticks, tick - 1);
+    outcome = switch_windows_observe(sampler->windows, &at_tick, watch, outcome, observation);
     if (outcome == OUTCOME_OBSERVED && observation->record.returned_ns)
         otel_context_read_late(sampler, process, thread, observation->snapshot);
     return outcome;

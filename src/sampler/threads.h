@@ -117,10 +117,10 @@ struct thread_kernel {
 /* switch_events.c: whether it waits much for a CPU, and whether it has an event for its switches.
  */
 struct thread_switch_events {
-    struct reading before; /* its waits for a CPU are known since this look; at_ns 0: none */
-    bool waits;            /* for a CPU, much */
-    uint64_t switches_per_s;
-    bool needs_registers; /* it sleeps where /proc does not show enough */
+    struct reading before;   /* its waits for a CPU are known since this look; at_ns 0: none */
+    bool waits;              /* for a CPU, much */
+    uint64_t switches_per_s; /* of late; 0: not known yet */
+    bool needs_registers;    /* it sleeps where /proc does not show enough */
 };
 
 /* look.c: the last look that found it running. */
