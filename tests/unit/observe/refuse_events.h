@@ -11,6 +11,12 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
+/* Whether an event can't be opened because that is not permitted here, or not possible. */
+static inline bool event_is_refused(int err)
+{
+    return err == -EACCES || err == -EPERM || err == -ENOSYS || err == -ENOENT || err == -ENOBUFS;
+}
+
 /* From now on this process may not open CPU events, as in a container. */
 static inline void refuse_events_of_cpus(void)
 {

@@ -1,5 +1,6 @@
 /* A child that sleeps again and again. Skipped if the kernel does not permit events. */
 #include "unit.h"
+#include "refuse_events.h"
 #include "base/clock.h"
 #include "observe/snapshot_pool.h"
 #include "observe/switch_windows.h"
@@ -111,7 +112,7 @@ static struct place wake(const struct world *world)
 static void add(struct world *world)
 {
     int err = switch_windows_add(world->windows, 1, world->pid);
-    if (err == -EACCES || err == -EPERM || err == -ENOSYS || err == -ENOENT || err == -ENOBUFS) {
+    if (event_is_refused(err)) {
         tear_down(world);
         skip();
     }

@@ -1,5 +1,6 @@
 /* A child that waits for the CPU of another child. Skipped if the kernel does not permit events. */
 #include "unit.h"
+#include "refuse_events.h"
 #include "base/clock.h"
 #include "observe/snapshot_pool.h"
 #include "observe/switches.h"
@@ -99,7 +100,7 @@ static void teardown(struct world *world)
 static void arm(struct world *world)
 {
     int err = switches_arm(world->switches, 1, world->pid);
-    if (err == -EACCES || err == -EPERM || err == -ENOSYS || err == -ENOENT || err == -ENOBUFS) {
+    if (event_is_refused(err)) {
         teardown(world);
         skip();
     }
