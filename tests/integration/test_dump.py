@@ -131,6 +131,9 @@ def test_what_threads_wait_for(world):
         "sleep": r"clock_nanosleep of 1234\.5 s",
         "fixture-locks": "clock_nanosleep",
     }
+    if os.uname().machine == "aarch64":
+        # glibc's function for it there has no exported name: see docs/limits.md.
+        expected["timedlock"] = "futex held, with a timeout"
     assert set(said) == set(expected), said
     for name, pattern in expected.items():
         assert re.fullmatch(pattern, said[name]), (name, said[name])
@@ -479,9 +482,10 @@ def test_dump_agrees_with_gdb(world):
         judge = gdb_stacks(target.pid)
     assert len(judge) == len(threads)
     for thread in threads:
-        # gdb also shows calls that left no frame, tail calls and inlined ones, and ends at main.
+        # gdb also shows calls that left no frame, tail calls and inlined ones, gives the nearest symbol's name to
+        # functions without one, and ends at main.
         names = [plain(frame["function"]) for frame in thread["frames"]
-                 if not frame.get("inlined")]
+                 if "function" in frame and not frame.get("inlined")]
         wanted = [plain(name) for name in judge[thread["tid"]]]
         if "main" in names:
             names = names[:names.index("main") + 1]
