@@ -122,9 +122,9 @@ def test_what_threads_wait_for(world):
         "semaphore": "futex, semaphore semaphore",
         "join": f'futex, end of a thread: {tids["held"]} "held"',
         "pipe": r"read fd \d+ pipe:\[\d+\], other end in its own process",
-        "poll": r"poll fd \d+ pipe:\[\d+\] and 1 more",
-        "poll-ignored": "poll of no fd",
-        "epoll": r"epoll_wait fd \d+ anon_inode:\[eventpoll\] of no fd",
+        "poll": r"p?poll fd \d+ pipe:\[\d+\] and 1 more",
+        "poll-ignored": "p?poll of no fd",
+        "epoll": r"epoll_p?wait fd \d+ anon_inode:\[eventpoll\] of no fd",
         "accept": r"accept fd \d+ socket:\[\d+\] tcp 127\.0\.0\.1:\d+ listening",
         "recv": r"recvfrom fd \d+ socket:\[\d+\] tcp 127\.0\.0\.1:\d+ -> 127\.0\.0\.1:\d+",
         "flock": rf"flock fd \d+ {re.escape(world.path('locked'))}, held by its own process",
@@ -242,7 +242,7 @@ def test_owners(world):
         "any-child": f"wait4 for {of_other}",
         "pipe": rf"read fd \d+ pipe:\[\d+\], other end in {of_other}",
         "flock": rf"flock fd \d+ {re.escape(world.path('owners/locked'))}, held by {of_other}",
-        "epoll": rf"epoll_wait fd \d+ anon_inode:\[eventpoll\] of fd \d+ socket:\[\d+\] unix stream, "
+        "epoll": rf"epoll_p?wait fd \d+ anon_inode:\[eventpoll\] of fd \d+ socket:\[\d+\] unix stream, "
                  f"other end in {of_other}",
         "shared": rf'futex, mutex \S+, owner {other} "the-other"',
     }.items():
@@ -698,7 +698,7 @@ def test_a_dump_of_nginx(world):
                    for thread in dump_json(world, "-p", f"{pid},{worker}")["threads"]}
         assert context_switches(worker) == before
     assert threads[pid]["syscall"] == "rt_sigsuspend", threads[pid]
-    assert threads[worker]["syscall"] == "epoll_wait", threads[worker]
+    assert threads[worker]["syscall"] in ("epoll_wait", "epoll_pwait"), threads[worker]
     assert threads[worker]["file"] == "anon_inode:[eventpoll]", threads[worker]
     for thread in threads.values():
         assert "_start" in functions(thread) or "__libc_start" in functions(thread)[-1], thread
