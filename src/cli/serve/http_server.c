@@ -17,7 +17,7 @@
 #define QUESTION_WAIT_NS 5000000000u
 /* A process that ends as soon as it is started must not keep us busy. */
 #define RESTART_NS 500000000u
-#define END_NS (HTTP_END_MS * 1000000u + 1000000000u)
+#define END_NS ((uint64_t)HTTP_END_MS * 1000000 + NS_PER_S)
 
 struct http_server {
     struct starter starter;
@@ -226,8 +226,7 @@ static void take_requests(struct http_server *server)
 /* With the lock held. */
 static void wait_until(struct http_server *server, uint64_t until_ns)
 {
-    const struct timespec until = {.tv_sec = (time_t)(until_ns / 1000000000u),
-                                   .tv_nsec = (long)(until_ns % 1000000000u)};
+    const struct timespec until = timespec_of_ns(until_ns);
     pthread_cond_timedwait(&server->changed, &server->lock, &until);
 }
 
@@ -265,16 +264,12 @@ static void *run(void *context)
 int http_server_new(struct http_server **ret_server)
 {
     struct http_server *server = calloc(1, sizeof *server);
-    pthread_condattr_t attributes;
     if (!server)
         return -ENOMEM;
     server->http = -1;
     quota_init(&server->quota);
     pthread_mutex_init(&server->lock, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&server->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
+    condition_init(&server->changed);
     int err = starter_fork(&server->starter, &http_role);
     server->has_starter = !err;
     if (err)
