@@ -251,8 +251,10 @@ static void judge_all(struct flight *flight, const struct evidence *evidence, bo
 static void note_written(struct flight *flight, int err)
 {
     uint64_t cooldown_ns = flight->options->cooldown_ns, now_ns = monotonic_ns();
-    if (err && err != -ESRCH) {
-        complain_of_kept(err);
+    if (err) {
+        /* Without a recorder, sampling is about to end: on_end writes the file then. */
+        if (err != -ESRCH)
+            complain_of_kept(err);
         flight->due_ns = now_ns + (cooldown_ns < RETRY_NS ? cooldown_ns : RETRY_NS);
         return;
     }
@@ -362,12 +364,22 @@ static uint64_t note_session(struct flight *flight)
     return at_ns;
 }
 
+/* Nothing can be written now. */
+static void postpone(struct flight *flight)
+{
+    pthread_mutex_lock(&flight->judging);
+    flight->due_ns = monotonic_ns() + RETRY_NS;
+    pthread_mutex_unlock(&flight->judging);
+}
+
 static void poll_once(struct flight *flight)
 {
     fgprof_recorder *recorder;
     struct session *session = flight->session;
-    if (session_take(session, &recorder))
+    if (session_take(session, &recorder)) {
+        postpone(flight);
         return;
+    }
     pthread_mutex_lock(&flight->judging);
     uint64_t at_ns = note_session(flight);
     if (flight->has_ended)
