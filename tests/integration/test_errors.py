@@ -49,6 +49,8 @@ def test_command_line(world):
             (["attach", "-p", "1", "--max-pause", "0"], "pause"),
             (["attach", "-p", "1", "--max-pause", "101"], "pause"),
             (["attach", "-p", "1", "--max-pause", "nan"], "pause"),
+            (["attach", "-p", "1", "--max-pause", "0x10"], "pause"),
+            (["attach", "-p", "1", "--max-pause", "1e1"], "pause"),
             (["attach", "-p", "1", "--threads=pid"], "pid"),
             (["attach", "-p", "1", "--nonsense"], "nonsense"),
             (["serve", "--wait", "name", "-p", "1"], "--wait is for one name"),

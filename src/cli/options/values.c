@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define DIGITS_MAX 20
 #define DURATION_MAX_NS (366ull * 24 * 3600 * 1000000000ull)
 
 static const struct {
@@ -14,15 +15,20 @@ static const struct {
     double ns;
 } units[] = {{"ms", 1e6}, {"s", 1e9}, {"", 1e9}, {"m", 60e9}, {"h", 3600e9}};
 
+const char *decimal_parse(const char *text, double *ret_value)
+{
+    /* strtod also knows spaces, signs, exponents, hex, "inf" and "nan". */
+    size_t digits = strspn(text, "0123456789.");
+    char *end;
+    *ret_value = strtod(text, &end);
+    return digits && digits <= DIGITS_MAX && end == text + digits ? end : NULL;
+}
+
 bool duration_parse(const char *text, uint64_t *ret_ns)
 {
-    /* strtod also knows signs, exponents, hex, "inf" and "nan". */
-    size_t digits = strspn(text, "0123456789.");
-    if (!digits || digits > 20 || strcspn(text, "0123456789") >= digits)
-        return false;
-    char *end;
-    double value = strtod(text, &end);
-    if (end != text + digits)
+    double value;
+    const char *end = decimal_parse(text, &value);
+    if (!end)
         return false;
     for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
         if (strcmp(end, units[i].suffix) != 0)
@@ -139,9 +145,6 @@ bool regex_check(const char *what, const char *value)
 
 bool percent_parse(const char *text, double *ret_percent)
 {
-    char *end;
-    /* strtod would also accept spaces, signs and words. */
-    bool begins_well = (*text >= '0' && *text <= '9') || *text == '.';
-    *ret_percent = strtod(text, &end);
-    return begins_well && !*end && *ret_percent > 0 && *ret_percent <= 100;
+    const char *end = decimal_parse(text, ret_percent);
+    return end && !*end && *ret_percent > 0 && *ret_percent <= 100;
 }

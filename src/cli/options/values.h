@@ -9,6 +9,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* Reads digits with at most one point among them. Returns the end of the number, or NULL if there
+ * is none. */
+const char *decimal_parse(const char *text, double *ret_value);
+
 /* Reads "30s", "1.5m", "2h", "500ms", or plain seconds. Returns false for anything else, for 0, and
  * for more than 366 days. */
 bool duration_parse(const char *text, uint64_t *ret_ns);

@@ -99,12 +99,10 @@ static int parse_time(struct parser *parser, uint64_t *ret_ns)
 static int parse_percent(struct parser *parser, double most, double *ret_percent)
 {
     size_t length = next_word(parser);
-    size_t digits = strspn(parser->at, "0123456789.");
-    char *end;
-    *ret_percent = strtod(parser->at, &end);
-    bool is_number = digits && end == parser->at + digits;
-    bool is_all = digits == length || (digits + 1 == length && parser->at[digits] == '%');
-    if (!is_number || !is_all || *ret_percent <= 0 || *ret_percent > most)
+    const char *end = decimal_parse(parser->at, ret_percent);
+    if (end && *end == '%')
+        end++;
+    if (end != parser->at + length || *ret_percent <= 0 || *ret_percent > most)
         return fail(parser, parser->at,
                     most > 100 ? "give a percentage of one CPU, such as 180%"
                                : "give a percentage above 0, at most 100, such as 20%");

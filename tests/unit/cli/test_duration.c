@@ -150,6 +150,19 @@ static void test_bytes_range(void **state)
     assert_bytes("17179869183G", UINT64_MAX, 17179869183u << 30);
 }
 
+static void test_percents(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"",   "0",  "101", "nan", "0x10",  "1e1",
+                                        " 1", "+1", "-1",  "1%",  "1.2.3", "."};
+    double percent;
+    assert_true(percent_parse("0.5", &percent));
+    assert_true(percent >= 0.5 && percent <= 0.5);
+    assert_true(percent_parse("100", &percent));
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        assert_false(percent_parse(texts[i], &percent));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -162,6 +175,7 @@ int main(void)
         cmocka_unit_test(test_number_range),
         cmocka_unit_test(test_bytes),
         cmocka_unit_test(test_bytes_range),
+        cmocka_unit_test(test_percents),
     };
     return cmocka_run_group_tests_name("duration", tests, NULL, NULL);
 }
