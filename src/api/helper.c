@@ -78,7 +78,8 @@ static int run(pid_t pid, enum fgprof_format format)
     if (err)
         return err;
     bool needs_ids = format == FGPROF_HTML || format == FGPROF_RAW || format == FGPROF_REPORT ||
-                     format == FGPROF_REPORT_JSON || format == FGPROF_FIREFOX;
+                     format == FGPROF_REPORT_JSON || format == FGPROF_FIREFOX ||
+                     format == FGPROF_SPEEDSCOPE;
     fgprof_options_set_threads(options, needs_ids ? FGPROF_THREADS_BY_ID : FGPROF_THREADS_BY_NAME);
     fgprof_options_set_timeline(options, format == FGPROF_HTML || format == FGPROF_SPEEDSCOPE ||
                                              format == FGPROF_FIREFOX || format == FGPROF_RAW);

@@ -255,13 +255,14 @@ def test_firefox_shows_waits_and_owners(world):
     path = world.path("waits.firefox.json.gz")
     with world.running("holders", 30) as target:
         assert world.fgprof("attach", "-p", target.pid, "-d", "2s", "-o", path).returncode == 0
+        middle = thread_named(target.pid, "middle").split("/")[-1]
     threads, document = firefox_threads(path)
     assert threads["fixture-holders"]["isMainThread"] and not threads["last"]["isMainThread"]
     waits = [(document["shared"]["stringArray"][name], data, end - begin) for name, data, begin, end in
              zip(*(threads["last"]["markers"][key] for key in ("name", "data", "startTime", "endTime")))]
     assert all(data["type"] == "wait" and ms > 0 for _, data, ms in waits)
     for_second = sum(ms for name, data, ms in waits
-                     if name == "mutex" and data.get("for") == "mutex g_second" and data.get("owner", "").startswith("middle"))
+                     if name == "mutex" and data.get("for") == "mutex g_second" and data.get("owner") == f"middle/{middle}")
     assert for_second > 0.5 * sum(ms for *_, ms in waits), waits
     done = world.fgprof("attach", "-p", 1, "-o", world.path("x.firefox.json"))
     assert done.returncode == 2 and "end it with .firefox.json.gz" in done.stderr, done

@@ -34,6 +34,8 @@ enum fgprof_threads options_threads(const struct cli_options *options)
     case FGPROF_HTML:
     case FGPROF_REPORT:
     case FGPROF_REPORT_JSON:
+    case FGPROF_SPEEDSCOPE:
+    case FGPROF_FIREFOX:
         return FGPROF_THREADS_BY_ID;
     default:
         return options->threads;

@@ -130,8 +130,9 @@ static inline const char *options_kind_name(const struct cli_options *options)
     return options->kind == FGPROF_KIND_CUSTOM ? options->custom : kind_names[options->kind];
 }
 
-/* How to distinguish threads of equal name: by id for a page, which can merge them itself, and for
- * a report, which looks at each thread; otherwise as the options say. */
+/* How to distinguish threads of equal name: by id for a page, which can merge them itself, for a
+ * report, which looks at each thread, and for formats that show each thread's course; otherwise as
+ * the options say. */
 enum fgprof_threads options_threads(const struct cli_options *options);
 
 void options_free(struct cli_options *options);
