@@ -404,6 +404,8 @@ def test_top_writes_a_profile(world):
         terminal.shows("not written", "No such file")
         terminal.press(f"w{path}.unknown\r")
         terminal.shows("ending names no format")
+        terminal.press("w" + world.path("top.speedscope.json") + "\r")
+        terminal.shows("which speedscope shows")
         terminal.press(f"w{path}\r")
         terminal.shows("written to")
         stacks = folded(open(path).read())

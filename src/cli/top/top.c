@@ -74,6 +74,12 @@ static void write_profile(struct top_screen *screen)
                  "not written: the ending names no format; use one such as .folded or .pb.gz");
         return;
     }
+    if (format_of_order(format)) {
+        snprintf(screen->message, sizeof screen->message,
+                 "not written: top does not record when threads were where, which %s shows",
+                 format_of_order(format));
+        return;
+    }
     int err = output_file_open(&file, screen->input);
     if (!err) {
         err = fgprof_profile_write(screen->now->profile, format, file.fd);
@@ -441,8 +447,9 @@ static void name_target(const struct cli_options *options, char *name, size_t na
         used += (size_t)snprintf(name + used, name_bytes - used, "%s%s %d", i ? ", " : "", process,
                                  (int)options->pids[i]);
     }
-    if (options->pgrep && used < name_bytes)
-        snprintf(name + used, name_bytes - used, "%s%s", used ? " and " : "", options->pgrep);
+    const char *others = options->pgrep ? options->pgrep : options->cgroup;
+    if (others && used < name_bytes)
+        snprintf(name + used, name_bytes - used, "%s%s", used ? " and " : "", others);
 }
 
 int command_top(const struct cli_options *options)
