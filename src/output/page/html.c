@@ -31,13 +31,15 @@
  *   parallel   [ns, ...]: how long 0, 1, ... threads of a process ran at once; omitted if not known
  *   objects    {kind, types, shown, ...}: for a profile of objects, the types [name, unit] and the
  *              number of the one that is shown first; otherwise omitted
- *   births     [tid, maker, function] of threads, as struct profile_birth; omitted if there are
- * none timelines  {grain_ns, ended_early, threads, runs}, if it was recorded when threads were
- * where: see write_timelines places     for each stack, how many frames are nearer to the leaf than
- * its place in the program's own code (profile/place.h) findings   [text, detail, function]: the
- * report's findings; detail and function may be "" idle       [process, thread name, tid] of
- * threads that only waited for work, as in the report; these last three are omitted from profiles
- * of objects and from differences */
+ *   births     [tid, maker, function] of threads, as struct profile_birth; may be omitted
+ *   timelines  {grain_ns, ended_early, threads, runs}, if it was recorded when threads were where:
+ *              see write_timelines
+ *   places     for each stack, how many frames are nearer to the leaf than its place in the
+ *              program's own code (profile/place.h)
+ *   findings   [text, detail, function]: the report's findings; detail and function may be ""
+ *   idle       [process, thread name, tid] of threads that only waited for work, as in the report;
+ *              these last three are omitted from profiles of objects and from differences
+ */
 /* As in page/data.js. */
 enum { FLAG_KERNEL = 1, FLAG_JIT = 2, FLAG_NOTE = 4, FLAG_START = 64, FLAG_LIBRARY = 256 };
 
