@@ -109,8 +109,12 @@ static const struct rule *rule_or_trampoline(const struct walk *walk, struct rul
     bool is_guess = rule->is_from_code || rule->kind == RULE_UNKNOWN_FRAME;
     if (frame->is_exact || !is_guess || !mapping->has_bias || frame_follows_call(walk, frame->pc))
         return rule;
-    const struct rule *own = rule_tables_find(tables, mapping->module, frame->pc - mapping->bias);
-    return !own || own->kind == RULE_SIGNAL_FRAME ? own : rule;
+    uint64_t address = frame->pc - mapping->bias;
+    const struct rule *own = rule_tables_find(tables, mapping->module, address);
+    if (!own || own->kind == RULE_SIGNAL_FRAME)
+        return own;
+    /* That may have moved the table, and the rule with it. */
+    return rule_tables_find(tables, mapping->module, lookup_address(address, false));
 }
 
 /* The rule of a frame's code; *ret_address is the address that it was looked up by. NULL if memory

@@ -146,6 +146,28 @@ static void test_a_trampoline_behind_a_function(void **state)
     check_trampoline(code_at(BEHIND));
 }
 
+/* A return address that follows no call is looked up as a trampoline, too. However many rules are
+ * known by then, the one that is in use stays. */
+static void test_no_trampoline_behind_a_function(void **state)
+{
+    (void)state;
+    static struct function_range function = {MADE_ADDRESS + RETURNING,
+                                             MADE_ADDRESS + RETURNING + sizeof returns};
+    made.module.functions = (struct functions){.items = &function, .count = 1, .were_read = true};
+    made.words[10] = code_at(RETURNING + sizeof returns);
+    made.words[11] = code_at(PLAIN + 0x28);
+    for (unsigned known = 0; known < 100; known++) {
+        rule_tables_free(&made.tables);
+        for (unsigned i = 0; i < known; i++)
+            assert_non_null(
+                rule_tables_find(&made.tables, &made.module, MADE_ADDRESS + 0x2000 + i));
+        assert_int_equal(walk_from(&made, code_at(PLAIN), 10), 0);
+        assert_in_range(made.stack.depth, 3, 10);
+        assert_int_equal(made.stack.addresses[1], code_at(RETURNING + sizeof returns - 1));
+        assert_int_equal(made.stack.addresses[2], code_at(PLAIN + 0x27));
+    }
+}
+
 /* A handler in code of which only the instructions are known, or only that it has a frame pointer.
  * In the latter case it is not known on AArch64 where its frame ends and the kernel's begins. */
 static void test_a_handler_without_cfi(void **state)
@@ -321,6 +343,7 @@ int main(void)
         TEST(test_a_trampoline_with_cfi),
         TEST(test_a_trampoline_without_cfi),
         TEST(test_a_trampoline_behind_a_function),
+        TEST(test_no_trampoline_behind_a_function),
         TEST(test_a_handler_without_cfi),
         TEST(test_at_the_trampoline),
         TEST(test_registers_of_what_was_interrupted),
