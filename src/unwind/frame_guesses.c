@@ -98,6 +98,15 @@ static bool is_one_function(const struct walk *walk, struct rule_tables *tables,
            rule_tables_function(tables, mapping->module, other - mapping->bias) == function;
 }
 
+/* An address that is not on the stack may be no frame pointer, and is not asked for. */
+static bool read_if_on_stack(const struct walk *walk, uint64_t address, uint64_t *ret_word)
+{
+    const struct stack_copy *stack = &walk->snapshot->stack;
+    bool is_on_stack = address >= stack->address && address < stack->end;
+    return is_on_stack ? walk_read_stack(walk, address, ret_word)
+                       : walk_peek_stack(walk, address, ret_word);
+}
+
 /* Where calls leave the return address in a register, a function has its caller's frame pointer
  * until it has saved both, and may never do so. The register shows which: once the function has
  * called another, it points into the function itself. */
@@ -108,7 +117,7 @@ static enum step step_by_link(struct walk *walk, struct rule_tables *tables, str
         return frame_cut(walk, STACK_CUT_NO_REGISTER);
     uint64_t link = frame->registers->values[architecture.link] & walk->code_mask;
     bool is_saved = frame->has_frame_pointer &&
-                    walk_read_stack(walk, frame->frame_pointer + sizeof saved, &saved) &&
+                    read_if_on_stack(walk, frame->frame_pointer + sizeof saved, &saved) &&
                     (saved & walk->code_mask) == link;
     const struct mapping *mapping = space_find(walk->space, frame->pc);
     /* Generated code usually has a frame, and no file shows where its functions begin. */

@@ -35,19 +35,13 @@ static uint64_t function_of(struct rule_tables *tables, const struct frame *fram
     return rule_tables_function(tables, mapping->module, address) + mapping->bias;
 }
 
-static bool read_word(const struct walk *walk, uint64_t address, uint64_t *ret_word)
-{
-    return walk_read_copy(&walk->snapshot->stack, address, ret_word) ||
-           walk_read_copy(&walk->snapshot->other_stack, address, ret_word);
-}
-
 /* The start of the function that the word at `place` returns to, if that is after a call of
  * `left->function` and in a frame that ends at the frame pointer; else 0. */
 static uint64_t caller_at(struct walk *walk, struct rule_tables *tables,
                           const struct left_stack *left, uint64_t place)
 {
     uint64_t word, target;
-    if (!read_word(walk, place, &word))
+    if (!walk_peek_stack(walk, place, &word))
         return 0;
     const struct mapping *mapping = space_find(walk->space, address_of_call(word));
     if (!mapping || !mapping->has_bias || !called_directly(walk, word, &target) ||
@@ -76,7 +70,7 @@ static bool left_stack_find(struct walk *walk, struct rule_tables *tables,
 {
     uint64_t caller_return, called = 0;
     /* The caller's own return address usually says which function the caller is. */
-    bool is_known = read_word(walk, left->frame_pointer + 8, &caller_return) &&
+    bool is_known = walk_peek_stack(walk, left->frame_pointer + 8, &caller_return) &&
                     called_directly(walk, caller_return, &called);
     unsigned count = 0;
     for (uint64_t bytes = 8; bytes < SEARCH_BYTES; bytes += 8) {
@@ -194,7 +188,7 @@ static enum step read_frame_pointer(struct walk *walk, const struct frame *frame
         return STEP_TAKEN;
     }
     if (is_below) {
-        *ret_is_known = read_word(walk, at, ret_value);
+        *ret_is_known = walk_peek_stack(walk, at, ret_value);
         return STEP_TAKEN;
     }
     enum step step = read_place(walk, frame, place, cfa, ret_value);
@@ -298,8 +292,9 @@ enum step frame_step_to_caller(struct walk *walk, struct frame *frame, const str
         follow_base_pointer(frame, rule, cfa);
         frame_set(frame, pc, cfa, has_frame_pointer, frame_pointer, rule->kept);
         frame->is_exact = rule->caller_is_exact && space_find(walk->space, pc);
-        frame->has_link = rule->link_offset &&
-                          read_word(walk, cfa + (uint64_t)(int64_t)rule->link_offset, &frame->link);
+        frame->has_link =
+            rule->link_offset &&
+            walk_peek_stack(walk, cfa + (uint64_t)(int64_t)rule->link_offset, &frame->link);
     }
     return step;
 }

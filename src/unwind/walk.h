@@ -32,6 +32,13 @@ static inline bool walk_read_copy(const struct stack_copy *copy, uint64_t addres
     return true;
 }
 
+/* Copies a word of the snapshot's stacks, if it is there. */
+static inline bool walk_peek_stack(const struct walk *walk, uint64_t address, uint64_t *ret_word)
+{
+    return walk_read_copy(&walk->snapshot->stack, address, ret_word) ||
+           walk_read_copy(&walk->snapshot->other_stack, address, ret_word);
+}
+
 /* Copies a word of the snapshot's stacks. If it is not there, returns false and notes in the hints
  * what would have it: a longer copy, or a copy of another stack. */
 static inline bool walk_read_stack(const struct walk *walk, uint64_t address, uint64_t *ret_word)

@@ -27,7 +27,8 @@ enum {
     FAILS = 0xd00,
     GOES_ON = 0xe00,
     INNER = 0xe08,
-    SAVING = 0xf00
+    SAVING = 0xf00,
+    UNREADABLE = 0x1000
 };
 
 static struct made_walk made;
@@ -130,6 +131,7 @@ static struct function_range functions[] = {
     {MADE_ADDRESS + GOES_ON, MADE_ADDRESS + INNER},
     {MADE_ADDRESS + INNER, MADE_ADDRESS + GOES_ON + sizeof goes_on},
     {MADE_ADDRESS + SAVING, MADE_ADDRESS + SAVING + sizeof saving},
+    {MADE_ADDRESS + UNREADABLE, MADE_ADDRESS + UNREADABLE + 0x20},
 };
 
 static void put_words(uint64_t offset, const uint32_t *words, size_t bytes)
@@ -181,6 +183,23 @@ static int tear_down(void **state)
 }
 
 #define SIGNATURE (0x2bull << 56 | 0x7full << 48)
+
+/* Its code shows nothing, and what it has in x29 is no frame pointer. Nothing else is asked for. */
+static void test_a_leaf_that_is_only_a_symbol(void **state)
+{
+    (void)state;
+    made.module.functions = (struct functions){
+        .items = functions, .count = sizeof functions / sizeof *functions, .were_read = true};
+    made.words[8] = 0; /* CALLER's record */
+    made.words[9] = code_at(FIRST + 4);
+    set_register(&made, X29, 0x12345678);
+    set_register(&made, X30, code_at(CALLER + 12));
+    assert_int_equal(walk_from(&made, code_at(UNREADABLE + 8), 8), 0);
+    ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(UNREADABLE + 8), code_at(CALLER + 11),
+                 code_at(FIRST + 3));
+    assert_int_equal(made.hints.missing_address, 0);
+    assert_false(made.hints.needs_more_stack);
+}
 
 /* At any instruction of the leaf, the register has the return address. */
 static void test_a_leaf(void **state)
@@ -529,6 +548,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_a_leaf, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_leaf_that_is_only_a_symbol, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_function_with_a_frame_record, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_without_registers, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_stub, set_up, tear_down),
