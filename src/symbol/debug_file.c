@@ -149,7 +149,9 @@ int debug_file_find_supplement(struct object *object, struct debug_files *files,
 {
     unsigned char link[LINK_BYTES_MAX];
     size_t bytes = read_link(object, ".gnu_debugaltlink", link);
-    size_t name_bytes = bytes ? strlen((char *)link) + 1 : 0;
+    if (!bytes)
+        return -ENOENT;
+    size_t name_bytes = strlen((char *)link) + 1;
     const unsigned char *id = link + name_bytes;
     const char *slash = strrchr(path, '/');
     int directory_bytes = link[0] == '/' || !slash ? 0 : (int)(slash + 1 - path);

@@ -102,7 +102,6 @@ static const char *const section_names[DEBUG_SECTION_COUNT] = {
     [DEBUG_LINE] = ".debug_line",
     [DEBUG_RANGES] = ".debug_ranges",
     [DEBUG_RNGLISTS] = ".debug_rnglists",
-    [DEBUG_ARANGES] = ".debug_aranges",
 };
 
 int debug_info_open(struct debug_info **ret_info, struct object *object, bool is_split)

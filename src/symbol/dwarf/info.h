@@ -44,7 +44,6 @@ enum debug_section {
     DEBUG_LINE,
     DEBUG_RANGES,
     DEBUG_RNGLISTS,
-    DEBUG_ARANGES,
     DEBUG_SECTION_COUNT,
 };
 

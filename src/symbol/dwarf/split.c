@@ -93,9 +93,10 @@ static int read_from_package(struct split *split, const struct unit *skeleton,
     if (!split->package || !find_in_index(split, skeleton->dwo_id, starts))
         return -ENOEXEC;
     int err = unit_read(split->package, starts[IN_INFO], &unit);
+    if (err)
+        return err;
     unit.abbrev_at += starts[IN_ABBREV];
-    if (!err)
-        err = unit_read_root(&unit, &root);
+    err = unit_read_root(&unit, &root);
     if (err)
         return err;
     unit.str_offsets_base += starts[IN_STR_OFFSETS];
