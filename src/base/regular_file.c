@@ -16,14 +16,9 @@
 #define LINKS_MAX 40 /* as many as the kernel follows (path_resolution(7)) */
 #define DEPTH_MAX 64
 
-/* O_PATH first: it has no effect on the file. */
-int open_regular_file(int dir_fd, const char *path)
-{
-    int path_fd = openat(dir_fd, path, O_PATH | O_CLOEXEC);
-    return reopen_regular_file(path_fd < 0 ? -errno : path_fd);
-}
-
-int reopen_regular_file(int path_fd)
+/* Opens for reading what was opened as `path_fd` with O_PATH, which had no effect on it, if it is a
+ * regular file. Closes `path_fd`; a negative errno there is returned. */
+static int reopen(int path_fd)
 {
     struct stat status;
     if (path_fd < 0)
@@ -38,6 +33,12 @@ int reopen_regular_file(int path_fd)
     }
     close(path_fd);
     return fd;
+}
+
+int open_regular_file(int dir_fd, const char *path)
+{
+    int path_fd = openat(dir_fd, path, O_PATH | O_CLOEXEC);
+    return reopen(path_fd < 0 ? -errno : path_fd);
 }
 
 /* The state of a path walk below another root. The directories from the root to the current one are
@@ -139,5 +140,5 @@ int open_regular_file_in_root(int root_fd, const char *path, bool follows_last)
     /* Linux has it from 5.6 on; filters of system calls that do not know it refuse it. */
     if (fd == -ENOSYS || fd == -EPERM)
         fd = walk_in_root(root_fd, path, follows_last);
-    return reopen_regular_file(fd);
+    return reopen(fd);
 }

@@ -9,10 +9,6 @@
  * errno: -ENOEXEC if it is not a regular file. */
 int open_regular_file(int dir_fd, const char *path);
 
-/* The same for a file opened as `path_fd` with O_PATH; closes `path_fd`. If `path_fd` is a negative
- * errno, returns it. */
-int reopen_regular_file(int path_fd);
-
 /* Opens `path` as in a process with the root directory `root_fd`: neither a symbolic link nor ".."
  * leads out of it, or through /proc. `follows_last`: the file may itself be a link; otherwise a
  * link there gives -ENOEXEC. */

@@ -138,7 +138,8 @@ static uint64_t find_value(const struct python_memory *memory, const struct pyth
     return 0;
 }
 
-uint64_t python_dict_find(const struct python_memory *memory, uint64_t dict, const char *name)
+/* The value of a name; 0: it has none, or there is no dictionary. */
+static uint64_t dict_find(const struct python_memory *memory, uint64_t dict, const char *name)
 {
     struct python_dict open;
     return python_dict_open(memory, dict, &open) ? find_value(memory, &open, name) : 0;
@@ -231,9 +232,9 @@ uint64_t python_global(const struct python_memory *memory, const struct python_m
     if (!python_read(memory, modules->interpreter_at, &interpreter, sizeof interpreter) ||
         !python_read(memory, interpreter + modules->offset, &all, sizeof all))
         return 0;
-    uint64_t found = python_dict_find(memory, all, module);
+    uint64_t found = dict_find(memory, all, module);
     return found && python_read(memory, found + MODULE_DICT, &dict, sizeof dict)
-               ? python_dict_find(memory, dict, name)
+               ? dict_find(memory, dict, name)
                : 0;
 }
 

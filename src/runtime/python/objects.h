@@ -48,9 +48,6 @@ bool python_dict_open(const struct python_memory *memory, uint64_t dict,
 bool python_dict_entry(const struct python_memory *memory, const struct python_dict *dict,
                        uint64_t number, struct python_dict_entry *ret_entry);
 
-/* The value of a name; 0: it has none, or there is no dictionary. */
-uint64_t python_dict_find(const struct python_memory *memory, uint64_t dict, const char *name);
-
 /* An attribute that an object of a Python class has itself; 0: it has none. `version` is
  * PY_VERSION_HEX. */
 uint64_t python_attribute(const struct python_memory *memory, uint32_t version, uint64_t object,
