@@ -80,10 +80,17 @@ static void trim(struct objects *objects)
         resize(objects, slot_count);
 }
 
+static void count_live(struct objects *objects, uint32_t kind)
+{
+    objects->live_count++;
+    objects->live_of[kind % OBJECT_KINDS_MAX]++;
+}
+
 /* Frees a slot, and moves those behind it that would no longer be found. */
 static void empty(struct objects *objects, size_t hole)
 {
     objects->live_count--;
+    objects->live_of[objects->slots[hole].kind % OBJECT_KINDS_MAX]--;
     for (size_t slot = slot_after(objects, hole); objects->slots[slot].maker_plus_1;
          slot = slot_after(objects, slot)) {
         const struct live_object *object = &objects->slots[slot];
@@ -143,7 +150,7 @@ int objects_made(struct objects *objects, const struct object_maker *maker, uint
     if (object->maker_plus_1)
         objects->makers[object->maker_plus_1 - 1].gone += object->weight;
     else
-        objects->live_count++;
+        count_live(objects, maker->kind);
     objects->makers[number].made += weight;
     *object = (struct live_object){.key = key,
                                    .process = maker->process,
@@ -173,7 +180,7 @@ void objects_rekey(struct objects *objects, uint32_t process, uint32_t kind, uin
     empty(objects, (size_t)(slot - objects->slots));
     object.key = new_key;
     *find(objects, process, kind, new_key) = object;
-    objects->live_count++;
+    count_live(objects, kind);
 }
 
 void objects_gone(struct objects *objects, uint32_t process, uint32_t kind, uint64_t key)
@@ -185,28 +192,30 @@ void objects_gone(struct objects *objects, uint32_t process, uint32_t kind, uint
         remove_object(objects, object);
 }
 
-static bool is_not_there(void *context, uint64_t key, uint64_t bytes)
+/* Empties the slots of the process and kind. Another object may move into an emptied slot, so the
+ * slot is looked at again. */
+static void empty_all(struct objects *objects, uint32_t process, uint32_t kind, bool are_gone)
 {
-    (void)context;
-    (void)key;
-    (void)bytes;
-    return false;
+    for (size_t i = 0; i < objects->slot_count;) {
+        struct live_object *object = &objects->slots[i];
+        if (!is_of(object, process, kind))
+            i++;
+        else if (are_gone)
+            remove_object(objects, object);
+        else
+            empty(objects, i);
+    }
+    trim(objects);
 }
 
 void objects_forget(struct objects *objects, uint32_t process, uint32_t kind)
 {
-    objects_check(objects, process, kind, is_not_there, NULL);
+    empty_all(objects, process, kind, true);
 }
 
 void objects_leave(struct objects *objects, uint32_t process, uint32_t kind)
 {
-    for (size_t i = 0; i < objects->slot_count;) {
-        if (is_of(&objects->slots[i], process, kind))
-            empty(objects, i);
-        else
-            i++;
-    }
-    trim(objects);
+    empty_all(objects, process, kind, false);
 }
 
 static bool is_maker_of(const struct object_maker *maker, uint32_t process, uint32_t kind)
@@ -231,22 +240,6 @@ void objects_leave_kept(struct objects *objects, uint32_t process, uint32_t kind
         if (is_maker_of(&counted->maker, process, kind))
             counted->gone = counted->made > counted->kept ? counted->made - counted->kept : 0;
     }
-}
-
-/* Another object may move into an emptied slot, so the slot is checked again. An object that moves
- * from the table's start to its end is checked twice. */
-void objects_check(struct objects *objects, uint32_t process, uint32_t kind,
-                   objects_is_there_fn *is_there, void *context)
-{
-    for (size_t i = 0; i < objects->slot_count;) {
-        struct live_object *object = &objects->slots[i];
-        if (is_of(object, process, kind) &&
-            !is_there(context, object->key, objects->makers[object->maker_plus_1 - 1].maker.bytes))
-            remove_object(objects, object);
-        else
-            i++;
-    }
-    trim(objects);
 }
 
 /* An object that gains weight brings back some of those that went. Fewer than that may have gone,

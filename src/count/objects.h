@@ -52,9 +52,9 @@ struct objects {
     struct counted_maker *makers;
     size_t maker_count, maker_capacity;
     struct index maker_index;
-    struct live_object *slots; /* open addressing with linear probing */
-    size_t slot_count;         /* a power of two, or 0 */
-    size_t live_count;
+    struct live_object *slots;                    /* open addressing with linear probing */
+    size_t slot_count;                            /* a power of two, or 0 */
+    size_t live_count, live_of[OBJECT_KINDS_MAX]; /* of all kinds, and of each */
     uint64_t lost[OBJECT_KINDS_MAX]; /* by kind: made when there were too many, and not counted */
 };
 
@@ -89,13 +89,6 @@ void objects_keep(struct objects *objects, uint32_t process, uint32_t kind);
 
 /* Like objects_leave, with the number of objects at the last objects_keep. */
 void objects_leave_kept(struct objects *objects, uint32_t process, uint32_t kind);
-
-/* Whether the object is still there. */
-typedef bool objects_is_there_fn(void *context, uint64_t key, uint64_t bytes);
-
-/* Checks each object of the process and kind, and removes those that are not there. */
-void objects_check(struct objects *objects, uint32_t process, uint32_t kind,
-                   objects_is_there_fn *is_there, void *context);
 
 /* Changes the weight of an object, if it is live. `level`: see struct listed_object; 0 for a new
  * object. */

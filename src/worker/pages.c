@@ -14,7 +14,7 @@
 /* Memory in which there can't be more than is resident: see limit_block. */
 #define BLOCK_BYTES (32u << 20)
 #define DEVIATIONS_MAX 2
-/* More pages of a process are not known one by one. */
+/* More pages are not known one by one. */
 #define ROWS_MAX 200000
 
 /* The check of one process. */
@@ -286,7 +286,7 @@ int pages_check(struct page_checks *checks, struct results *results, struct chan
         return 0;
     int err = check_process(&check, news->program);
     checks->processes[check.process].checked = (struct throttle){now_ns, monotonic_ns() - now_ns};
-    if (err || results->objects.live_count < ROWS_MAX)
+    if (err || results->objects.live_of[OBJECT_PAGE] < ROWS_MAX)
         return err;
     const struct request request = {.kind = REQUEST_FEWER_PAGES};
     return channel_request(channel, &request);

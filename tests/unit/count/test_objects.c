@@ -129,32 +129,25 @@ static void test_memory_shrinks_again(void **state)
     objects_free(&objects);
 }
 
-static bool is_odd(void *context, uint64_t key, uint64_t bytes)
-{
-    assert_int_equal(bytes, 8);
-    ++*(size_t *)context;
-    return key & 1;
-}
-
-static void test_check_asks_of_all(void **state)
+static void test_what_is_forgotten_is_gone(void **state)
 {
     (void)state;
     struct objects objects = {0};
-    size_t asked = 0;
     for (uint64_t key = 0; key < MANY; key++) {
         make(&objects, maker(1, 1, 8), key, 1);
         make(&objects, maker(2, 2, 16), key, 1);
     }
-    objects_check(&objects, 1, KIND, is_odd, &asked);
-    assert_true(asked >= MANY);
-    assert_counted(&objects, 0, MANY, MANY / 2);
-    assert_counted(&objects, 1, MANY, 0);
+    objects_forget(&objects, 2, KIND + 1);
+    assert_int_equal(objects.live_of[KIND], 2 * MANY);
     objects_forget(&objects, 2, KIND);
+    assert_counted(&objects, 0, MANY, 0);
     assert_counted(&objects, 1, MANY, MANY);
-    assert_int_equal(objects.live_count, MANY / 2);
-    for (uint64_t key = 1; key < MANY; key += 2)
+    assert_int_equal(objects.live_count, MANY);
+    assert_int_equal(objects.live_of[KIND], MANY);
+    for (uint64_t key = 0; key < MANY; key++)
         objects_gone(&objects, 1, KIND, key);
     assert_counted(&objects, 0, MANY, MANY);
+    assert_int_equal(objects.live_of[KIND], 0);
     objects_free(&objects);
 }
 
@@ -331,7 +324,7 @@ int main(void)
         cmocka_unit_test(test_key_that_is_used_again_ends_the_first),
         cmocka_unit_test(test_many_objects_come_and_go),
         cmocka_unit_test(test_memory_shrinks_again),
-        cmocka_unit_test(test_check_asks_of_all),
+        cmocka_unit_test(test_what_is_forgotten_is_gone),
         cmocka_unit_test(test_what_is_left_stays_counted),
         cmocka_unit_test(test_sizes_of_many_are_rounded),
         cmocka_unit_test(test_stacks_get_new_numbers),

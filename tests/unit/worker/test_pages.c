@@ -38,6 +38,7 @@ static void count_page(struct world *world, uint64_t key, uint64_t bytes)
     assert_int_equal(objects_made(&world->results.objects, &maker, key, 1), 0);
 }
 
+/* There is no channel, so that it must not ask for fewer pages. */
 static void check(struct world *world)
 {
     const struct object_news news = {.program = world->program, .check.is_due = true};
@@ -73,6 +74,21 @@ static void test_most_pages_are_kept(void **state)
     munmap(memory, 3 * bytes);
 }
 
+/* However many objects of other kinds there are. */
+static void test_other_objects_are_no_pages(void **state)
+{
+    struct world *world = *state;
+    struct object_maker maker = {.kind = OBJECT_ALLOCATION, .bytes = 8};
+    for (uint64_t key = 0; key < 300000; key++)
+        assert_int_equal(objects_made(&world->results.objects, &maker, key, 1), 0);
+    unsigned char *memory = map(page_bytes());
+    memset(memory, 1, page_bytes());
+    count_page(world, (uintptr_t)memory, page_bytes());
+    check(world);
+    assert_int_equal(world->results.objects.live_of[OBJECT_PAGE], 1);
+    munmap(memory, page_bytes());
+}
+
 /* A huge page counts as the resident pages in its range, except those of other objects. */
 static void test_parts_of_huge_pages(void **state)
 {
@@ -106,6 +122,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_most_pages_are_kept),
+        TEST(test_other_objects_are_no_pages),
         TEST(test_parts_of_huge_pages),
     };
     return cmocka_run_group_tests_name("pages", tests, NULL, NULL);
