@@ -39,20 +39,21 @@ int stack_table_add_stack(struct stack_table *table, uint32_t space, const struc
     if (table->is_full && stack->depth)
         return stack_table_add_stack(table, NO_SPACE, &not_kept, ret_stack);
     if (array_reserve(&table->addresses, &table->address_capacity,
-                      table->address_count + stack->depth) ||
-        array_reserve(&table->stacks, &table->stack_capacity, table->stack_count + 1) ||
-        index_add(&table->stack_index, hash, (uint32_t)table->stack_count))
+                      table->address_count + stack->depth))
         return -ENOMEM;
-    if (stack->depth)
-        memcpy(&table->addresses[table->address_count], stack->addresses,
-               stack->depth * sizeof *table->addresses);
     *ret_stack = (uint32_t)table->stack_count;
-    table->stacks[table->stack_count++] = (struct counted_stack){
+    const struct counted_stack row = {
         .space = space,
         .cut = (uint32_t)stack->cut,
         .first_address = table->address_count,
         .depth = stack->depth,
     };
+    if (INDEX_APPEND(&table->stack_index, hash, &table->stacks, &table->stack_count,
+                     &table->stack_capacity, row))
+        return -ENOMEM;
+    if (stack->depth)
+        memcpy(&table->addresses[table->address_count], stack->addresses,
+               stack->depth * sizeof *table->addresses);
     table->address_count += stack->depth;
     return 0;
 }

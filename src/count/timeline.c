@@ -232,29 +232,19 @@ static void cut_runs(struct timeline *timeline, uint64_t before_ns, uint64_t *un
     }
 }
 
-/* A run by its number + 1; 0 if it is forgotten. */
-static void move_reference(const struct renumber *runs, uint32_t *run_plus_1)
-{
-    if (*run_plus_1)
-        *run_plus_1 = renumber_of(runs, *run_plus_1 - 1) + 1; /* ROW_GONE + 1 is 0 */
-}
-
 static void move_runs(struct timeline *timeline, const struct renumber *runs)
 {
     for (size_t i = 0; i < timeline->run_count; i++) {
-        if (timeline->runs[i].is_owed) {
-            uint32_t next_plus_1 = timeline->runs[i].sample;
-            move_reference(runs, &next_plus_1);
-            timeline->runs[i].sample = next_plus_1;
-        }
+        if (timeline->runs[i].is_owed)
+            timeline->runs[i].sample = renumber_plus_1(runs, timeline->runs[i].sample);
     }
     renumber_move(runs, timeline->runs, sizeof *timeline->runs);
     timeline->run_count = renumber_kept(runs);
     for (size_t i = 0; i < timeline->thread_count; i++) {
         struct timeline_thread *thread = &timeline->threads[i];
-        move_reference(runs, &thread->last_run_plus_1);
+        thread->last_run_plus_1 = renumber_plus_1(runs, thread->last_run_plus_1);
         for (unsigned j = 0; j < TIMELINE_ACCOUNTS; j++)
-            move_reference(runs, &thread->owed_runs_plus_1[j]);
+            thread->owed_runs_plus_1[j] = renumber_plus_1(runs, thread->owed_runs_plus_1[j]);
         if (thread->has_ended && !thread->last_run_plus_1 && !thread->is_unused) {
             *thread = (struct timeline_thread){.is_unused = true};
             if (!timeline->first_unused_plus_1 || i < timeline->first_unused_plus_1 - 1)

@@ -26,13 +26,9 @@ int waits_add(struct waits *waits, const struct counted_wait *wait, uint32_t *re
     int err = add(waits, &row, WAITS_MAX, ret_wait_plus_1);
     if (err || *ret_wait_plus_1)
         return err;
-    const struct counted_wait other = {
-        .kind = wait->kind,
-        .space = UINT32_MAX,
-        .process = wait->process,
-        .owner_process = WAIT_NO_OWNER,
-        .owner_stack = WAIT_NO_STACK,
-    };
+    struct counted_wait other = wait_of_nothing(wait->process);
+    other.kind = wait->kind;
+    other.space = UINT32_MAX;
     waits->limited++;
     return add(waits, &other, WAITS_MAX + WAITS_OTHER_MAX, ret_wait_plus_1);
 }

@@ -15,11 +15,6 @@ void account_begin(struct thread_account *account, const struct reading *begin)
     ledger_begin(&account->ledger, begin->at_ns, activity_of(begin));
 }
 
-static bool has_times(const struct reading *reading)
-{
-    return reading->has_activity && !reading->activity.counts_ends;
-}
-
 /* Gives the thread its part of the process's time for the time that it was awake. The kernel adds a
  * wait for a CPU only when it ends. By then the ledger may have booked the wait's beginning as
  * sleep; here all of it counts. */
@@ -30,12 +25,12 @@ static void book_part(struct thread_account *account, const struct elapsed *proc
     struct ledger *ledger = &account->ledger;
     uint64_t ran_ns = booked_ns[ACCOUNT_RUNNING], waited_ns = booked_ns[ACCOUNT_RUNNABLE];
     uint64_t running_ns, runnable_ns;
-    if (has_times(reading) && has_times(&account->told) && now->running_ns >= before->running_ns &&
-        now->waiting_ns >= before->waiting_ns) {
+    if (reading_has_times(reading) && reading_has_times(&account->told) &&
+        now->running_ns >= before->running_ns && now->waiting_ns >= before->waiting_ns) {
         ran_ns = now->running_ns - before->running_ns;
         waited_ns = now->waiting_ns - before->waiting_ns;
     }
-    if (has_times(reading))
+    if (reading_has_times(reading))
         account->told = *reading;
     elapsed_book(process, &account->elapsed, ran_ns, waited_ns, &running_ns, &runnable_ns);
     ledger->part_ns[ACCOUNT_RUNNING] += running_ns;

@@ -384,18 +384,13 @@ static int take(struct program_goroutines *goroutines, const struct goroutine_me
                 const struct program_maps *maps, const struct goroutine_batch *batch,
                 const struct goroutine_seen *seen, struct stack *stack)
 {
-    size_t before = goroutines->count;
     struct go_wait wait;
     uint32_t sample;
     if (seen->number >= GOROUTINES_MAX)
         return 0;
-    if (array_reserve(&goroutines->items, &goroutines->capacity, seen->number + 1u))
+    if (array_extend(&goroutines->items, &goroutines->count, &goroutines->capacity,
+                     seen->number + 1u))
         return -ENOMEM;
-    if (seen->number >= before) {
-        goroutines->count = seen->number + 1u;
-        memset(&goroutines->items[before], 0,
-               (goroutines->count - before) * sizeof *goroutines->items);
-    }
     struct counted_goroutine *goroutine = &goroutines->items[seen->number];
     count_until(goroutines, means->results, means->period_ns, goroutine, seen->before_ns);
     /* If a copy was asked for since, time after the last reading is counted already. */

@@ -1,6 +1,7 @@
 #include "worker/labels.h"
 #include "base/clock.h"
 #include "base/index.h"
+#include "base/text.h"
 #include "label/tls_variable.h"
 
 #include <errno.h>
@@ -83,11 +84,7 @@ static bool is_own_key(const char *key)
     static const char *const own[] = {
         "thread",   "tid",   "state", "syscall",     "wait_channel", "process",   "pid",  "wait",
         "resource", "owner", "waker", "waker_stack", "wait_reason",  "goroutine", "bytes"};
-    for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
-        if (strcmp(own[i], key) == 0)
-            return true;
-    }
-    return false;
+    return text_is_any(key, own, COUNT_OF(own));
 }
 
 /* A record's labels as text. */
