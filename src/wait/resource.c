@@ -45,17 +45,6 @@ bool resource_is_lock(enum resource_kind kind)
     return kind >= RESOURCE_FUTEX && kind <= RESOURCE_GIL;
 }
 
-bool resource_equal(const struct resource *a, const struct resource *b)
-{
-    return a->kind == b->kind && a->process_id == b->process_id && a->key == b->key;
-}
-
-uint64_t resource_hash(const struct resource *resource)
-{
-    const uint64_t parts[] = {resource->kind, (uint64_t)resource->process_id, resource->key};
-    return hash_bytes(parts, sizeof parts, 0);
-}
-
 struct resource resource_of_link(const char *link, pid_t process_id, int fd)
 {
     struct resource resource = {.kind = RESOURCE_FILE};
@@ -70,12 +59,6 @@ struct resource resource_of_link(const char *link, pid_t process_id, int fd)
         resource.key = (uint64_t)(uint32_t)fd;
     }
     return resource;
-}
-
-struct resource resource_of_poll(pid_t process_id, uint64_t count, int first)
-{
-    const uint64_t parts[] = {count, (uint64_t)first};
-    return (struct resource){RESOURCE_POLL, process_id, hash_bytes(parts, sizeof parts, 0)};
 }
 
 void resource_name(const struct resource *resource, const char *link,

@@ -43,9 +43,6 @@ struct resource {
     uint64_t key;     /* an address, inode number, process id ... */
 };
 
-bool resource_equal(const struct resource *a, const struct resource *b);
-uint64_t resource_hash(const struct resource *resource);
-
 /* How a CPU is named: with the thread or process that had it, or if none did. */
 #define CPU_USED_BY "CPU used by "
 #define CPU_IDLE "idle CPU"
@@ -60,9 +57,6 @@ bool resource_is_lock(enum resource_kind kind);
  * "anon_inode:[eventpoll]". Equal paths are assumed to be the same file, even in different mount
  * namespaces; so are anonymous inodes of a process with the same descriptor. */
 struct resource resource_of_link(const char *link, pid_t process_id, int fd);
-
-/* `count` descriptors; `first` is the first of them, -1: not known. */
-struct resource resource_of_poll(pid_t process_id, uint64_t count, int first);
 
 #define RESOURCE_NAME_BYTES 512
 

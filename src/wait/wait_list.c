@@ -263,15 +263,14 @@ static int find_file(struct wait_facts *facts, int proc_fd, struct peers *peers)
         .link = *link,
         .is_uninterruptible = facts->is_uninterruptible,
     };
-    if (!*link) {
-        facts->resource = resource_of_poll(facts->process_id, facts->target.count, -1);
+    facts->resource = (struct resource){RESOURCE_POLL, facts->process_id, 0};
+    if (!*link)
         return 0;
-    }
     int err = peers_find(peers, &file, &answer);
     if (!err && *answer.text)
         err = append_text(link, answer.text);
-    facts->resource = is_alone ? answer.resource
-                               : resource_of_poll(facts->process_id, facts->target.count, file.fd);
+    if (is_alone)
+        facts->resource = answer.resource;
     facts->owner_process = is_alone ? answer.process_id : 0;
     return err;
 }

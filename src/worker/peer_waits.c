@@ -38,6 +38,8 @@ struct peer_answer_row {
     uint64_t locks_read; /* of a file lock: when it was asked */
     struct peer_answer answer;
 };
+#define QUESTION_BYTES offsetof(struct peer_answer_row, locks_read)
+_Static_assert(QUESTION_BYTES == 24, "no padding: questions are compared as bytes");
 
 struct epoll_row {
     uint32_t program;
@@ -71,14 +73,12 @@ static void forget_answers(struct peer_waits *waits)
 {
     waits->answer_count = 0;
     index_free(&waits->answer_index);
-    waits->answer_index = (struct index){0};
 }
 
 static void forget_epolls(struct peer_waits *waits)
 {
     waits->epoll_count = 0;
     index_free(&waits->epoll_index);
-    waits->epoll_index = (struct index){0};
 }
 
 void peer_waits_free(struct peer_waits *waits)
@@ -157,42 +157,23 @@ static int list_again(struct peer_waits *waits, const struct resource *resource,
     return err;
 }
 
-static bool is_answer(const void *owner, uint32_t item, const void *key)
-{
-    const struct peer_answer_row *row = &((const struct peer_waits *)owner)->answers[item];
-    const struct peer_answer_row *sought = key;
-    return row->process == sought->process && row->use == sought->use &&
-           resource_equal(&row->link, &sought->link);
-}
-
-static uint64_t hash_of_question(const struct peer_answer_row *row)
-{
-    const uint32_t parts[] = {row->process, row->use};
-    return hash_bytes(parts, sizeof parts, resource_hash(&row->link));
-}
-
 static struct peer_answer_row *find_answer(const struct peer_waits *waits,
                                            const struct peer_answer_row *question)
 {
-    uint32_t item =
-        index_find(&waits->answer_index, hash_of_question(question), is_answer, waits, question);
+    uint32_t item = INDEX_FIND(&waits->answer_index, QUESTION_BYTES, question, waits->answers);
     return item == INDEX_NONE ? NULL : &waits->answers[item];
 }
 
 static int ask(struct peer_waits *waits, const struct waited_file *file,
                const struct peer_answer_row *question, struct peer_answer_row **ret_row)
 {
-    struct peer_answer_row *row = find_answer(waits, question);
-    if (!row) {
-        if (waits->answer_count >= ROWS_MAX)
-            forget_answers(waits);
-        if (array_reserve(&waits->answers, &waits->answer_capacity, waits->answer_count + 1) ||
-            index_add(&waits->answer_index, hash_of_question(question),
-                      (uint32_t)waits->answer_count))
-            return -ENOMEM;
-        row = &waits->answers[waits->answer_count++];
-        *row = *question;
-    }
+    uint32_t item;
+    if (waits->answer_count >= ROWS_MAX && !find_answer(waits, question))
+        forget_answers(waits);
+    if (INDEX_INTERN(&waits->answer_index, QUESTION_BYTES, question, &waits->answers,
+                     &waits->answer_count, &waits->answer_capacity, &item))
+        return -ENOMEM;
+    struct peer_answer_row *row = &waits->answers[item];
     row->locks_read = waits->locks_read;
     *ret_row = row;
     /* The sockets are read at the first question. */
