@@ -69,7 +69,7 @@ struct thread_account {
     bool sleep_is_over;   /* it is known to have been woken since */
     bool is_woken;        /* it was, but has been woken, and is still there */
     uint64_t slept_ns;    /* when it was last seen asleep */
-    /* deadlock_detect.c: the thread that it waits for since then. */
+    /* owners_detect_deadlock: the thread that it waits for since then. */
     uint32_t owner_plus_1;  /* the number of the thread; 0: nobody is known */
     uint64_t owner_read_ns; /* CLOCK_MONOTONIC */
     bool owner_must_act;    /* the wait is for a lock or a thread: nobody else can end it */

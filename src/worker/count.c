@@ -1,7 +1,6 @@
 #include "worker/count.h"
 #include "base/array.h"
 #include "worker/cpu_users.h"
-#include "worker/deadlock_detect.h"
 #include "worker/elapsed_ticks.h"
 
 #include <errno.h>
@@ -271,7 +270,7 @@ int count_held(const struct counter *counter)
             err = count_asleep(counter, &owners->threads->items[held->thread], sample, held);
     }
     for (size_t i = 0; i < owners->held_count && !err; i++) {
-        err = deadlock_detect(owners, results, &owners->held[i]);
+        err = owners_detect_deadlock(owners, results, &owners->held[i]);
         if (!err)
             err = note_chain(counter, &owners->held[i]);
     }

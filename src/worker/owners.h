@@ -63,9 +63,15 @@ int owners_hold(struct owners *owners, const struct held_wait *wait);
 int owners_resolve(struct owners *owners, struct results *results, uint64_t period_ns);
 void owners_drop(struct owners *owners);
 
-/* The thread that this one waits for, as stored by deadlock_detect, or NULL. */
-struct counted_thread *owners_last_owner(const struct owners *owners,
-                                         const struct counted_thread *thread);
+/* Stores which thread this one waits for, and adds a deadlock to the results if that completes a
+ * new cycle of threads that wait for each other. Returns 0 or -ENOMEM.
+ *
+ * The owners of two threads in a cycle are read at different moments: in between, locks may have
+ * changed hands, so a cycle may consist of waits that never existed at the same time. It is a
+ * deadlock if each owner was read when all threads of the cycle were already asleep, and none has
+ * moved since: a sleeping thread releases nothing. */
+int owners_detect_deadlock(struct owners *owners, struct results *results,
+                           const struct held_wait *held);
 
 /* The end of a held wait's chain within its process: the number of the last sleeping thread. */
 uint32_t owners_end_of_chain(const struct owners *owners, const struct held_wait *held);

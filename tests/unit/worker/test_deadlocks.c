@@ -1,6 +1,6 @@
 /* Deadlocks among threads that have only owners and times. */
 #include "owners_world.h"
-#include "worker/deadlock_detect.h"
+#include "worker/owners.h"
 
 /* The thread has slept at an address of its own, observed asleep since that time. */
 static struct counted_thread *asleep(struct world *world, uint32_t number, uint64_t since_ns)
@@ -22,7 +22,7 @@ static void waits_for_kind(struct world *world, uint32_t thread, uint32_t owner,
 {
     const struct held_wait wait = {
         .thread = thread, .owner = owner, .owner_read_ns = at_ns, .wait.kind = kind};
-    assert_int_equal(deadlock_detect(&world->owners, &world->results, &wait), 0);
+    assert_int_equal(owners_detect_deadlock(&world->owners, &world->results, &wait), 0);
 }
 
 static void waits_for(struct world *world, uint32_t thread, uint32_t owner, uint64_t at_ns)
