@@ -348,7 +348,7 @@ int count_book(const struct counter *counter, const struct observation *observat
     }
     /* What the thread did up to this look, before it was stopped, is known only from the kernel's
      * account. */
-    if (look->at_ns && look->has_activity && !look->activity.counts_ends)
+    if (look->at_ns && reading_has_times(look))
         account_book(account, counter->results, process, thread->tid, look, ACCOUNT_RUNNING);
     bool is_late =
         observation->evidence == EVIDENCE_GONE && now->at_ns <= account->ledger.booked_ns;
@@ -728,33 +728,41 @@ static int find_heirs(const struct counter *counter, const struct observation *o
     return err ? err : borrow_sample(stacks, ledger, ACCOUNT_RUNNING, ACCOUNT_RUNNABLE);
 }
 
-int count_gone(const struct counter *counter, const struct observation *observation,
-               struct counted_thread *thread)
+/* Counts what the thread still owes for its samples, if it has any. */
+static void settle(const struct counter *counter, const struct observation *observation,
+                   struct counted_thread *thread)
 {
     struct results *results = counter->results;
     struct thread_account *account = &thread->account;
     struct ledger *ledger = &account->ledger;
     struct settlement settlements[ACCOUNT_COUNT];
-    if (counter->waits)
-        return count_for_dump(counter, observation, thread);
-    account_end(account, results, observation->process);
-    count_close(counter, thread);
-    int err = find_heirs(counter, observation, thread);
-    if (err || !ledger_has_sample(ledger))
-        return err;
+    if (!ledger_has_sample(ledger))
+        return;
     /* Threads that are still there at the end do not represent others. */
     uint64_t *carry_ns = observation->end.is_at_end ? NULL : &results->carry_ns;
     unsigned count = ledger_settle(ledger, counter->period_ns, carry_ns, settlements);
     for (unsigned i = 0; i < count; i++)
         count_again(counter, settlements[i].sample, &settlements[i].share);
-    err = spans_end(&counter->spans, results, thread, observation->thread);
-    if (err)
-        return err;
     for (unsigned i = 0; i < ACCOUNT_COUNT; i++)
         timeline_give(&results->timeline, &account->timeline, thread->name, i,
                       ledger->last_sample[ledger_heir(ledger, i)]);
+}
+
+int count_gone(const struct counter *counter, const struct observation *observation,
+               struct counted_thread *thread)
+{
+    struct results *results = counter->results;
+    struct thread_account *account = &thread->account;
+    if (counter->waits)
+        return count_for_dump(counter, observation, thread);
+    account_end(account, results, observation->process);
+    count_close(counter, thread);
+    int err = find_heirs(counter, observation, thread);
+    if (err)
+        return err;
+    settle(counter, observation, thread);
     timeline_end(&results->timeline, &account->timeline);
     kept_stack_drop(&thread->kept);
-    ledger_free(ledger);
-    return 0;
+    ledger_free(&account->ledger);
+    return spans_end(&counter->spans, results, thread, observation->thread);
 }

@@ -515,7 +515,8 @@ static struct kept_rows count_rows(const struct results *results)
     return (struct kept_rows){
         .rows = stacks->sample_count + stacks->stack_count + stacks->process_count -
                 stacks->free_process_count + results->spaces.count - results->spaces.free_count +
-                results->waits.count + results->label_sets.set_count + results->strings.count,
+                results->waits.count + results->label_sets.set_count + results->strings.count +
+                results->objects.maker_count,
         .files = results->modules.open_files,
     };
 }

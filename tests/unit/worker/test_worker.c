@@ -26,7 +26,7 @@ struct world {
     pthread_t thread;
     struct request requests[64];
     size_t request_count;
-    unsigned copies;
+    unsigned copies, orders;
     uint64_t samples_in_copy;
 };
 
@@ -614,6 +614,49 @@ static void test_what_could_not_be_observed_is_assumed(void **state)
     assert_int_equal(time_in(world, THREAD_UNKNOWN), 30 * MS);
     assert_int_equal(world->results.counts.samples_not_captured, 3);
     assert_int_equal(ticks_of_all(world), 4);
+}
+
+/* A thread that ended without a stack must not stay in the timeline for good. */
+static void test_a_thread_without_a_stack_leaves_the_timeline(void **state)
+{
+    struct world *world = *state;
+    struct timeline *timeline = &world->results.timeline;
+    timeline_want(timeline, PERIOD_NS, 100, true);
+    start(world);
+    struct observation assumed = first(world, 0, (struct reading){.at_ns = 20 * MS});
+    assumed.evidence = EVIDENCE_ASSUMED;
+    assumed.state = THREAD_RUNNABLE;
+    tell(world, assumed);
+    tell(world, gone(world, 0, 40 * MS));
+    settle(world);
+    assert_int_equal(timeline->thread_count, 1);
+    assert_int_equal(timeline_forget(timeline, 1000 * MS), 0);
+    assert_int_equal(timeline->thread_count, 0);
+    end(world);
+}
+
+static void count_order(void *context)
+{
+    ((struct world *)context)->orders++;
+}
+
+/* Room is made if many rows were added, also if these are of threads' makers alone. */
+static void test_makers_of_objects_are_rows_as_well(void **state)
+{
+    struct world *world = *state;
+    world->options.order_checkpoint = count_order;
+    world->options.bytes_max = 1u << 20;
+    start(world);
+    tell_whole(world, first(world, 0, at(10 * MS, 0)));
+    settle(world);
+    assert_int_equal(world->orders, 0);
+    for (uint32_t tid = 1; tid < 100000; tid++) {
+        const struct object_maker maker = {.kind = OBJECT_THREAD, .tid = tid};
+        assert_int_equal(objects_made(&world->results.objects, &maker, tid, 1), 0);
+    }
+    tell_whole(world, asleep(world, 0, at(20 * MS, 0)));
+    end(world);
+    assert_int_equal(world->orders, 1);
 }
 
 /* The last `ticks` ticks found this thread awake; the `idle_ticks` before them found no thread
@@ -1329,6 +1372,8 @@ int main(void)
         TEST(test_threads_that_were_not_seen_have_no_stack),
         TEST(test_parts_of_ticks_are_carried_over),
         TEST(test_what_could_not_be_observed_is_assumed),
+        TEST(test_a_thread_without_a_stack_leaves_the_timeline),
+        TEST(test_makers_of_objects_are_rows_as_well),
         TEST(test_elapsed_time),
         TEST(test_elapsed_time_of_a_wait_with_an_owner),
         TEST(test_sleeps_are_counted_where_they_are_found),
