@@ -2,10 +2,10 @@
  *
  * record_source.c knows from the kernel's record of switches where a thread was at a tick;
  * proc_source.c reads from /proc where a sleeping thread is now, with proof that it did not move;
- * switch_windows.c knows where some threads slept at a tick that have moved since; switches.c knows
- * where a thread that waits for a CPU left its last one; ptrace_source.c stops running threads with
- * ptrace; and perf_source.c has the samples that the kernel took. Sources store their own data
- * about a thread themselves, by the thread's number. */
+ * switches.c knows where some threads slept at a tick that have moved since, and where a thread
+ * that waits for a CPU left its last one; ptrace_source.c stops running threads with ptrace; and
+ * perf_source.c has the samples that the kernel took. Sources store their own data about a thread
+ * themselves, by the thread's number. */
 #ifndef FGPROF_OBSERVE_SUBJECT_H
 #define FGPROF_OBSERVE_SUBJECT_H
 

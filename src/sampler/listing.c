@@ -3,6 +3,7 @@
 #include "proc/procfs.h"
 #include "sampler/naming.h"
 #include "sampler/report.h"
+#include "sampler/switch_events.h"
 
 #include <errno.h>
 #include <unistd.h>
@@ -152,14 +153,6 @@ void listing_read_begins(struct sampler *sampler, struct sampled_process *proces
     listing->lacks_begins = false;
 }
 
-void listing_close_events(struct sampler *sampler, const struct thread *thread)
-{
-    if (sampler->kernel.source)
-        perf_source_forget(sampler->kernel.source, thread->tid);
-    switches_disarm(sampler->switches, thread->number);
-    switch_windows_drop(sampler->windows, thread->number);
-}
-
 static void thread_vanished(void *context, struct thread *thread)
 {
     struct update *update = context;
@@ -170,7 +163,7 @@ static void thread_vanished(void *context, struct thread *thread)
     if (err && !update->err)
         update->err = err;
     note_thread(update, NOTICE_THREAD_GONE, thread);
-    listing_close_events(sampler, thread);
+    switch_events_close(sampler, thread);
     /* While the thread is being stopped, its number is still in use; stops.c takes it back. */
     if (thread->phase == PHASE_STOPPING) {
         numbers_withhold(&sampler->numbers, thread->number);

@@ -20,9 +20,6 @@ void listing_read_begins(struct sampler *sampler, struct sampled_process *proces
 void listing_read_begin(struct sampler *sampler, const struct sampled_process *process,
                         struct thread *thread);
 
-/* The thread is gone: closes its own events. */
-void listing_close_events(struct sampler *sampler, const struct thread *thread);
-
 /* Until when a thread that is gone is assumed to have lived: until the last listing, which showed
  * it even if it was gone before it could be looked at, or until the round before, which found the
  * number of threads unchanged. That is too early by as much as the assumed begin of new threads

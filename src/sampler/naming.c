@@ -3,6 +3,7 @@
 #include "proc/procfs.h"
 #include "sampler/report.h"
 #include "sampler/schedule.h"
+#include "sampler/switch_events.h"
 
 #include <string.h>
 
@@ -57,7 +58,7 @@ static int stop_counting(struct sampler *sampler, struct sampled_process *proces
     int err = report_gone(sampler, process, thread, &until, false);
     thread_note(thread, EVENT_NAME_UNWANTED);
     watches_forget(&sampler->watches, thread->number);
-    switch_windows_drop(sampler->windows, thread->number);
+    switch_events_close(sampler, thread);
     return err;
 }
 

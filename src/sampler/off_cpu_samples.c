@@ -11,7 +11,6 @@
 #include "sampler/python.h"
 #include "sampler/report.h"
 #include "sampler/schedule.h"
-#include "sampler/short_sleeps.h"
 #include "sampler/subject.h"
 #include "sampler/switch_events.h"
 
@@ -91,7 +90,6 @@ static int use_record(struct sampler *sampler, struct switch_record *record, int
     }
     /* Threads' events add nothing, and cost several times as much. */
     switch_events_end(sampler);
-    short_sleeps_end(sampler);
     off_cpu_samples_start(sampler);
     for (size_t i = 0; i < sampler->process_count; i++)
         off_cpu_samples_follow(sampler, sampler->processes[i]);

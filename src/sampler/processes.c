@@ -9,6 +9,7 @@
 #include "sampler/off_cpu_samples.h"
 #include "sampler/python.h"
 #include "sampler/report.h"
+#include "sampler/switch_events.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -120,16 +121,17 @@ int processes_update_program(struct sampler *sampler, struct sampled_process *pr
         off_cpu_samples_follow(sampler, process); /* its permissions may have changed */
     sampler->counts.lacks_files = sampler->counts.lacks_files || err == -EMFILE || err == -ENFILE;
     for (size_t i = 0; i < process->threads.count; i++) {
-        struct watch *watch = watches_get(&sampler->watches, process->threads.items[i].number);
+        struct thread *thread = &process->threads.items[i];
+        struct watch *watch = watches_get(&sampler->watches, thread->number);
         if (watch)
             watch->thread_pointer = 0;
-        naming_expire(&process->threads.items[i]);
-        process->threads.items[i].wants.unasked = 0;
-        threads_forget_sleep(&process->threads, &process->threads.items[i]);
+        naming_expire(thread);
+        thread->wants.unasked = 0;
+        thread->kernel.lacks_python = thread->switch_events.needs_registers = false;
+        threads_forget_sleep(&process->threads, thread);
         /* Its events may belong to a thread that is gone: another thread executed the program, and
          * got its id. */
-        switches_disarm(sampler->switches, process->threads.items[i].number);
-        switch_windows_drop(sampler->windows, process->threads.items[i].number);
+        switch_events_close(sampler, thread);
     }
     return err == -ENOMEM ? err : 0;
 }

@@ -14,6 +14,7 @@
 #include "sampler/requests.h"
 #include "sampler/short_sleeps.h"
 #include "sampler/stops.h"
+#include "sampler/switch_events.h"
 #include "sampler/yield.h"
 
 #include <errno.h>
@@ -263,7 +264,7 @@ static int end_process(struct sampler *sampler, struct sampled_process *process)
     for (size_t i = 0; i < process->threads.count && !err; i++) {
         struct thread *thread = &process->threads.items[i];
         err = report_gone(sampler, process, thread, &until, false);
-        listing_close_events(sampler, thread);
+        switch_events_close(sampler, thread);
         watches_forget(&sampler->watches, thread->number);
         thread->life.has_exited = true;
     }

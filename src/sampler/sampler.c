@@ -73,8 +73,6 @@ int sampler_init(struct sampler *sampler, const struct sampler_options *options,
     int err = ptrace_source_new(&sampler->watches, &sampler->stopped);
     if (!err)
         err = switches_new(&sampler->switches);
-    if (!err)
-        err = switch_windows_new(&sampler->windows);
     /* Fail before anything is sampled or spawned. */
     if (!err && options->capture == CAPTURE_KERNEL)
         err = kernel_samples_begin(sampler);
@@ -115,7 +113,6 @@ void sampler_free(struct sampler *sampler)
     numbers_free(&sampler->numbers);
     ptrace_source_free(sampler->stopped);
     switch_events_end(sampler);
-    short_sleeps_end(sampler);
     watches_free(&sampler->watches);
     cpu_limits_free(&sampler->cpu_limits);
 }

@@ -48,9 +48,9 @@ void short_sleeps_decide(struct sampler *sampler, const struct sampled_process *
                      !switches_is_armed(sampler->switches, thread->number);
     /* Without an event, the thread is observed as it is found. */
     if (is_wanted)
-        switch_windows_add(sampler->windows, thread->number, thread->tid);
+        switches_add_window(sampler->switches, thread->number, thread->tid);
     else
-        switch_windows_drop(sampler->windows, thread->number);
+        switches_drop_window(sampler->switches, thread->number);
 }
 
 void short_sleeps_note_unmoved(struct sampler *sampler, const struct thread *thread)
@@ -58,19 +58,19 @@ void short_sleeps_note_unmoved(struct sampler *sampler, const struct thread *thr
     const struct thread_schedule *schedule = &thread->schedule;
     uint64_t slept_ticks = schedule->looked_tick - schedule->asleep_since_tick;
     if (slept_ticks * sampler->clock.ticks.period_ns > LONG_SLEEP_NS)
-        switch_windows_drop(sampler->windows, thread->number);
+        switches_drop_window(sampler->switches, thread->number);
 }
 
 uint64_t short_sleeps_begin(struct sampler *sampler, uint64_t tick_ns)
 {
     bool is_late = monotonic_ns() >= tick_ns;
     return is_late ? UINT64_MAX
-                   : switch_windows_open(sampler->windows, tick_ns - window_ns(sampler));
+                   : switches_open_windows(sampler->switches, tick_ns - window_ns(sampler));
 }
 
 void short_sleeps_stop(struct sampler *sampler)
 {
-    switch_windows_close(sampler->windows);
+    switches_close_windows(sampler->switches);
 }
 
 enum outcome short_sleeps_observe(struct sampler *sampler, const struct sampled_process *process,
@@ -83,14 +83,8 @@ enum outcome short_sleeps_observe(struct sampler *sampler, const struct sampled_
         return outcome;
     struct subject at_tick = *subject;
     at_tick.tick_ns = ticks_due_ns(&sampler->clock.ticks, tick - 1);
-    outcome = switch_windows_observe(sampler->windows, &at_tick, watch, outcome, observation);
+    outcome = switches_observe_at_tick(sampler->switches, &at_tick, watch, outcome, observation);
     if (outcome == OUTCOME_OBSERVED && observation->record.returned_ns)
         otel_context_read_late(sampler, process, thread, observation->snapshot);
     return outcome;
-}
-
-void short_sleeps_end(struct sampler *sampler)
-{
-    switch_windows_free(sampler->windows);
-    sampler->windows = NULL;
 }

@@ -1,5 +1,5 @@
 /* Sleeps that are over before the look at their thread. Where the kernel samples running threads,
- * and does not record switches, events show them for some threads (observe/switch_windows.h). */
+ * and does not record switches, events show them for some threads (observe/switches.h). */
 #ifndef FGPROF_SAMPLER_SHORT_SLEEPS_H
 #define FGPROF_SAMPLER_SHORT_SLEEPS_H
 
@@ -19,13 +19,10 @@ uint64_t short_sleeps_begin(struct sampler *sampler, uint64_t tick_ns);
 void short_sleeps_stop(struct sampler *sampler);
 
 /* Corrects what a look through /proc at this subject has found, and returns the outcome: see
- * switch_windows_observe. */
+ * switches_observe_at_tick. */
 enum outcome short_sleeps_observe(struct sampler *sampler, const struct sampled_process *process,
                                   const struct thread *thread, uint64_t tick,
                                   const struct subject *subject, enum outcome outcome,
                                   struct observation *observation);
-
-/* No thread has an event any more, and none gets one. */
-void short_sleeps_end(struct sampler *sampler);
 
 #endif

@@ -8,7 +8,6 @@
 #include "objects/collector.h"
 #include "observe/perf_source.h"
 #include "observe/ptrace_source.h"
-#include "observe/switch_windows.h"
 #include "observe/switches.h"
 #include "observe/watch.h"
 #include "proc/cpu_limits.h"
@@ -110,7 +109,6 @@ struct sampler {
     struct watches watches;
     struct ptrace_source *stopped;
     struct switches *switches;
-    struct switch_windows *windows;
     struct kernel_samples kernel;
     struct off_cpu_samples off_cpu;
     struct visits visits;

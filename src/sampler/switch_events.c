@@ -99,6 +99,14 @@ void switch_events_complete(struct sampler *sampler, struct thread *thread,
     switches_complete(sampler->switches, thread->number, registers);
 }
 
+void switch_events_close(struct sampler *sampler, const struct thread *thread)
+{
+    if (sampler->kernel.source)
+        perf_source_forget(sampler->kernel.source, thread->tid);
+    switches_disarm(sampler->switches, thread->number);
+    switches_drop_window(sampler->switches, thread->number);
+}
+
 void switch_events_end(struct sampler *sampler)
 {
     switches_free(sampler->switches);

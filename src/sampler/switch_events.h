@@ -23,7 +23,11 @@ void switch_events_need_registers(struct sampler *sampler, struct thread *thread
 void switch_events_complete(struct sampler *sampler, struct thread *thread,
                             const struct reading *now, struct registers *registers);
 
-/* No thread has an event any more, and none gets one. */
+/* The thread is gone, or is not counted any more, or it may be another one: closes all perf events
+ * that it has. */
+void switch_events_close(struct sampler *sampler, const struct thread *thread);
+
+/* No thread has an event for its switches any more, and none gets one. */
 void switch_events_end(struct sampler *sampler);
 
 #endif

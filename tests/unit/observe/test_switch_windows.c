@@ -3,7 +3,7 @@
 #include "refuse_events.h"
 #include "base/clock.h"
 #include "observe/snapshot_pool.h"
-#include "observe/switch_windows.h"
+#include "observe/switches.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -25,7 +25,7 @@ struct world {
     pid_t pid;
     int wake_fd, asleep_fd;
     struct stack_areas areas;
-    struct switch_windows *windows;
+    struct switches *windows;
     struct snapshot snapshot;
     struct watch watch;
 };
@@ -69,7 +69,7 @@ static struct world *set_up(void)
     close(to_child[0]);
     close(from_child[1]);
     assert_true(snapshot_make_room(&world.snapshot, COPIED_BYTES, &none));
-    assert_int_equal(switch_windows_new(&world.windows), 0);
+    assert_int_equal(switches_new(&world.windows), 0);
     return &world;
 }
 
@@ -77,7 +77,7 @@ static void tear_down(struct world *world)
 {
     kill(world->pid, SIGKILL);
     waitpid(world->pid, NULL, 0);
-    switch_windows_free(world->windows);
+    switches_free(world->windows);
     snapshot_clear(&world->snapshot);
     close(world->wake_fd);
     close(world->asleep_fd);
@@ -111,7 +111,7 @@ static struct place wake(const struct world *world)
 
 static void add(struct world *world)
 {
-    int err = switch_windows_add(world->windows, 1, world->pid);
+    int err = switches_add_window(world->windows, 1, world->pid);
     if (event_is_refused(err)) {
         tear_down(world);
         skip();
@@ -136,8 +136,8 @@ static enum outcome observe(struct world *world, uint64_t tick_ns, enum outcome 
         .wait.syscall_number = call,
     };
     world->watch.is_asleep = true;
-    return switch_windows_observe(world->windows, &subject, &world->watch, outcome,
-                                  ret_observation);
+    return switches_observe_at_tick(world->windows, &subject, &world->watch, outcome,
+                                    ret_observation);
 }
 
 /* That the thread was found running is all that is known. */
@@ -151,7 +151,7 @@ static void assert_unknown(struct world *world, uint64_t tick_ns)
 /* Opens a window in which the child falls asleep. Returns where. */
 static struct place open_window(struct world *world)
 {
-    assert_int_equal(switch_windows_open(world->windows, monotonic_ns()), UINT64_MAX);
+    assert_int_equal(switches_open_windows(world->windows, monotonic_ns()), UINT64_MAX);
     return wake(world);
 }
 
@@ -190,7 +190,7 @@ static void test_a_sleep_that_is_over(void **state)
         assert_int_equal(observe(world, asleep_ns, OUTCOME_OBSERVED, &observation),
                          OUTCOME_OBSERVED);
         check_place(world, &observation, place);
-        switch_windows_close(world->windows);
+        switches_close_windows(world->windows);
     }
     tear_down(world);
 }
@@ -225,12 +225,12 @@ static void test_its_call(void **state)
         assert_int_equal(observe(world, asleep_ns, OUTCOME_RUNNING, &observation),
                          OUTCOME_OBSERVED);
         assert_int_equal(observation.wait.syscall_number, i < PLACES ? -1 : SYS_read);
-        switch_windows_close(world->windows);
+        switches_close_windows(world->windows);
         if (i < PLACES - 1)
             continue;
         open_window(world);
         look(world, places[i % PLACES], SYS_read);
-        switch_windows_close(world->windows);
+        switches_close_windows(world->windows);
     }
     tear_down(world);
 }
@@ -284,11 +284,11 @@ static void test_a_sleep_of_before_the_window(void **state)
     uint64_t until_ns = monotonic_ns() + HANGS_NS;
     add(world);
     while (outcome == OUTCOME_OBSERVED && monotonic_ns() < until_ns) {
-        switch_windows_open(world->windows, monotonic_ns());
+        switches_open_windows(world->windows, monotonic_ns());
         uint64_t asleep_ns = monotonic_ns();
         wake(world);
         outcome = observe(world, asleep_ns, OUTCOME_OBSERVED, &observation);
-        switch_windows_close(world->windows);
+        switches_close_windows(world->windows);
     }
     assert_int_equal(outcome, OUTCOME_REFUSED);
     assert_false(world->watch.is_asleep);
@@ -322,20 +322,20 @@ static void test_sleeps_that_are_not_known(void **state)
     struct observation observation = {.wait.syscall_number = -1};
     add(world);
     open_window(world);
-    switch_windows_close(world->windows);
+    switches_close_windows(world->windows);
     assert_unknown(world, monotonic_ns()); /* there is no window */
-    assert_int_equal(switch_windows_open(world->windows, monotonic_ns()), UINT64_MAX);
+    assert_int_equal(switches_open_windows(world->windows, monotonic_ns()), UINT64_MAX);
     uint64_t asleep_ns = monotonic_ns();
     wake(world);
     assert_unknown(world, asleep_ns); /* it fell asleep before the window */
-    switch_windows_close(world->windows);
+    switches_close_windows(world->windows);
     asleep_ns = monotonic_ns(); /* before the window */
     open_window(world);
     assert_unknown(world, asleep_ns);
     wake(world);
     assert_int_equal(observe(world, monotonic_ns(), OUTCOME_RUNNING, &observation),
                      OUTCOME_OBSERVED);
-    switch_windows_close(world->windows);
+    switches_close_windows(world->windows);
     open_window(world);
     asleep_ns = monotonic_ns();
     for (int i = 0; i < 100; i++)
@@ -349,17 +349,17 @@ static void test_when_windows_open(void **state)
     (void)state;
     struct world *world = set_up();
     uint64_t later_ns = monotonic_ns() + HANGS_NS;
-    assert_int_equal(switch_windows_open(NULL, 0), UINT64_MAX);
-    assert_int_equal(switch_windows_open(world->windows, later_ns), UINT64_MAX); /* for nobody */
+    assert_int_equal(switches_open_windows(NULL, 0), UINT64_MAX);
+    assert_int_equal(switches_open_windows(world->windows, later_ns), UINT64_MAX); /* for nobody */
     add(world);
-    assert_int_equal(switch_windows_add(world->windows, 1, world->pid), 0); /* it has one */
-    assert_int_equal(switch_windows_open(world->windows, later_ns), later_ns);
-    assert_int_equal(switch_windows_open(world->windows, monotonic_ns()), UINT64_MAX);
-    assert_int_equal(switch_windows_open(world->windows, later_ns), UINT64_MAX); /* it is open */
-    switch_windows_close(world->windows);
-    assert_int_equal(switch_windows_open(world->windows, later_ns), later_ns);
-    switch_windows_drop(world->windows, 1);
-    assert_int_equal(switch_windows_open(world->windows, later_ns), UINT64_MAX);
+    assert_int_equal(switches_add_window(world->windows, 1, world->pid), 0); /* it has one */
+    assert_int_equal(switches_open_windows(world->windows, later_ns), later_ns);
+    assert_int_equal(switches_open_windows(world->windows, monotonic_ns()), UINT64_MAX);
+    assert_int_equal(switches_open_windows(world->windows, later_ns), UINT64_MAX); /* it is open */
+    switches_close_windows(world->windows);
+    assert_int_equal(switches_open_windows(world->windows, later_ns), later_ns);
+    switches_drop_window(world->windows, 1);
+    assert_int_equal(switches_open_windows(world->windows, later_ns), UINT64_MAX);
     assert_unknown(world, monotonic_ns());
     tear_down(world);
 }
@@ -372,10 +372,10 @@ static void test_how_many_have_one(void **state)
     uint32_t thread = 2;
     int err = 0;
     while (!err && thread < 1000)
-        err = switch_windows_add(world->windows, thread++, world->pid);
+        err = switches_add_window(world->windows, thread++, world->pid);
     assert_true(err == -ENOSPC || err == -ENOBUFS || err == -EMFILE);
-    switch_windows_drop(world->windows, 1);
-    assert_int_equal(switch_windows_add(world->windows, thread, world->pid), 0);
+    switches_drop_window(world->windows, 1);
+    assert_int_equal(switches_add_window(world->windows, thread, world->pid), 0);
     tear_down(world);
 }
 

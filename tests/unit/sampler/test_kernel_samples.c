@@ -88,13 +88,14 @@ static void test_one_that_runs_unsampled_for_long_is_stopped(void **state)
     (void)state;
     struct fake_thread *thread = begin_with(FAKE_RUNS);
     run(thread, 10, true);
+    unsigned forgotten = thread->forgotten;
     run(thread, 50, false);
     assert_int_equal(thread->stops, 0); /* it may be chance */
     assert_int_equal(fake->sampler.counts.threads_unsampled, 0);
     run(thread, 30, false);
     assert_true(thread->stops > 5);
     assert_int_equal(fake->sampler.counts.threads_unsampled, 1);
-    assert_int_equal(thread->forgotten, 1); /* so that it gets a new event */
+    assert_int_equal(thread->forgotten, forgotten + 1); /* so that it gets a new event */
     unsigned stops = thread->stops;
     run(thread, 10, true);
     assert_in_range(thread->stops, stops, stops + 1);
@@ -323,6 +324,21 @@ static void test_one_that_is_switched_often_has_an_event_before_ticks(void **sta
     assert_true(!thread->is_armed && !thread->has_window);
 }
 
+static void test_one_that_is_no_longer_chosen_has_no_event(void **state)
+{
+    (void)state;
+    assert_int_equal(thread_choice_set_name(&fake->options.choice, "thread"), 0);
+    struct fake_thread *thread = begin_with(FAKE_WAITS);
+    wait_for_a_cpu(thread, 900);
+    assert_true(thread->is_armed);
+    unsigned forgotten = thread->forgotten;
+    strcpy(thread->name, "another");
+    wait_for_a_cpu(thread, 900);
+    assert_false(thread->is_armed);
+    assert_int_equal(thread->forgotten, forgotten + 1);
+    thread_choice_free(&fake->options.choice);
+}
+
 /* ---- Sleeps that are over before the look ---- */
 
 /* The thread runs, and has slept now and then since the last tick. */
@@ -492,6 +508,7 @@ int main(void)
         IN_WORLD(test_stacks_that_need_more_get_more),
         IN_WORLD(test_one_that_waits_for_a_cpu_is_seen_by_its_switches),
         IN_WORLD(test_one_that_is_switched_often_has_an_event_before_ticks),
+        IN_WORLD(test_one_that_is_no_longer_chosen_has_no_event),
         IN_WORLD(test_a_short_sleep_is_observed_where_it_was),
         IN_WORLD(test_a_short_sleep_before_another),
         IN_WORLD(test_one_that_was_awake_and_sleeps_again),

@@ -204,6 +204,23 @@ static void test_registers_by_switches(void **state)
     assert_false(thread->is_armed);
 }
 
+/* What the thread's program needed, the one that it executes may not need. */
+static void test_registers_of_another_program(void **state)
+{
+    (void)state;
+    fake->options.capture = CAPTURE_AUTO;
+    struct fake_thread *thread = begin_with(FAKE_SLEEPS);
+    fake_request_of(TID, (struct request){.kind = REQUEST_REGISTERS});
+    fake_wake();
+    assert_true(thread->is_armed);
+    fake_find_process(PID)->programs++;
+    for (unsigned tick = 0; tick < 50; tick++) {
+        thread->activity.switches++;
+        fake_ticks(1);
+    }
+    assert_false(thread->is_armed);
+}
+
 #define IN_WORLD(test) cmocka_unit_test_setup_teardown(test, fake_set_up, fake_tear_down)
 
 int main(void)
@@ -219,6 +236,7 @@ int main(void)
         IN_WORLD(test_areas_are_of_one_program),
         IN_WORLD(test_contexts_are_read_from_then_on),
         IN_WORLD(test_registers_by_switches),
+        IN_WORLD(test_registers_of_another_program),
     };
     return cmocka_run_group_tests_name("requests", tests, NULL, NULL);
 }

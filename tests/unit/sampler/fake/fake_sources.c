@@ -386,9 +386,16 @@ bool __wrap_switches_is_armed(const struct switches *switches, uint32_t thread);
 void __wrap_switches_complete(const struct switches *switches, uint32_t thread,
                               struct registers *registers);
 void __wrap_switches_disarm(struct switches *switches, uint32_t thread);
+int __wrap_switches_add_window(struct switches *switches, uint32_t thread, pid_t tid);
+void __wrap_switches_drop_window(struct switches *switches, uint32_t thread);
+uint64_t __wrap_switches_open_windows(struct switches *switches, uint64_t begin_ns);
+void __wrap_switches_close_windows(struct switches *switches);
+enum outcome __wrap_switches_observe_at_tick(struct switches *switches,
+                                             const struct subject *subject, struct watch *watch,
+                                             enum outcome outcome, struct observation *observation);
 
-/* The threads that have an event, by number. */
-static struct fake_thread *armed[FAKE_THREADS_MAX];
+/* The threads that have an event, and a window, by number. */
+static struct fake_thread *armed[FAKE_THREADS_MAX], *windowed[FAKE_THREADS_MAX];
 
 enum outcome __wrap_switches_observe(const struct switches *switches, const struct subject *subject,
                                      struct observation *observation)
@@ -407,16 +414,16 @@ enum outcome __wrap_switches_observe(const struct switches *switches, const stru
 
 void __wrap_switches_free(struct switches *switches)
 {
-    for (size_t i = 0; switches && i < FAKE_THREADS_MAX; i++) {
-        if (armed[i])
-            armed[i]->is_armed = false;
-        armed[i] = NULL;
+    for (uint32_t i = 0; i < FAKE_THREADS_MAX; i++) {
+        __wrap_switches_disarm(switches, i);
+        __wrap_switches_drop_window(switches, i);
     }
 }
 
 int __wrap_switches_new(struct switches **ret_switches)
 {
     memset(armed, 0, sizeof armed);
+    memset(windowed, 0, sizeof windowed);
     *ret_switches = (struct switches *)fake;
     return 0;
 }
@@ -450,55 +457,27 @@ void __wrap_switches_disarm(struct switches *switches, uint32_t thread)
     armed[thread] = NULL;
 }
 
-/* ---- Windows of switches ---- */
-
-int __wrap_switch_windows_new(struct switch_windows **ret_windows);
-void __wrap_switch_windows_free(struct switch_windows *windows);
-int __wrap_switch_windows_add(struct switch_windows *windows, uint32_t thread, pid_t tid);
-void __wrap_switch_windows_drop(struct switch_windows *windows, uint32_t thread);
-uint64_t __wrap_switch_windows_open(struct switch_windows *windows, uint64_t begin_ns);
-void __wrap_switch_windows_close(struct switch_windows *windows);
-enum outcome __wrap_switch_windows_observe(struct switch_windows *windows,
-                                           const struct subject *subject, struct watch *watch,
-                                           enum outcome outcome, struct observation *observation);
-
-/* The threads that have a window, by number. */
-static struct fake_thread *windowed[FAKE_THREADS_MAX];
-
-int __wrap_switch_windows_new(struct switch_windows **ret_windows)
+int __wrap_switches_add_window(struct switches *switches, uint32_t thread, pid_t tid)
 {
-    memset(windowed, 0, sizeof windowed);
-    *ret_windows = (struct switch_windows *)fake;
-    return 0;
-}
-
-void __wrap_switch_windows_free(struct switch_windows *windows)
-{
-    for (uint32_t i = 0; i < FAKE_THREADS_MAX; i++)
-        __wrap_switch_windows_drop(windows, i);
-}
-
-int __wrap_switch_windows_add(struct switch_windows *windows, uint32_t thread, pid_t tid)
-{
-    if (!windows)
+    if (!switches)
         return 0;
     windowed[thread] = fake_find(tid);
     windowed[thread]->has_window = true;
     return 0;
 }
 
-void __wrap_switch_windows_drop(struct switch_windows *windows, uint32_t thread)
+void __wrap_switches_drop_window(struct switches *switches, uint32_t thread)
 {
-    if (!windows || !windowed[thread])
+    if (!switches || !windowed[thread])
         return;
     windowed[thread]->has_window = false;
     windowed[thread] = NULL;
 }
 
-uint64_t __wrap_switch_windows_open(struct switch_windows *windows, uint64_t begin_ns)
+uint64_t __wrap_switches_open_windows(struct switches *switches, uint64_t begin_ns)
 {
     bool are_any = false;
-    for (uint32_t i = 0; windows && i < FAKE_THREADS_MAX; i++)
+    for (uint32_t i = 0; switches && i < FAKE_THREADS_MAX; i++)
         are_any |= windowed[i] != NULL;
     if (!are_any || fake->is_window_open)
         return UINT64_MAX;
@@ -510,19 +489,19 @@ uint64_t __wrap_switch_windows_open(struct switch_windows *windows, uint64_t beg
     return UINT64_MAX;
 }
 
-void __wrap_switch_windows_close(struct switch_windows *windows)
+void __wrap_switches_close_windows(struct switches *switches)
 {
-    (void)windows;
+    (void)switches;
     fake->is_window_open = false;
 }
 
-enum outcome __wrap_switch_windows_observe(struct switch_windows *windows,
-                                           const struct subject *subject, struct watch *watch,
-                                           enum outcome outcome, struct observation *observation)
+enum outcome __wrap_switches_observe_at_tick(struct switches *switches,
+                                             const struct subject *subject, struct watch *watch,
+                                             enum outcome outcome, struct observation *observation)
 {
     struct fake_thread *thread = fake_find(subject->tid);
     (void)watch;
-    if (!windows || !thread->has_window || !fake->is_window_open ||
+    if (!switches || !thread->has_window || !fake->is_window_open ||
         (outcome != OUTCOME_RUNNING && outcome != OUTCOME_OBSERVED))
         return outcome;
     if (outcome == OUTCOME_OBSERVED && (thread->was_awake || thread->slept_pc))
