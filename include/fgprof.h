@@ -594,7 +594,8 @@ struct fgprof_summary {
     uint64_t sees_user_only; /* of growth, 1: pages that system calls touch first are missing */
     uint64_t wakes_lost; /* waits of which it is not known what ended them: too many did at once */
     /* How often a thread's leaving its CPU was not recorded, because there were more threads than
-     * the record has room for: such threads are observed after the tick. */
+     * the record has room for, or the kernel had no memory for it: such threads are observed after
+     * the tick. */
     uint64_t switches_unrecorded;
 };
 

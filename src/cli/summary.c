@@ -403,7 +403,8 @@ static void summarize_sources(const struct cli_options *options,
               "returns of threads to a CPU were",
               " hidden by the kernel: when that was is computed from how long the thread ran");
     say_count(summary->switches_unrecorded, "switch of a thread was", "switches of threads were",
-              " not recorded, as there are too many threads: these were observed after the tick");
+              " not recorded, as there are too many threads or too little memory: these were "
+              "observed after the tick");
     if (summary->record_refusal)
         say_more(
             "the kernel may not record switches (%s), so threads were observed after the "

@@ -4,14 +4,7 @@
 #include "proc/memory.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
-
-struct record_source {
-    struct switch_record *record;
-    struct watches *watches;
-    bool hides_returns; /* the kernel does not report every return to a CPU to the record */
-};
 
 void record_source_want_stack(struct switch_record *record, uint32_t slot, uint32_t generation,
                               const struct subject *subject)
@@ -302,23 +295,4 @@ void record_source_read_past(const struct past_departure *past, const struct sub
     observation->wait.syscall_number = departure->syscall_number;
     if (thread_state_waits(departure->state))
         note_call(past, observation);
-}
-
-void record_source_free(struct record_source *source)
-{
-    free(source);
-}
-
-int record_source_new(struct switch_record *record, struct watches *watches,
-                      struct record_source **ret_source)
-{
-    struct record_source *source = calloc(1, sizeof *source);
-    if (!source)
-        return -ENOMEM;
-    *source = (struct record_source){
-        .record = record,
-        .watches = watches,
-    };
-    *ret_source = source;
-    return 0;
 }

@@ -12,13 +12,11 @@
 #include "observe/subject.h"
 #include "observe/watch.h"
 
-struct record_source;
-
-/* Both arguments must outlive the source. Returns 0 or -ENOMEM. */
-int record_source_new(struct switch_record *record, struct watches *watches,
-                      struct record_source **ret_source);
-/* Accepts NULL. */
-void record_source_free(struct record_source *source);
+struct record_source {
+    struct switch_record *record;
+    struct watches *watches;
+    bool hides_returns; /* the kernel does not report every return to a CPU to the record */
+};
 
 /* Observes a thread for the tick of the subject, into `observation`, whose snapshot has room for
  * the wanted stacks. Returns OUTCOME_REFUSED if the record does not know where the thread was, for

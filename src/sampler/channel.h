@@ -37,7 +37,7 @@ struct sampling_counts {
     uint64_t recorded_lost;        /* waits whose place the record did not know, or knew too late */
     uint64_t wakes_lost;           /* ends of waits that the record had no room for */
     uint64_t hidden_returns;       /* to a CPU that the kernel did not report to the record */
-    uint64_t switches_unrecorded;  /* of threads that the record had no room for */
+    uint64_t switches_unrecorded;  /* of threads that the record had no room or memory for */
     uint64_t kernel_samples;       /* of threads that ran; of these: */
     uint64_t kernel_samples_lost;  /* dropped by the kernel, not collected in time */
     uint64_t kernel_samples_dropped; /* of threads that were gone before they were listed */

@@ -2,7 +2,6 @@
 #include "base/background_thread.h"
 #include "base/buffer.h"
 #include "base/random.h"
-#include "observe/record_source.h"
 #include "proc/kallsyms.h"
 #include "proc/procfs.h"
 #include "sampler/idle.h"
@@ -80,8 +79,7 @@ static int use_record(struct sampler *sampler, struct switch_record *record, int
 {
     struct off_cpu_samples *samples = &sampler->off_cpu;
     samples->record = record;
-    if (!err)
-        err = record_source_new(record, &sampler->watches, &samples->source);
+    samples->source = (struct record_source){record, &sampler->watches, false};
     sampler->counts.record_refusal = -err;
     sampler->counts.has_switch_record = !err;
     if (err) {
@@ -166,9 +164,7 @@ void off_cpu_samples_end(struct sampler *sampler)
     /* The recording ends before the record is open, so it is not used. */
     if (samples->opening)
         sampler->counts.record_refusal = -join_opening(sampler, &samples->record);
-    record_source_free(samples->source);
     switch_record_free(samples->record);
-    samples->source = NULL;
     samples->record = NULL;
     samples->wait_ns = 0;
 }
@@ -212,7 +208,6 @@ int off_cpu_samples_continue(struct sampler *sampler)
 {
     struct off_cpu_samples *samples = &sampler->off_cpu;
     bool is_opened = samples->opening && atomic_load(&samples->opening->is_done);
-    samples->waker_stacks = 0;
     if (samples->wait_ns && clock_now_ns(&sampler->clock) >= samples->wait_ns + WATCH_NS)
         watch_cpus(samples, 0);
     return is_opened ? end_opening(sampler) : 0;
@@ -572,7 +567,7 @@ int off_cpu_samples_take(struct sampler *sampler)
     sampler->counts.recorded_lost = samples->without_stack + counters.lost_messages;
     sampler->counts.wakes_lost = counters.lost_wakes;
     sampler->counts.hidden_returns = counters.hidden_returns;
-    sampler->counts.switches_unrecorded = counters.without_slot;
+    sampler->counts.switches_unrecorded = counters.without_slot + counters.without_memory;
     return err < 0 ? err : 0;
 }
 
@@ -582,14 +577,13 @@ bool off_cpu_samples_observe(struct sampler *sampler, struct sampled_process *pr
                              struct thread *thread, uint64_t tick, struct observation *observation,
                              enum outcome *ret_outcome, int *ret_err)
 {
-    struct record_source *source = sampler->off_cpu.source;
-    struct subject subject = subject_of(sampler, process, thread);
     *ret_err = 0;
-    if (!source || !tick)
+    if (!sampler->off_cpu.record || !tick)
         return false;
+    struct subject subject = subject_of(sampler, process, thread);
     subject.tick = tick;
     subject.tick_ns = ticks_due_ns(&sampler->clock.ticks, tick - 1);
-    *ret_outcome = record_source_observe(source, &subject, observation);
+    *ret_outcome = record_source_observe(&sampler->off_cpu.source, &subject, observation);
     if (*ret_outcome != OUTCOME_PENDING)
         return *ret_outcome != OUTCOME_REFUSED;
     *ret_err = off_cpu_samples_take(sampler);

@@ -5,6 +5,7 @@
 #include "base/throttle.h"
 #include "objects/collector.h"
 #include "proc/process.h"
+#include "proc/procfs.h"
 #include "proc/program.h"
 #include "proc/stack_areas.h"
 #include "sampler/channel.h"
@@ -128,6 +129,18 @@ struct sampled_process {
 static inline struct thread *sampled_process_thread(struct sampled_process *process, pid_t tid)
 {
     return process ? threads_find(&process->threads, tid) : NULL;
+}
+
+/* The thread's id in its own PID namespace; 0: not known. Read once, and only if it differs from
+ * the id here. */
+static inline pid_t sampled_process_inner_tid(const struct sampled_process *process,
+                                              struct thread *thread)
+{
+    if (!thread->inner_tid)
+        thread->inner_tid = process->has_inner_ids
+                                ? procfs_inner_tid(process->process.proc_fd, thread->tid)
+                                : thread->tid;
+    return thread->inner_tid;
 }
 
 /* Whether the process still runs the known program; if not, the next round looks for the new

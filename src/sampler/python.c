@@ -20,9 +20,10 @@ static void forget_sleeps(struct sampled_process *process, const struct python_t
 {
     for (size_t i = 0; i < process->threads.count; i++) {
         struct thread *thread = &process->threads.items[i];
-        pid_t id = native_id_of(process, thread);
-        if (python_threads_find(&process->python.threads, id).state !=
-            python_threads_find(before, id).state)
+        bool was_unknown = process->has_inner_ids && !thread->inner_tid;
+        pid_t id = sampled_process_inner_tid(process, thread);
+        uint64_t now = python_threads_find(&process->python.threads, id).state;
+        if (now != (was_unknown ? 0 : python_threads_find(before, id).state))
             threads_forget_sleep(&process->threads, thread);
     }
 }

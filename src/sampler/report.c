@@ -44,16 +44,6 @@ static void complete_name(const struct sampled_process *process, struct thread *
     naming->has_news = false;
 }
 
-/* The thread's id in its own PID namespace. Read once, and only if it differs from the id here. */
-static pid_t inner_tid(const struct sampled_process *process, struct thread *thread)
-{
-    if (!thread->inner_tid)
-        thread->inner_tid = process->has_inner_ids
-                                ? procfs_inner_tid(process->process.proc_fd, thread->tid)
-                                : thread->tid;
-    return thread->inner_tid;
-}
-
 /* The time up to which the thread's state is known, reported or not. */
 static uint64_t known_ns(const struct thread *thread)
 {
@@ -91,7 +81,7 @@ static int send(struct sampler *sampler, struct sampled_process *process, struct
     observation->thread = thread->number;
     observation->process_id = process->process.pid;
     observation->tid = thread->tid;
-    observation->inner_tid = inner_tid(process, thread);
+    observation->inner_tid = sampled_process_inner_tid(process, thread);
     observation->process = process->number;
     observation->program = process->program ? program_hold(process->program) : NULL;
     observation->tick = thread->schedule.looked_tick;

@@ -388,6 +388,7 @@ static bool samples_come_first(const struct sampler *sampler)
 int rounds_begin(struct sampler *sampler)
 {
     size_t known = sampler->process_count;
+    sampler->off_cpu.waker_stacks = 0;
     stops_note_exits(sampler);
     int err = off_cpu_samples_take(sampler);
     if (!err && samples_come_first(sampler))

@@ -8,6 +8,7 @@
 #include "objects/collector.h"
 #include "observe/perf_source.h"
 #include "observe/ptrace_source.h"
+#include "observe/record_source.h"
 #include "observe/switches.h"
 #include "observe/watch.h"
 #include "proc/cpu_limits.h"
@@ -67,16 +68,15 @@ struct kernel_samples {
 
 /* off_cpu_samples.c: where threads were off their CPU. */
 struct record_opening;
-struct record_source;
 struct off_cpu_samples {
     struct record_opening *opening; /* NULL: it is not being opened */
     struct switch_record *record;   /* NULL: there is none */
-    struct record_source *source;
-    bool was_begun;         /* the record was opened, or refused */
-    uint64_t without_stack; /* waits that were recorded without a usable stack */
-    unsigned waker_stacks;  /* of threads that ended waits, since the last tick */
-    uint64_t wait_ns;       /* when a wait for a CPU was last found; 0: so long ago that CPUs are no
-                               longer watched */
+    struct record_source source;    /* observes threads by it */
+    bool was_begun;                 /* the record was opened, or refused */
+    uint64_t without_stack;         /* waits that were recorded without a usable stack */
+    unsigned waker_stacks;          /* of threads that ended waits, since the last tick */
+    uint64_t wait_ns; /* when a wait for a CPU was last found; 0: so long ago that CPUs are no
+                         longer watched */
 };
 
 /* taken_cpu.c, visits.c: where running threads are stopped. */

@@ -584,9 +584,11 @@ int switch_record_drain(struct switch_record *record, switch_take_fn *take, void
 struct switch_counters switch_record_counters(const struct switch_record *record)
 {
     const struct switch_record_bpf__bss *shared = record->programs->bss;
+    bool allocates_at_switch = record->programs->rodata->allocates_at_switch;
     return (struct switch_counters){
         .without_slot = __atomic_load_n(&shared->failures.slots, __ATOMIC_RELAXED),
-        .without_memory = __atomic_load_n(&shared->failures.storage, __ATOMIC_RELAXED),
+        .without_memory =
+            allocates_at_switch ? __atomic_load_n(&shared->failures.storage, __ATOMIC_RELAXED) : 0,
         .lost_messages = __atomic_load_n(&shared->failures.ring, __ATOMIC_RELAXED),
         .lost_wakes = __atomic_load_n(&shared->failures.wakes, __ATOMIC_RELAXED),
         .hidden_returns = __atomic_load_n(&shared->failures.returns, __ATOMIC_RELAXED),

@@ -134,8 +134,8 @@ bool switch_record_find_cpu_user(struct switch_record *record, unsigned cpu, uin
 
 struct switch_counters {
     uint64_t without_slot;   /* departures of followed threads: all slots were taken */
-    uint64_t without_memory; /* nothing, or no stack, was recorded; includes threads that were
-                                never woken while memory is allocated at wakes */
+    uint64_t without_memory; /* nothing, or no stack, was recorded; 0 where memory is allocated when
+                                threads are woken, so that it may also mean that they never were */
     uint64_t lost_messages;  /* older ones were not taken out in time */
     uint64_t lost_wakes;     /* the same for messages about what ended waits */
     uint64_t hidden_returns; /* of threads to a CPU that no switch reported */

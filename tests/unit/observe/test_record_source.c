@@ -107,7 +107,7 @@ struct world {
     struct snapshot snapshot;
     struct observation seen;
     struct subject subject;
-    struct record_source *source;
+    struct record_source source;
 };
 
 static void set_registers(struct registers *registers)
@@ -149,7 +149,7 @@ static int set_up(void **state)
     };
     assert_true(world->subject.proc_fd >= 0);
     assert_true(snapshot_make_room(&world->snapshot, STACK_BYTES, &none));
-    assert_int_equal(record_source_new(NULL, &world->watches, &world->source), 0);
+    world->source = (struct record_source){.watches = &world->watches};
     for (size_t i = 0; i < sizeof sleepers_stack; i++)
         sleepers_stack[i] = (unsigned char)(i * 7);
     return 0;
@@ -158,7 +158,6 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     struct world *world = *state;
-    record_source_free(world->source);
     snapshot_clear(&world->snapshot);
     watches_free(&world->watches);
     close(world->subject.proc_fd);
@@ -170,7 +169,7 @@ static enum outcome observe(struct world *world)
 {
     world->seen = (struct observation){.snapshot = &world->snapshot};
     record.acknowledged = 0;
-    return record_source_observe(world->source, &world->subject, &world->seen);
+    return record_source_observe(&world->source, &world->subject, &world->seen);
 }
 
 static void next_tick(struct world *world)

@@ -1498,6 +1498,7 @@ static void test_memory_can_be_allocated_at_wakes(void **state)
     }
     await_sleep(&world, world.pid, SYS_read, 1, &view);
     check_by_ptrace(world.pid, &view.departure.registers);
+    assert_int_equal(switch_record_counters(world.record).without_memory, 0);
     teardown(&world);
 }
 

@@ -158,7 +158,7 @@ struct fake {
     _Atomic bool holds_record; /* opening takes until this is false, or sampling has ended */
     _Atomic unsigned records_opened, records_freed;
     struct ticks recorded_ticks; /* as the record knows them */
-    uint64_t messages_lost, wakes_lost, hidden_returns, without_slot;
+    uint64_t messages_lost, wakes_lost, hidden_returns, without_slot, without_memory;
     bool holds_messages; /* messages are held back */
     bool are_cpus_watched;
     struct cpu_user cpu_user; /* the record's answer for every CPU */

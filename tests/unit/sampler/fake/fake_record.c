@@ -281,5 +281,6 @@ struct switch_counters __wrap_switch_record_counters(const struct switch_record 
     return (struct switch_counters){.lost_messages = fake->messages_lost,
                                     .lost_wakes = fake->wakes_lost,
                                     .hidden_returns = fake->hidden_returns,
-                                    .without_slot = fake->without_slot};
+                                    .without_slot = fake->without_slot,
+                                    .without_memory = fake->without_memory};
 }
