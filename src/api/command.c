@@ -5,8 +5,10 @@
 #include "base/own_directory.h"
 #include "objects/agent.h"
 #include "objects/source.h"
+#include "proc/procfs.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <signal.h>
@@ -22,6 +24,7 @@
 #define PRELOAD "LD_PRELOAD="
 #define SEPARATORS " :" /* ld.so(8): a path can't have them */
 #define VARIABLES_MAX 4
+#define PROGRAM_PAUSES_MAX 10000
 
 extern char **environ;
 
@@ -199,6 +202,23 @@ static int make_environment(const struct fgprof_recorder *recorder, char ***ret_
     return wanted.kinds[OBJECT_ALLOCATION] || err == -ENOMEM ? err : 0;
 }
 
+/* The child of vfork(2), as which posix_spawn starts it, lets its parent go on a moment before it
+ * has memory of its own (exec_mmap in the kernel's fs/exec.c). Until then it may be read as our own
+ * memory, whatever forbids to trace it. */
+static void await_program(pid_t child)
+{
+    const struct timespec pause = {.tv_nsec = 100000};
+    struct proc_stat stat;
+    char path[32];
+    snprintf(path, sizeof path, "/proc/%d/stat", child);
+    for (unsigned i = 0; i < PROGRAM_PAUSES_MAX; i++) {
+        if (procfs_stat(AT_FDCWD, path, &stat) || proc_stat_has_exited(&stat) ||
+            !proc_stat_is_only_forked(&stat))
+            return;
+        nanosleep(&pause, NULL);
+    }
+}
+
 int fgprof_recorder_spawn(fgprof_recorder *recorder, char *const argv[], int stdout_fd)
 {
     char **environment = NULL;
@@ -213,6 +233,7 @@ int fgprof_recorder_spawn(fgprof_recorder *recorder, char *const argv[], int std
     if (err)
         return err;
     recorder->spawned_ns = monotonic_ns();
+    await_program(atomic_load(&recorder->child));
     err = fgprof_recorder_attach(recorder, atomic_load(&recorder->child));
     return err == -ESRCH ? 0 : err; /* it has exited already: there are no samples */
 }

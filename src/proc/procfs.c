@@ -10,12 +10,19 @@
 
 #define STATUS_BYTES 8192
 
-/* PF_KTHREAD of the kernel's include/linux/sched.h; proc(5) shows it in field 9 of stat. */
+/* PF_KTHREAD and PF_FORKNOEXEC of the kernel's include/linux/sched.h; proc(5) shows them in field 9
+ * of stat. */
 #define PROCESS_FLAG_KERNEL_THREAD 0x00200000u
+#define PROCESS_FLAG_ONLY_FORKED 0x00000040u
 
 bool proc_stat_is_kernel_thread(const struct proc_stat *stat)
 {
     return stat->flags & PROCESS_FLAG_KERNEL_THREAD;
+}
+
+bool proc_stat_is_only_forked(const struct proc_stat *stat)
+{
+    return stat->flags & PROCESS_FLAG_ONLY_FORKED;
 }
 
 bool proc_stat_has_exited(const struct proc_stat *stat)

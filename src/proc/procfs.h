@@ -25,6 +25,9 @@ struct proc_stat {
 /* Whether it is a kernel thread, which has no program. */
 bool proc_stat_is_kernel_thread(const struct proc_stat *stat);
 
+/* Whether it was forked and has not executed a program of its own yet. */
+bool proc_stat_is_only_forked(const struct proc_stat *stat);
+
 /* Whether it has exited: a zombie, or dead. */
 bool proc_stat_has_exited(const struct proc_stat *stat);
 

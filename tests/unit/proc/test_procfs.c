@@ -2,9 +2,13 @@
 #include "proc/procfs.h"
 
 #include <sys/auxv.h>
+#include <sys/wait.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
+#include <unistd.h>
 
 /* The fields after the name in a real line: flags are 4194560 and the start time is 9056. */
 #define FIELDS                                                                                     \
@@ -50,6 +54,23 @@ static void test_stat_keeps_the_whole_start(void **state)
     assert_int_equal(stat.state, 'I');
     assert_int_equal(stat.flags, 69238880);
     assert_true(stat.start_tick == 18446744073709551614ull);
+}
+
+static void test_a_child_without_a_program(void **state)
+{
+    (void)state;
+    struct proc_stat stat;
+    char path[32];
+    assert_int_equal(procfs_stat(AT_FDCWD, "/proc/self/stat", &stat), 0);
+    assert_false(proc_stat_is_only_forked(&stat));
+    pid_t child = fork();
+    if (!child)
+        pause();
+    snprintf(path, sizeof path, "/proc/%d/stat", child);
+    assert_int_equal(procfs_stat(AT_FDCWD, path, &stat), 0);
+    assert_true(proc_stat_is_only_forked(&stat));
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
 }
 
 static void test_stat_refuses_short_lines(void **state)
@@ -203,6 +224,7 @@ int main(void)
         cmocka_unit_test(test_stat_line),
         cmocka_unit_test(test_stat_name_may_hold_anything),
         cmocka_unit_test(test_stat_keeps_the_whole_start),
+        cmocka_unit_test(test_a_child_without_a_program),
         cmocka_unit_test(test_stat_refuses_short_lines),
         cmocka_unit_test(test_status_number),
         cmocka_unit_test(test_status_key_counts_at_the_start_of_a_line_only),
