@@ -276,7 +276,7 @@ def test_deadlocks(world):
     path = world.path("ring.fgprof")
     with world.running("ring", 60, 3, 1) as target:
         wait_until_asleep(target.pid)
-        done = world.fgprof("attach", "-p", target.pid, "-d", "1s", "-o", path)
+        done = world.fgprof("attach", "-p", target.pid, "-d", "3s", "-o", path)
     told = deadlocks(done.stderr)
     assert len(told) == 1, done.stderr
     for i in range(3):
