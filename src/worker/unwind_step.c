@@ -448,6 +448,8 @@ static int ask_for_stop(struct unwind_step *step, const struct site_keys *keys)
     site->stops_left--;
     site->asked_ns = monotonic_ns();
     step->thread->site = *keys;
+    step->thread->stopped_link = 0;
+    step->thread->asked_switches = observation->now.activity.switches;
     step->is_asked = true;
     struct request request = {
         .kind = REQUEST_FRAME_POINTER,
@@ -476,6 +478,19 @@ static int unwind_as_stopped(struct unwind_step *step)
     return try_with_registers(step);
 }
 
+/* A stop gives a sleeping thread a CPU twice: once to stop, and once to go back to sleep. If it has
+ * had none besides, it is still in the sleep that it was stopped in. */
+#define STOP_SWITCHES 2
+
+static void set_link_of_stop(const struct unwind_step *step)
+{
+    const struct thread_unwinding *thread = step->thread;
+    const struct reading *now = &step->observation->now;
+    if (thread->stopped_link && reading_has_times(now) &&
+        now->activity.switches == thread->asked_switches + STOP_SWITCHES)
+        registers_set(registers_of(step), architecture.link, thread->stopped_link);
+}
+
 /* A function that has not saved its return address has it in the link register, which differs
  * between visits of a site. */
 static int unwind_by_known_site(struct unwind_step *step, const struct site *site)
@@ -485,6 +500,7 @@ static int unwind_by_known_site(struct unwind_step *step, const struct site *sit
     registers_set(registers, architecture.frame_pointer, sp + site->distance);
     if (site->has_base_pointer)
         registers_set(registers, architecture.base_pointer, sp + site->base_distance);
+    set_link_of_stop(step);
     int err = try_with_registers(step);
     bool lacks_link = architecture.link != REGISTERS_MAX && !step->is_asked &&
                       step->stack->cut == STACK_CUT_NO_REGISTER;
@@ -536,8 +552,11 @@ static int learn_from_stop(const struct unwind_step *step)
     struct site *site = sites_find(&step->program->sites, key_to_ask_by(step, keys));
     if (registers_pc(registers) != asked->pc || registers_sp(registers) != asked->sp)
         return 0;
-    if (is_proof(step) || step->is_asked)
+    if (is_proof(step) || step->is_asked) {
+        if (architecture.link != REGISTERS_MAX && registers_has(registers, architecture.link))
+            step->thread->stopped_link = registers->values[architecture.link];
         return learn_site(step, keys);
+    }
     if (site)
         site->stops_left = 0;
     return 0;

@@ -206,13 +206,11 @@ def test_top_shows_what_threads_wait_for(world):
         terminal.shows("pthread_mutex_lock")
         terminal.press("W")
         terminal.shows("what threads wait for", "WAITERS", "W waits")
-        # Two threads wait for a lock of the main thread all the time, one for no known owner. On aarch64 it is not
-        # known of pthread_mutex_timedlock that it waits for a mutex.
-        waiters = 1 if os.uname().machine == "aarch64" else 2
+        # Two threads wait for a lock of the main thread all the time, one for no known owner.
         wait_for(lambda: "mutex held" in waits(terminal) and
-                 waits(terminal)["mutex held"][0] == waiters and
-                 90 * waiters <= waits(terminal)["mutex held"][1] <= 110 * waiters and
-                 waits(terminal)["mutex held"][2] > waiters, "all waiters")
+                 waits(terminal)["mutex held"][0] == 2 and
+                 180 <= waits(terminal)["mutex held"][1] <= 220 and
+                 waits(terminal)["mutex held"][2] > 2, "two waiters")
         rows = waits(terminal)
         assert rows["mutex held"][3] == "fixture-locks" and rows["mutex first"][3] == "cycle-a", rows
         assert rows["semaphore semaphore"][0] == 1, rows
