@@ -97,6 +97,7 @@ struct stop_seen {
     uint64_t pause_ns; /* upper bound of how long it was stopped */
     uint64_t visit_ns; /* CLOCK_MONOTONIC: when it was visited; 0: it was looked at for a tick */
     struct sleep_place asked; /* where it slept and was stopped on request; pc 0: it was not */
+    uint64_t switches;        /* how often it had got a CPU by then; 0: not known */
 };
 
 /* EVIDENCE_SAMPLED. */

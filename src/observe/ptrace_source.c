@@ -414,6 +414,8 @@ static void conclude(struct ptrace_source *source, struct pending *item)
     observation->wait.syscall_number = -1;
     observation->wait.channel[0] = '\0';
     observation->stop.asked = subject->asleep;
+    observation->stop.switches =
+        item->has_activity && !item->activity.counts_ends ? item->activity.switches : 0;
     observation->stop.visit_ns = subject->visit_ns;
     if (item->stop.is_group_stop) {
         observation->state = THREAD_STOPPED;

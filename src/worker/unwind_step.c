@@ -449,7 +449,6 @@ static int ask_for_stop(struct unwind_step *step, const struct site_keys *keys)
     site->asked_ns = monotonic_ns();
     step->thread->site = *keys;
     step->thread->stopped_link = 0;
-    step->thread->asked_switches = observation->now.activity.switches;
     step->is_asked = true;
     struct request request = {
         .kind = REQUEST_FRAME_POINTER,
@@ -478,17 +477,28 @@ static int unwind_as_stopped(struct unwind_step *step)
     return try_with_registers(step);
 }
 
-/* A stop gives a sleeping thread a CPU twice: once to stop, and once to go back to sleep. If it has
- * had none besides, it is still in the sleep that it was stopped in. */
-#define STOP_SWITCHES 2
-
-static void set_link_of_stop(const struct unwind_step *step)
+/* A stopped thread is given a CPU once to go back to sleep. If it has had none besides, it is still
+ * in the sleep that it was stopped in. */
+static void set_link_of_stop(const struct unwind_step *step, const struct site *own)
 {
     const struct thread_unwinding *thread = step->thread;
     const struct reading *now = &step->observation->now;
-    if (thread->stopped_link && reading_has_times(now) &&
-        now->activity.switches == thread->asked_switches + STOP_SWITCHES)
+    if (thread->stopped_link && own->key == thread->site.own && reading_has_times(now) &&
+        now->activity.switches == thread->stopped_switches + 1 &&
+        !registers_has(registers_of(step), architecture.link))
         registers_set(registers_of(step), architecture.link, thread->stopped_link);
+}
+
+/* Keeps the link register, unless the call was over by then: the thread will then go on. */
+static void keep_link(const struct unwind_step *step)
+{
+    const struct observation *observation = step->observation;
+    const struct registers *registers = registers_of(step);
+    bool sleeps_on = registers->interrupted_call >= 0 || observation->state == THREAD_STOPPED;
+    if (architecture.link == REGISTERS_MAX || !sleeps_on || !observation->stop.switches)
+        return;
+    step->thread->stopped_link = registers->values[architecture.link];
+    step->thread->stopped_switches = observation->stop.switches;
 }
 
 /* A function that has not saved its return address has it in the link register, which differs
@@ -500,7 +510,7 @@ static int unwind_by_known_site(struct unwind_step *step, const struct site *sit
     registers_set(registers, architecture.frame_pointer, sp + site->distance);
     if (site->has_base_pointer)
         registers_set(registers, architecture.base_pointer, sp + site->base_distance);
-    set_link_of_stop(step);
+    set_link_of_stop(step, site);
     int err = try_with_registers(step);
     bool lacks_link = architecture.link != REGISTERS_MAX && !step->is_asked &&
                       step->stack->cut == STACK_CUT_NO_REGISTER;
@@ -553,8 +563,7 @@ static int learn_from_stop(const struct unwind_step *step)
     if (registers_pc(registers) != asked->pc || registers_sp(registers) != asked->sp)
         return 0;
     if (is_proof(step) || step->is_asked) {
-        if (architecture.link != REGISTERS_MAX && registers_has(registers, architecture.link))
-            step->thread->stopped_link = registers->values[architecture.link];
+        keep_link(step);
         return learn_site(step, keys);
     }
     if (site)

@@ -25,10 +25,10 @@ struct thread_unwinding {
     uint64_t other_from, other_tick; /* that stack pointer, and the last such round */
     /* Its registers at its last stop, which it does not show asleep. */
     uint64_t stopped_sp, stopped_frame_pointer, stopped_base_pointer;
-    uint64_t stopped_link;   /* if it was stopped at `site`; 0: not known, */
-    uint64_t asked_switches; /* and how often it had got a CPU when that was asked for */
-    bool wants_registers;    /* there was no other way to get its frame pointer */
-    struct site_keys site;   /* the site at which it should be stopped, if any */
+    uint64_t stopped_link;     /* when it was stopped at `site`; 0: not known, */
+    uint64_t stopped_switches; /* and how often it had got a CPU by then */
+    bool wants_registers;      /* there was no other way to get its frame pointer */
+    struct site_keys site;     /* the site at which it should be stopped, if any */
 };
 
 /* What all observations are unwound with. */
