@@ -24,7 +24,7 @@
 #define PRELOAD "LD_PRELOAD="
 #define SEPARATORS " :" /* ld.so(8): a path can't have them */
 #define VARIABLES_MAX 4
-#define PROGRAM_PAUSES_MAX 10000
+#define PROGRAM_WAIT_NS 1000000000u
 
 extern char **environ;
 
@@ -208,15 +208,15 @@ static int make_environment(const struct fgprof_recorder *recorder, char ***ret_
 static void await_program(pid_t child)
 {
     const struct timespec pause = {.tv_nsec = 100000};
+    uint64_t until_ns = monotonic_ns() + PROGRAM_WAIT_NS;
     struct proc_stat stat;
     char path[32];
     snprintf(path, sizeof path, "/proc/%d/stat", child);
-    for (unsigned i = 0; i < PROGRAM_PAUSES_MAX; i++) {
-        if (procfs_stat(AT_FDCWD, path, &stat) || proc_stat_has_exited(&stat) ||
-            !proc_stat_is_only_forked(&stat))
-            return;
+    /* That /proc may be of another PID namespace. */
+    while (!procfs_stat(AT_FDCWD, path, &stat) && stat.parent == getpid() &&
+           proc_stat_is_only_forked(&stat) && !proc_stat_has_exited(&stat) &&
+           monotonic_ns() < until_ns)
         nanosleep(&pause, NULL);
-    }
 }
 
 int fgprof_recorder_spawn(fgprof_recorder *recorder, char *const argv[], int stdout_fd)
