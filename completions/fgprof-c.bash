@@ -99,7 +99,7 @@ _fgprof_c()
         return
         ;;
     --pgrep) COMPREPLY=($(compgen -W "$(_fgprof_c_names)" -- "$word")); return ;;
-    -d | --duration | -F | --rate | --seed | --label | --slow | --max-depth | --max-pause | --cgroup | --unit | --container | --thread | --tid | --heap-rate | \
+    -d | --duration | -F | --rate | --seed | --critical | --label | --slow | --max-depth | --max-pause | --cgroup | --unit | --container | --thread | --tid | --heap-rate | \
         --listen | --max-seconds | --keep | --keep-memory | --trigger | --after | --cooldown | --max-files | \
         --push-every | --push-kinds | --push-spool-size | --tag | --service) return ;;
     esac

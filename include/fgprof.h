@@ -163,8 +163,9 @@ FGPROF_API int fgprof_options_set_max_pause(fgprof_options *options, double perc
  * FGPROF_CAPTURE_KERNEL, fgprof_recorder_new fails if the kernel does not permit it: it needs
  * CAP_PERFMON (CAP_SYS_ADMIN before Linux 5.8, and on some kernels if kernel.perf_event_paranoid is
  * 3 or more) or kernel.perf_event_paranoid of at most 1. Even then, threads that the kernel can't
- * sample well are stopped: those whose stack needs more than 63 KiB, or continues elsewhere.
- * Errors: -EINVAL for an unknown value. */
+ * sample well are stopped: those whose stack needs more than 63 KiB, or continues elsewhere. With
+ * FGPROF_CAPTURE_RECORD it fails without CAP_BPF and CAP_PERFMON, without BTF, and before Linux
+ * 5.15 (on aarch64 5.18). Errors: -EINVAL for an unknown value. */
 FGPROF_API int fgprof_options_set_capture(fgprof_options *options, enum fgprof_capture capture);
 
 /* Sets whether threads of the same name share their samples. Errors: -EINVAL for an unknown value.
@@ -293,8 +294,9 @@ typedef void fgprof_bpf_log_fn(const char *log, void *context);
 FGPROF_API int fgprof_options_set_bpf_log(fgprof_options *options, fgprof_bpf_log_fn *callback,
                                           void *context);
 
-/* Called while debug information is fetched, in the thread that called fgprof_recorder_run. `path`
- * is the module that it belongs to, `share` the part of the file that has arrived, 0 to 1. */
+/* Called while debug information is fetched, in the thread that makes a profile: that of
+ * fgprof_recorder_run, or of a function such as fgprof_recorder_profile_so_far. `path` is the
+ * module that it belongs to, `share` the part of the file that has arrived, 0 to 1. */
 typedef void fgprof_fetch_fn(const char *path, double share, void *context);
 
 /* Sets how long, in total, to wait for debug information that is not on this machine. It is fetched
@@ -313,7 +315,9 @@ typedef struct fgprof_profile fgprof_profile;
  * privileges that read files of the targets. They are children of the calling process, and end with
  * the recorder, or when the calling process ends. Errors: -ENOMEM; -EMFILE; -EAGAIN if no thread or
  * process can be started; if kernel stacks are wanted, -EACCES without CAP_SYS_ADMIN, and -ENOENT
- * if the kernel does not provide them. */
+ * if the kernel does not provide them; with FGPROF_CAPTURE_KERNEL, those of perf_event_open(2),
+ * such as -EACCES and -EPERM; with FGPROF_CAPTURE_RECORD, those of bpf(2), such as -EPERM, and
+ * -ENOTSUP if the kernel is too old. */
 FGPROF_API int fgprof_recorder_new(const fgprof_options *options, fgprof_recorder **ret_recorder);
 
 /* A spawned command that has not exited runs on, and remains a child of the calling process. */
@@ -332,7 +336,7 @@ FGPROF_API void fgprof_recorder_free(fgprof_recorder *recorder);
  *   -EPERM    the caller has no permission
  *   -EXDEV    /proc belongs to another PID namespace
  *   -EEXIST   it was already added
- *   -ENOMEM
+ *   -ENOMEM, -EMFILE, -ENFILE
  * fgprof_explain describes them in words. */
 FGPROF_API int fgprof_recorder_attach(fgprof_recorder *recorder, pid_t pid);
 
@@ -346,7 +350,9 @@ FGPROF_API bool fgprof_recorder_has_thread(const fgprof_recorder *recorder, pid_
  * way. Errors: those of execvp (-ENOENT, -EACCES, -ENOEXEC ...), -EEXIST if the recorder has
  * already started a command, and those of fgprof_recorder_attach, in which case the command runs
  * on. If allocations are recorded, the command also gets the agent by LD_PRELOAD, and so do the
- * processes that it starts, if these are recorded, too. Errors then: -ELIBACC if libfgprof-agent.so
+ * processes that it starts, if these are recorded, too. The same holds if threads are recorded
+ * (FGPROF_KIND_THREADCREATE) and the kernel does not report their stacks; it is then no error if
+ * the agent can't be loaded. Errors if allocations are recorded: -ELIBACC if libfgprof-agent.so
  * is found neither next to the program or library nor where libraries are installed; -ELIBBAD if
  * its path has a space or a colon. */
 FGPROF_API int fgprof_recorder_spawn(fgprof_recorder *recorder, char *const argv[], int stdout_fd);
@@ -384,7 +390,10 @@ FGPROF_API int fgprof_recorder_profile_so_far(fgprof_recorder *recorder,
  *   -ENOEXEC          the same, and it is linked statically, so that no agent can be preloaded
  *   -EPERM            the same, and it has more rights than its user: nothing is preloaded then; or
  *                     the kernel does not permit what is needed
- *   -EACCES           the kernel does not permit opening the agent's memory
+ *   -EACCES           the kernel does not permit opening the agent's memory or, for
+ *                     FGPROF_KIND_GROWTH, the events
+ *   -ENOSYS, -EMFILE, -ENFILE
+ *                     for FGPROF_KIND_GROWTH: no event can be opened
  *   -EBUSY            another profiler reads the agent
  *   -EPROTONOSUPPORT  the agent is of another version
  *   -EBADMSG          the agent's memory is damaged
@@ -501,9 +510,9 @@ struct fgprof_summary {
     uint64_t unknown_ns;  /* of samples that were not captured */
     uint64_t seed;        /* of the ticks' random moments: see fgprof_options_set_seed */
     /* How running threads were observed: see fgprof_options_set_capture. */
-    bool has_kernel_samples;         /* by the kernel; false: by stops only, or none was found */
+    bool has_kernel_samples;         /* the kernel could sample them; false: they were stopped */
     bool has_thread_events;          /* with an event for each thread, not for each CPU */
-    int kernel_refusal;              /* an errno: why not by the kernel; 0: it was not tried */
+    int kernel_refusal;              /* an errno: why it could not; 0: it could, or was not tried */
     uint64_t kernel_samples;         /* that were counted; for how much time each stands differs */
     uint64_t kernel_samples_lost;    /* dropped by the kernel, because they came too fast */
     uint64_t kernel_samples_dropped; /* of threads that ended before they were listed */
@@ -542,7 +551,7 @@ struct fgprof_summary {
     uint64_t objects_bytes, objects_bytes_in_use;
     /* Where threads were off their CPU at a tick: */
     bool has_switch_record; /* the kernel recorded it; false: they were observed after the tick */
-    int record_refusal;     /* an errno: why it did not; 0: it was not tried */
+    int record_refusal;     /* an errno: why it did not; 0: it did, or was not tried */
     uint64_t recorded_samples; /* of waits that were over when their thread was observed */
     uint64_t recorded_lost;    /* such waits that could not be counted where they were */
     /* An errno: why the kernel's samples of running threads lack kernel functions, such as EACCES
@@ -992,7 +1001,7 @@ enum fgprof_dump_format {
  * unknown format, -ENOMEM. After an error the output is incomplete. */
 FGPROF_API int fgprof_dump_write(const fgprof_dump *dump, enum fgprof_dump_format format, int fd);
 
-/* Returns how many threads the dump has, and goroutines of Go programs. */
+/* Returns how many threads, goroutines of Go programs and tasks of asyncio the dump has. */
 FGPROF_API size_t fgprof_dump_threads(const fgprof_dump *dump);
 
 /* Returns how many groups of threads wait for each other in a circle. */
@@ -1021,9 +1030,10 @@ typedef struct fgprof_session fgprof_session;
  *   -EBUSY            a session is running, or another process traces this one
  *   -ENOENT           there is no fgprof-c
  *   -EPROTONOSUPPORT  it is of another version
- *   -EPERM            the process may not be traced, for example because it has more privileges
- * than its user -EBADF, -EINVAL   no such descriptor or format -ENOMEM, -EAGAIN, -EMFILE, those of
- * execve(2), -ECONNRESET if the helper was killed */
+ *   -EPERM            the process may not be traced, for example because it has more rights
+ *   -EBADF, -EINVAL   no such descriptor or format
+ *   -ENOMEM, -EAGAIN, -EMFILE, those of execve(2)
+ *   -ECONNRESET       the helper was killed */
 FGPROF_API int fgprof_start(int fd, enum fgprof_format format, fgprof_session **ret_session);
 
 /* Ends the session: waits until the profile is written, possibly to a pipe that the caller should

@@ -87,10 +87,10 @@ FGPROF_API const char *fgprof_custom_name(const fgprof_custom_profile *profile);
  *   -EBUSY            another thread is writing a profile
  *   -ENOENT           there is no fgprof-c
  *   -EPROTONOSUPPORT  it is of another version
- *   -EPERM            the process may not be read, for example because it has more privileges than
- * its user -EBADF, -EINVAL   no such descriptor, or value of `debug` -ENOMEM, -EAGAIN, -EMFILE,
- * those of execve(2) and write(2), -ECONNRESET if the helper was killed
- */
+ *   -EPERM            the process may not be read, for example because it has more rights
+ *   -EBADF, -EINVAL   no such descriptor, or value of `debug`
+ *   -ENOMEM, -EAGAIN, -EMFILE, those of execve(2) and write(2)
+ *   -ECONNRESET       the helper was killed */
 FGPROF_API int fgprof_custom_write(fgprof_custom_profile *profile, int fd, int debug);
 
 #ifdef __cplusplus

@@ -398,7 +398,7 @@ const struct cli_option option_table[] = {
      .number = FGPROF_DUMP_ADDRESSES, .is_common = true},
 
     {"listen", 0, "ADDRESS", BIT(SERVE), OPTIONS_OUTPUT,
-     "HOST:PORT (default 127.0.0.1:6060) or unix:PATH", .type = OPTION_TEXT, .at = AT(listen),
+     "HOST:PORT (default 127.0.0.1:6060), unix:PATH or none", .type = OPTION_TEXT, .at = AT(listen),
      .what = "address", .wanted = "give HOST:PORT, [IPV6]:PORT or unix:PATH", .is_common = true},
     {"token-file", 0, "FILE", BIT(SERVE), OPTIONS_OUTPUT, "requests must send the token in FILE",
      .type = OPTION_TEXT, .at = AT(token_file), .what = "token file",
