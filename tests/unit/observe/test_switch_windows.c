@@ -379,6 +379,22 @@ static void test_how_many_have_one(void **state)
     tear_down(world);
 }
 
+/* A thread that has just ended keeps no other from having one. */
+static void test_a_thread_that_has_ended_has_none(void **state)
+{
+    (void)state;
+    struct world *world = set_up();
+    pid_t ended = fork();
+    if (ended == 0)
+        _exit(0);
+    assert_int_equal(waitpid(ended, NULL, 0), ended);
+    add(world);
+    switches_drop_window(world->windows, 1);
+    assert_int_equal(switches_add_window(world->windows, 2, ended), -ESRCH);
+    assert_int_equal(switches_add_window(world->windows, 1, world->pid), 0);
+    tear_down(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -391,6 +407,7 @@ int main(void)
         cmocka_unit_test(test_sleeps_that_are_not_known),
         cmocka_unit_test(test_when_windows_open),
         cmocka_unit_test(test_how_many_have_one),
+        cmocka_unit_test(test_a_thread_that_has_ended_has_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
