@@ -146,6 +146,8 @@ static void test_a_trampoline_behind_a_function(void **state)
     check_trampoline(code_at(BEHIND));
 }
 
+#ifndef __aarch64__ /* where a caller's return instruction needs a register that is not known */
+
 /* A return address that follows no call is looked up as a trampoline, too. However many rules are
  * known by then, the one that is in use stays. */
 static void test_no_trampoline_behind_a_function(void **state)
@@ -167,6 +169,8 @@ static void test_no_trampoline_behind_a_function(void **state)
         assert_int_equal(made.stack.addresses[2], code_at(PLAIN + 0x27));
     }
 }
+
+#endif
 
 /* A handler in code of which only the instructions are known, or only that it has a frame pointer.
  * In the latter case it is not known on AArch64 where its frame ends and the kernel's begins. */
@@ -343,7 +347,9 @@ int main(void)
         TEST(test_a_trampoline_with_cfi),
         TEST(test_a_trampoline_without_cfi),
         TEST(test_a_trampoline_behind_a_function),
+#ifndef __aarch64__
         TEST(test_no_trampoline_behind_a_function),
+#endif
         TEST(test_a_handler_without_cfi),
         TEST(test_at_the_trampoline),
         TEST(test_registers_of_what_was_interrupted),
