@@ -483,9 +483,8 @@ static void set_link_of_stop(const struct unwind_step *step, const struct site *
 {
     const struct thread_unwinding *thread = step->thread;
     const struct reading *now = &step->observation->now;
-    if (architecture.link != REGISTERS_MAX && thread->stopped_link &&
-        own->key == thread->site.own && reading_has_times(now) &&
-        now->activity.switches == thread->stopped_switches + 1 &&
+    if (architecture.link < REGISTERS_MAX && thread->stopped_link && own->key == thread->site.own &&
+        reading_has_times(now) && now->activity.switches == thread->stopped_switches + 1 &&
         !registers_has(registers_of(step), architecture.link))
         registers_set(registers_of(step), architecture.link, thread->stopped_link);
 }
