@@ -77,12 +77,11 @@ static int run(pid_t pid, enum fgprof_format format)
     int err = fgprof_options_new(&options);
     if (err)
         return err;
-    bool needs_ids = format == FGPROF_HTML || format == FGPROF_RAW || format == FGPROF_REPORT ||
-                     format == FGPROF_REPORT_JSON || format == FGPROF_FIREFOX ||
-                     format == FGPROF_SPEEDSCOPE;
+    bool has_timeline = format == FGPROF_HTML || format == FGPROF_SPEEDSCOPE ||
+                        format == FGPROF_FIREFOX || format == FGPROF_RAW;
+    bool needs_ids = has_timeline || format == FGPROF_REPORT || format == FGPROF_REPORT_JSON;
     fgprof_options_set_threads(options, needs_ids ? FGPROF_THREADS_BY_ID : FGPROF_THREADS_BY_NAME);
-    fgprof_options_set_timeline(options, format == FGPROF_HTML || format == FGPROF_SPEEDSCOPE ||
-                                             format == FGPROF_FIREFOX || format == FGPROF_RAW);
+    fgprof_options_set_timeline(options, has_timeline);
     err = record(pid, format, options);
     fgprof_options_free(options);
     return err;

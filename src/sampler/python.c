@@ -22,8 +22,8 @@ static void forget_sleeps(struct sampled_process *process, const struct python_t
         struct thread *thread = &process->threads.items[i];
         bool was_unknown = process->has_inner_ids && !thread->inner_tid;
         pid_t id = sampled_process_inner_tid(process, thread);
-        uint64_t now = python_threads_find(&process->python.threads, id).state;
-        if (now != (was_unknown ? 0 : python_threads_find(before, id).state))
+        uint64_t old_state = was_unknown ? 0 : python_threads_find(before, id).state;
+        if (python_threads_find(&process->python.threads, id).state != old_state)
             threads_forget_sleep(&process->threads, thread);
     }
 }

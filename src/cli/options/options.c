@@ -34,11 +34,9 @@ enum fgprof_threads options_threads(const struct cli_options *options)
     case FGPROF_HTML:
     case FGPROF_REPORT:
     case FGPROF_REPORT_JSON:
-    case FGPROF_SPEEDSCOPE:
-    case FGPROF_FIREFOX:
         return FGPROF_THREADS_BY_ID;
     default:
-        return options->threads;
+        return format_of_order(options->format) ? FGPROF_THREADS_BY_ID : options->threads;
     }
 }
 
