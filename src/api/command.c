@@ -202,9 +202,9 @@ static int make_environment(const struct fgprof_recorder *recorder, char ***ret_
     return wanted.kinds[OBJECT_ALLOCATION] || err == -ENOMEM ? err : 0;
 }
 
-/* The child of vfork(2), as which posix_spawn starts it, lets its parent go on a moment before it
- * has memory of its own (exec_mmap in the kernel's fs/exec.c). Until then it may be read as our own
- * memory, whatever forbids to trace it. */
+/* posix_spawn starts the command like vfork(2): the parent continues a moment before the child has
+ * its own memory (exec_mmap in the kernel's fs/exec.c). Until then the kernel lets us read it like
+ * our own, even where tracing is forbidden. */
 static void await_program(pid_t child)
 {
     const struct timespec pause = {.tv_nsec = 100000};
@@ -212,7 +212,7 @@ static void await_program(pid_t child)
     struct proc_stat stat;
     char path[32];
     snprintf(path, sizeof path, "/proc/%d/stat", child);
-    /* That /proc may be of another PID namespace. */
+    /* If /proc shows another PID namespace, this id is that of another process. */
     while (!procfs_stat(AT_FDCWD, path, &stat) && stat.parent == getpid() &&
            proc_stat_is_only_forked(&stat) && !proc_stat_has_exited(&stat) &&
            monotonic_ns() < until_ns)

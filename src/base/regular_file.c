@@ -16,8 +16,8 @@
 #define LINKS_MAX 40 /* as many as the kernel follows (path_resolution(7)) */
 #define DEPTH_MAX 64
 
-/* Opens for reading what was opened as `path_fd` with O_PATH, which had no effect on it, if it is a
- * regular file. Closes `path_fd`; a negative errno there is returned. */
+/* Opens the file behind `path_fd` for reading, if it is a regular file. `path_fd` was opened with
+ * O_PATH, which does not touch the file, and is closed. If it is a negative errno, returns that. */
 static int reopen(int path_fd)
 {
     struct stat status;

@@ -21,7 +21,7 @@
 #define WINDOW_RING_BYTES 32768u
 /* More records than the ring holds. */
 #define RECORDS_MAX 2048
-/* The places where a thread was found asleep that are remembered. */
+/* How many places where a thread was found asleep are remembered. */
 #define SLEEPS_MAX 8
 /* A look reads its account of the thread within this time before it reads the clock. */
 #define READING_NS 5000
@@ -99,8 +99,8 @@ static void keep_events(struct switches *switches, struct perf_event_attr attr)
     switches->keeper_fd_plus_1 = fd < 0 ? 0 : fd + 1;
 }
 
-/* `stack_bytes`: how much of its stack is recorded, in a window, and so not yet; 0: none, and all
- * the time. */
+/* `stack_bytes`: how much of the stack is recorded. 0: none; the event is then always on. Otherwise
+ * it has a window, and starts off. */
 static int open_event(struct switches *switches, pid_t tid, uint32_t stack_bytes, size_t ring_bytes,
                       struct ring *ret_ring)
 {
@@ -360,7 +360,7 @@ static enum tick_state find_tick(uint64_t opened_ns, const struct ring *ring, ui
     return before;
 }
 
-/* Returns false, with the snapshot as it was, if the ring does not have the sample any more. */
+/* Returns false and leaves the snapshot unchanged if the sample has been overwritten. */
 static bool read_sample(const struct ring *ring, uint64_t at, struct snapshot *snapshot)
 {
     struct record sample;
@@ -368,7 +368,7 @@ static bool read_sample(const struct ring *ring, uint64_t at, struct snapshot *s
            sample.header.type == PERF_RECORD_SAMPLE && record_read_snapshot(&sample, snapshot);
 }
 
-/* If no stack was recorded, what is there now is another one. */
+/* If no stack was recorded, the one that is there now does not belong to the sample. */
 static void copy_rest(const struct subject *subject, struct snapshot *snapshot)
 {
     static const struct stack_place none = {0};
@@ -409,7 +409,7 @@ static void note_sleep(struct window *window, enum outcome outcome,
         seen->state = observation->state;
 }
 
-/* What the look has found of another sleep, or of none, does not count. */
+/* Replaces what the look found, which was another sleep or none. */
 static void replace_look(const struct subject *subject, struct window *window,
                          const struct since_tick *since, struct observation *observation)
 {

@@ -4,16 +4,14 @@
  * back, in a ring in which new records overwrite old ones. Each of these switches takes several
  * microseconds longer (bench/results/record.md), so only some threads have one, in one of two ways:
  *
- * An event that is always on is for threads that wait for CPUs, which is impossible to observe
- * through /proc, or that sleep where a register is needed, and do not switch often. The newest
- * record says where the thread is, and proves that it is still there as long as there is no newer
- * one.
+ * An event that is always on is for threads that do not switch often, and that wait for CPUs, which
+ * /proc does not show, or sleep where a register is needed. The newest record says where the thread
+ * is, and as long as there is no newer one, the thread is still there.
  *
  * An event with a window is on from shortly before a tick until the look at the thread, and records
- * the top of its stack, too. It is for threads that switch often: it says in which sleep they were
- * at the tick, although they have moved since. A sleep that began before the window is not known.
- * Nor is whether the thread was woken before the tick, and waited for a CPU: that counts as sleep.
- */
+ * the top of its stack, too. It is for threads that switch often: it shows the sleep in which they
+ * were at the tick, even if they have moved since. A sleep that began before the window is unknown.
+ * So is whether the thread was woken before the tick and waited for a CPU: that counts as sleep. */
 #ifndef FGPROF_OBSERVE_SWITCHES_H
 #define FGPROF_OBSERVE_SWITCHES_H
 

@@ -98,7 +98,8 @@ static bool is_one_function(const struct walk *walk, struct rule_tables *tables,
            rule_tables_function(tables, mapping->module, other - mapping->bias) == function;
 }
 
-/* An address that is not on the stack may be no frame pointer, and is not asked for. */
+/* An address that is not on this stack is probably no frame pointer, so no other stack is asked
+ * for. */
 static bool read_if_on_stack(const struct walk *walk, uint64_t address, uint64_t *ret_word)
 {
     const struct stack_copy *stack = &walk->snapshot->stack;

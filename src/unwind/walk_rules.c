@@ -113,7 +113,7 @@ static const struct rule *rule_or_trampoline(const struct walk *walk, struct rul
     const struct rule *own = rule_tables_find(tables, mapping->module, address);
     if (!own || own->kind == RULE_SIGNAL_FRAME)
         return own;
-    /* That may have moved the table, and the rule with it. */
+    /* That look-up may have moved the table, so `rule` may no longer be valid. */
     return rule_tables_find(tables, mapping->module, lookup_address(address, false));
 }
 

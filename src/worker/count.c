@@ -728,7 +728,7 @@ static int find_heirs(const struct counter *counter, const struct observation *o
     return err ? err : borrow_sample(stacks, ledger, ACCOUNT_RUNNING, ACCOUNT_RUNNABLE);
 }
 
-/* Counts what the thread still owes for its samples, if it has any. */
+/* Counts the time that the thread's samples have not been given yet, if it has samples. */
 static void settle(const struct counter *counter, const struct observation *observation,
                    struct counted_thread *thread)
 {

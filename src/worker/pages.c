@@ -14,7 +14,7 @@
 /* Memory in which there can't be more than is resident: see limit_block. */
 #define BLOCK_BYTES (32u << 20)
 #define DEVIATIONS_MAX 2
-/* More pages are not known one by one. */
+/* Beyond this many pages, fewer of them are chosen. */
 #define ROWS_MAX 200000
 
 /* The check of one process. */

@@ -477,8 +477,8 @@ static int unwind_as_stopped(struct unwind_step *step)
     return try_with_registers(step);
 }
 
-/* A stopped thread is given a CPU once to go back to sleep. If it has had none besides, it is still
- * in the sleep that it was stopped in. */
+/* A stopped thread gets a CPU once, to go back to sleep. If it has not got one again since, it is
+ * still in the same sleep. */
 static void set_link_of_stop(const struct unwind_step *step, const struct site *own)
 {
     const struct thread_unwinding *thread = step->thread;
@@ -489,7 +489,8 @@ static void set_link_of_stop(const struct unwind_step *step, const struct site *
         registers_set(registers_of(step), architecture.link, thread->stopped_link);
 }
 
-/* Keeps the link register, unless the call was over by then: the thread will then go on. */
+/* Keeps the link register, unless the call had ended by the time of the stop: then the thread does
+ * not go back to sleep. */
 static void keep_link(const struct unwind_step *step)
 {
     const struct observation *observation = step->observation;

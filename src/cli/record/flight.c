@@ -252,7 +252,7 @@ static void note_written(struct flight *flight, int err)
 {
     uint64_t cooldown_ns = flight->options->cooldown_ns, now_ns = monotonic_ns();
     if (err) {
-        /* Without a recorder, sampling is about to end: on_end writes the file then. */
+        /* There is no recorder because sampling is about to end: on_end writes the file. */
         if (err != -ESRCH)
             complain_of_kept(err);
         flight->due_ns = now_ns + (cooldown_ns < RETRY_NS ? cooldown_ns : RETRY_NS);
@@ -364,7 +364,7 @@ static uint64_t note_session(struct flight *flight)
     return at_ns;
 }
 
-/* Nothing can be written now. */
+/* Nothing can be written while nothing is sampled. */
 static void postpone(struct flight *flight)
 {
     pthread_mutex_lock(&flight->judging);
