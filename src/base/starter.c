@@ -1,4 +1,5 @@
 #include "base/starter.h"
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/packet.h"
 
@@ -18,7 +19,7 @@
 /* Packets to the starter, and from it. */
 enum { START, HELPER };
 
-#define START_NS 10000000000u
+#define START_NS_MAX 10000000000u
 #define FIRST_FD 3
 
 bool is_helper_name(const char *name)
@@ -95,8 +96,8 @@ static void end_helper(pid_t *pid)
     *pid = 0;
 }
 
-/* Sends the socket of a new helper, or why there is none. */
-static int start_helper(const struct helper_role *role, int control, pid_t *pid)
+/* Sends the number of the request with the socket of a new helper, or why there is none. */
+static int start_helper(const struct helper_role *role, int control, uint64_t number, pid_t *pid)
 {
     struct buffer answer = {0};
     int ends[2] = {-1, -1};
@@ -110,6 +111,7 @@ static int start_helper(const struct helper_role *role, int control, pid_t *pid)
         run_helper(starter, role, ends[1]);
         _exit(0);
     }
+    packet_put_number(&answer, number);
     packet_put_number(&answer, (uint64_t)(int64_t)err);
     int sent = packet_send(control, HELPER, &answer, err ? -1 : ends[0]);
     buffer_free(&answer);
@@ -119,10 +121,11 @@ static int start_helper(const struct helper_role *role, int control, pid_t *pid)
 }
 
 /* Drops what it inherited from its parent: it joins another process group, so that it gets no
- * signals from the terminal, and closes all files, since a pipe reaches its end only when every
- * process has closed it. It stays in the session, because the threads of a session are scheduled as
- * one group (sched(7), autogroup): on busy CPUs a session of its own may wait for seconds while the
- * profiler waits for its answer. */
+ * signals from the terminal, ignores those that are meant for the profiler but are sent to all
+ * processes of a service (systemctl(1), kill and stop), and closes all files, since a pipe reaches
+ * its end only when every process has closed it. It stays in the session, because the threads of a
+ * session are scheduled as one group (sched(7), autogroup): on busy CPUs a session of its own may
+ * wait for seconds while the profiler waits for its answer. */
 static int let_go(const char *name, int control)
 {
     setpgid(0, 0);
@@ -140,6 +143,9 @@ static int let_go(const char *name, int control)
         close(none);
     for (int number = 1; number < NSIG; number++)
         signal(number, SIG_DFL);
+    static const int for_profiler[] = {SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
+    for (size_t i = 0; i < COUNT_OF(for_profiler); i++)
+        signal(for_profiler[i], SIG_IGN);
     sigset_t all;
     sigemptyset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL);
@@ -152,8 +158,9 @@ static void run_starter(const struct helper_role *role, int control)
     pid_t helper = 0;
     int err = control < 0;
     while (!err && packet_receive(control, 0, &packet) == 0) {
+        struct bytes request = packet_bytes(&packet);
         end_helper(&helper);
-        err = start_helper(role, control, &helper);
+        err = start_helper(role, control, packet_number(&request), &helper);
     }
     buffer_free(&packet.body);
 }
@@ -175,7 +182,8 @@ int starter_fork(struct starter *ret_starter, const struct helper_role *role)
     if (err)
         close(ends[0]);
     else
-        *ret_starter = (struct starter){.role = role, .pid = pid, .control = ends[0]};
+        *ret_starter = (struct starter){
+            .role = role, .pid = pid, .control = ends[0], .start_ns_max = START_NS_MAX};
     return err;
 }
 
@@ -188,21 +196,40 @@ void starter_end(struct starter *starter)
         ;
 }
 
+static int ask(struct starter *starter)
+{
+    struct buffer body = {0};
+    packet_put_number(&body, ++starter->started);
+    int err = packet_send(starter->control, START, &body, -1);
+    buffer_free(&body);
+    return err;
+}
+
+/* The answer to a request that was given up may still come: its helper has been replaced. */
+static int receive_socket(struct starter *starter, struct packet *packet)
+{
+    uint64_t until_ns = monotonic_ns() + starter->start_ns_max;
+    int err;
+    while (!(err = packet_receive(starter->control, until_ns, packet))) {
+        struct bytes answer = packet_bytes(packet);
+        if (packet_number(&answer) == starter->started) {
+            err = (int)packet_number(&answer);
+            return !err && packet->fd < 0 ? -EPROTO : err;
+        }
+        if (packet->fd >= 0)
+            close(packet->fd);
+    }
+    return err;
+}
+
 int starter_start(struct starter *starter)
 {
-    const struct buffer nothing = {0};
     struct packet packet = {0};
-    int err = packet_send(starter->control, START, &nothing, -1);
+    int err = ask(starter);
     if (!err)
-        err = packet_receive(starter->control, monotonic_ns() + START_NS, &packet);
-    if (!err) {
-        struct bytes body = packet_bytes(&packet);
-        err = (int)packet_number(&body);
-        if (!err)
-            err = packet.fd < 0 ? -EPROTO : packet.fd;
-    }
+        err = receive_socket(starter, &packet);
     buffer_free(&packet.body);
-    return err;
+    return err ? err : packet.fd;
 }
 
 #endif

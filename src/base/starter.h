@@ -32,7 +32,9 @@ struct starter {
     pid_t pid;
     int control; /* a socket: when it is closed, or this process ends for any reason, the starter
                     and its helper end */
-    pthread_t thread; /* under AddressSanitizer: a thread takes the place of the processes */
+    uint64_t start_ns_max; /* how long a start may take */
+    uint64_t started;      /* requests so far, each with its number */
+    pthread_t thread;      /* under AddressSanitizer: a thread takes the place of the processes */
     bool has_thread;
     int served; /* its socket */
 };

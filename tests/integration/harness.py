@@ -232,6 +232,13 @@ def is_helper(pid):
         return False
 
 
+def signal_service(pid, number):
+    """Sends a signal to the process and its descendants, as systemctl(1) does: the descendants come first."""
+    for child in all_children_of(pid):
+        signal_service(child, number)
+    os.kill(pid, number)
+
+
 def is_sampling(sampler):
     """Whether the profiler has its sampling thread."""
     return thread_named(sampler.pid, "fgprof-sampler") is not None

@@ -12,7 +12,7 @@ import subprocess
 import time
 import urllib.request
 
-from harness import (HANGS_S, alone, end, folded, is_asleep, kept_open, need, soak_until, soaking, status_field,
+from harness import (HANGS_S, alone, end, folded, is_asleep, kept_open, need, signal_service, soak_until, soaking, status_field,
                      thread_named, tool, users_build, wait_for)
 from page import Page
 from webdriver import Browser
@@ -265,6 +265,17 @@ def test_a_command_that_hangs_holds_nothing_up(world):
         assert is_gone(asked()[0])
         recorder.ends(1)
     wait_for(lambda: is_gone(asked()[1]), "the end of the last one")
+
+
+def test_a_signal_to_the_whole_service(world):
+    """systemctl kill signals the helpers too: the file still has names."""
+    with stalling(world) as (_, recorder):
+        signal_service(recorder.sampler.pid, signal.SIGUSR1)
+        path, reason = recorder.next_file()
+        assert reason == "SIGUSR1"
+        stacks = folded(world.fgprof("convert", path, "-f", "folded").stdout)
+        assert any("at_work" in stack for stack in stacks), stacks
+        recorder.ends(1)
 
 
 def test_without_standard_error(world):
