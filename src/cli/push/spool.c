@@ -22,6 +22,7 @@
 #define BYTES_MAX_DEFAULT (64u << 20)
 #define MEMORY_BYTES_MAX (8u << 20)
 #define DIRECTORIES_MAX 64
+#define ATTEMPTS_IN_A_TURN 10
 #define ENDING ".push"
 
 static bool complain(const char *path, const char *why)
@@ -220,10 +221,15 @@ static void find(void *context, const char *name)
     link_entry(spool, entry);
 }
 
-/* Makes room, if that is possible. */
+/* Makes room, if that is possible; otherwise drops nothing. Requests that are being sent stay. */
 static bool make_room(struct spool *spool, uint64_t bytes)
 {
     struct spool_entry *entry = spool->oldest;
+    uint64_t staying = 0;
+    for (const struct spool_entry *other = entry; other; other = other->next)
+        staying += other->is_taken ? other->bytes : 0;
+    if (staying + bytes > spool->bytes_max)
+        return false;
     while (entry && spool->bytes + bytes > spool->bytes_max) {
         struct spool_entry *next = entry->next;
         if (!entry->is_taken) {
@@ -233,7 +239,7 @@ static bool make_room(struct spool *spool, uint64_t bytes)
         }
         entry = next;
     }
-    return spool->bytes + bytes <= spool->bytes_max;
+    return true;
 }
 
 /* Identifies the account, as far as that is possible without a secret: waiting requests must not go
@@ -363,22 +369,26 @@ static uint64_t crowded_of_all(const struct spool *spool)
 
 void spool_add(struct spool *spool, size_t target, struct body *body)
 {
-    struct spool_entry *entry = calloc(1, sizeof *entry);
-    int err = -ENOMEM;
+    uint64_t bytes = spool_file_bytes(spool->targets[target], body);
+    bool is_too_large = bytes > spool->bytes_max;
+    struct spool_entry *entry = is_too_large ? NULL : calloc(1, sizeof *entry);
+    if (is_too_large)
+        say_once(&spool->has_said_too_large,
+                 "a profile of %" PRIu64 " bytes is larger than --push-spool-size: it is dropped",
+                 bytes);
     if (!entry) {
         body_free(body);
         spool_count_lost(spool, target);
         return;
     }
     entry->target = target;
-    entry->bytes = body->length;
+    entry->bytes = bytes;
     make_name(spool, entry->name, sizeof entry->name);
     /* Makes room before it is needed, because the disk may be full, too. */
     pthread_mutex_lock(&spool->lock);
-    make_room(spool, body->length);
+    make_room(spool, bytes);
     pthread_mutex_unlock(&spool->lock);
-    err = spool_file_write(spool->directory_fd, entry->name, spool->targets[target], body,
-                           &entry->bytes);
+    int err = spool_file_write(spool->directory_fd, entry->name, spool->targets[target], body);
     if (err) {
         say_once(&spool->has_said_unwritable,
                  "can't write to the spool in %s: %s: up to 8 MiB of profiles are kept in memory",
@@ -402,18 +412,31 @@ void spool_count_lost(struct spool *spool, size_t target)
     pthread_mutex_unlock(&spool->lock);
 }
 
+static unsigned turns_of(const struct spool_entry *entry)
+{
+    return entry->attempts / ATTEMPTS_IN_A_TURN;
+}
+
+/* The oldest of those that have had the fewest turns: a request that the server never takes, for
+ * example because a filter stops it, must not hold up the others. */
+static struct spool_entry *next_to(const struct spool *spool, size_t target)
+{
+    struct spool_entry *next = NULL;
+    for (struct spool_entry *entry = spool->oldest; entry; entry = entry->next) {
+        if (entry->target == target && !entry->is_taken &&
+            (!next || turns_of(entry) < turns_of(next)))
+            next = entry;
+    }
+    return next;
+}
+
 /* Under the lock. */
 static struct spool_entry *wait_for_one(struct spool *spool, size_t target)
 {
-    for (;;) {
-        for (struct spool_entry *entry = spool->oldest; entry; entry = entry->next) {
-            if (entry->target == target && !entry->is_taken)
-                return entry;
-        }
-        if (spool->is_ending)
-            return NULL;
+    struct spool_entry *entry;
+    while (!(entry = next_to(spool, target)) && !spool->is_ending)
         pthread_cond_wait(&spool->changed, &spool->lock);
-    }
+    return entry;
 }
 
 /* Waits this long, or until the end. The caller holds the lock. */
@@ -467,6 +490,7 @@ void spool_settle(struct spool *spool, struct spool_entry *entry, enum spool_fat
     counts->sent += fate == SPOOL_SENT;
     counts->refused += fate == SPOOL_REFUSED;
     counts->retries += fate == SPOOL_KEPT;
+    entry->attempts += fate == SPOOL_KEPT;
     entry->is_taken = false;
     if (fate != SPOOL_KEPT)
         drop(spool, entry);

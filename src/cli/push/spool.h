@@ -18,6 +18,7 @@ struct spool_entry {
     size_t target;            /* by its number in the options */
     uint64_t bytes;           /* that it takes */
     unsigned failures;        /* answers of the server that it has failed */
+    unsigned attempts;        /* in this run, after which it was kept */
     bool is_taken;            /* it is being sent */
     struct body body;         /* in memory, or while it is being sent */
 };
@@ -27,7 +28,7 @@ struct spool_counts {
     uint64_t sent, retries;
     uint64_t refused; /* dropped: the server does not want them */
     uint64_t crowded; /* dropped: the spool was full */
-    uint64_t lost;    /* dropped: they could not be made, written or read again */
+    uint64_t lost;    /* dropped: they could not be made, kept or read again */
 };
 
 struct spool {
@@ -43,7 +44,7 @@ struct spool {
     size_t count;
     uint64_t number; /* of the next file */
     struct spool_counts counts[PUSH_TARGETS_MAX];
-    bool has_said_full, has_said_unwritable;
+    bool has_said_full, has_said_unwritable, has_said_too_large;
     bool is_ending;
 };
 
@@ -51,11 +52,12 @@ struct spool {
 bool spool_open(struct spool *spool, const struct push_options *options);
 void spool_close(struct spool *spool);
 
-/* Adds a request and takes over its body. Drops the oldest ones if there is no room. */
+/* Adds a request and takes over its body. Drops the oldest ones if there is no room, but only this
+ * one if it is larger than the whole spool. */
 void spool_add(struct spool *spool, size_t target, struct body *body);
 
-/* Waits for the oldest request to a server, takes it, and reads it. NULL: there is none, and there
- * will be no more. */
+/* Waits for a request to a server, takes it, and reads it: the oldest, but each ten attempts put it
+ * after the others. NULL: there is none, and there will be no more. */
 struct spool_entry *spool_take(struct spool *spool, size_t target);
 
 enum spool_fate { SPOOL_SENT, SPOOL_REFUSED, SPOOL_KEPT };

@@ -21,23 +21,28 @@ static const char *const types[] = {
     BODY_FORM,
 };
 
-static int write_to(int fd, const char *to, const struct body *body, uint64_t *ret_bytes)
+/* Prints the head, as snprintf(3) does. */
+static int print_head(char *text, size_t text_bytes, const char *to, const struct body *body)
 {
-    char *head;
-    int length = asprintf(&head, FIRST_LINE "\nto %s\ntype %s\ngzip %d\nquery %s\nbody %zu\n\n", to,
-                          body->type, body->is_gzip, body->query ? body->query : "", body->length);
-    if (length < 0)
-        return -ENOMEM;
-    int err = length <= HEAD_BYTES_MAX ? write_all(fd, head, (size_t)length) : -EMSGSIZE;
-    if (!err)
-        err = write_all(fd, body->bytes, body->length);
-    *ret_bytes = (uint64_t)length + body->length;
-    free(head);
-    return err;
+    return snprintf(text, text_bytes,
+                    FIRST_LINE "\nto %s\ntype %s\ngzip %d\nquery %s\nbody %zu\n\n", to, body->type,
+                    body->is_gzip, body->query ? body->query : "", body->length);
 }
 
-int spool_file_write(int directory_fd, const char *name, const char *to, const struct body *body,
-                     uint64_t *ret_bytes)
+uint64_t spool_file_bytes(const char *to, const struct body *body)
+{
+    return (uint64_t)print_head(NULL, 0, to, body) + body->length;
+}
+
+static int write_to(int fd, const char *to, const struct body *body)
+{
+    char head[HEAD_BYTES_MAX + 1];
+    int length = print_head(head, sizeof head, to, body);
+    int err = length <= HEAD_BYTES_MAX ? write_all(fd, head, (size_t)length) : -EMSGSIZE;
+    return err ? err : write_all(fd, body->bytes, body->length);
+}
+
+int spool_file_write(int directory_fd, const char *name, const char *to, const struct body *body)
 {
     char beside[80];
     snprintf(beside, sizeof beside, ".%s", name);
@@ -45,7 +50,7 @@ int spool_file_write(int directory_fd, const char *name, const char *to, const s
                     S_IRUSR | S_IWUSR);
     if (fd < 0)
         return -errno;
-    int err = write_to(fd, to, body, ret_bytes);
+    int err = write_to(fd, to, body);
     if (close(fd) && !err)
         err = -errno;
     if (!err && renameat(directory_fd, beside, directory_fd, name))

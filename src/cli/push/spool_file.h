@@ -10,9 +10,11 @@ struct spool_file {
     uint64_t bytes;
 };
 
-/* Writes a temporary file and renames it. Returns 0 or a negative errno; *ret_bytes is its size. */
-int spool_file_write(int directory_fd, const char *name, const char *to, const struct body *body,
-                     uint64_t *ret_bytes);
+/* The size of the file that spool_file_write makes. */
+uint64_t spool_file_bytes(const char *to, const struct body *body);
+
+/* Writes a temporary file and renames it. Returns 0 or a negative errno. */
+int spool_file_write(int directory_fd, const char *name, const char *to, const struct body *body);
 
 /* Reads only the header. Returns 0, a negative errno, or -EBADMSG if it is another kind of file or
  * is truncated. */
