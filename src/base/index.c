@@ -1,8 +1,10 @@
 #include "base/index.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 
 #define SLOTS_FIRST 64
 #define SHRINKS_BY 4 /* less is not worth it */
@@ -19,7 +21,7 @@ static uint64_t mix(uint64_t h)
     return h;
 }
 
-uint64_t hash_bytes(const void *data, size_t bytes, uint64_t seed)
+uint64_t hash_bytes_fixed(const void *data, size_t bytes, uint64_t seed)
 {
     const unsigned char *p = data;
     uint64_t h = seed ^ (bytes * 0x9e3779b97f4a7c15ull);
@@ -32,6 +34,24 @@ uint64_t hash_bytes(const void *data, size_t bytes, uint64_t seed)
     if (bytes)
         memcpy(&word, p, bytes);
     return mix(h ^ word);
+}
+
+/* From the kernel, which gives each program that is executed 16 random bytes (getauxval(3)). */
+static uint64_t secret(void)
+{
+    static _Atomic uint64_t known; /* 0: not yet */
+    uint64_t value = atomic_load_explicit(&known, memory_order_relaxed);
+    if (!value) {
+        memcpy(&value, (const void *)getauxval(AT_RANDOM), sizeof value);
+        value |= 1;
+        atomic_store_explicit(&known, value, memory_order_relaxed);
+    }
+    return value;
+}
+
+uint64_t hash_bytes(const void *data, size_t bytes, uint64_t seed)
+{
+    return hash_bytes_fixed(data, bytes, seed ^ secret());
 }
 
 uint32_t index_find(const struct index *index, uint64_t hash, index_equal_fn *equal,

@@ -69,7 +69,11 @@ void index_clear(struct index *index, size_t count);
 
 void index_free(struct index *index);
 
-/* Hashes `bytes` bytes, seeded by `seed` so that a key in several parts can be chained. */
+/* Hashes `bytes` bytes, seeded by `seed` so that a key in several parts can be chained. The result
+ * also depends on a secret of this program, so that nobody can choose keys with equal hashes. */
 uint64_t hash_bytes(const void *data, size_t bytes, uint64_t seed);
+
+/* The same without the secret: equal in all programs. Not for keys that others choose. */
+uint64_t hash_bytes_fixed(const void *data, size_t bytes, uint64_t seed);
 
 #endif

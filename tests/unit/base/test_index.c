@@ -144,6 +144,35 @@ static void test_hash_depends_on_bytes_length_and_seed(void **state)
     assert_true(hash_bytes("", 0, 0) != hash_bytes("\0", 1, 0));
 }
 
+static uint64_t inverse_of_mix(uint64_t h)
+{
+    h ^= h >> 33;
+    h *= 0x9cb4b2f8129337dbull; /* the multipliers' inverses modulo 2^64 */
+    h ^= h >> 33;
+    h *= 0x4f74430c22a54005ull;
+    return h ^ h >> 33;
+}
+
+/* A key of 8 bytes whose fixed hash ends in 32 equal bits for all numbers. */
+static uint64_t colliding(uint64_t number)
+{
+    uint64_t begin = sizeof number * 0x9e3779b97f4a7c15ull;
+    return inverse_of_mix(inverse_of_mix(number << 32 | 17)) ^ begin;
+}
+
+static void test_nobody_can_choose_keys_with_equal_hashes(void **state)
+{
+    (void)state;
+    uint32_t equal = 0;
+    uint64_t first = colliding(0), first_hash = hash_bytes(&first, sizeof first, 0);
+    for (uint64_t i = 1; i < 1000; i++) {
+        uint64_t key = colliding(i);
+        assert_int_equal((uint32_t)hash_bytes_fixed(&key, sizeof key, 0), 17);
+        equal += (uint32_t)hash_bytes(&key, sizeof key, 0) == (uint32_t)first_hash;
+    }
+    assert_in_range(equal, 0, 5);
+}
+
 static void test_hash_spreads_over_the_slots(void **state)
 {
     (void)state;
@@ -192,6 +221,7 @@ int main(void)
         cmocka_unit_test(test_empty_index_finds_nothing),
         cmocka_unit_test(test_item_and_hash_zero_are_no_free_slot),
         cmocka_unit_test(test_hash_depends_on_bytes_length_and_seed),
+        cmocka_unit_test(test_nobody_can_choose_keys_with_equal_hashes),
         cmocka_unit_test(test_hash_spreads_over_the_slots),
     };
     return cmocka_run_group_tests_name("index", tests, NULL, NULL);
