@@ -321,13 +321,28 @@ static void put_sample(struct otlp *otlp, const struct type *type,
     protobuf_end(out, begin);
 }
 
-/* 16 bytes that stay the same if the profile is sent again. */
-static void put_profile_id(struct otlp *otlp, uint32_t pid, const struct type *type)
+static const struct profile_process *process_of(const struct fgprof_profile *profile,
+                                                uint32_t number)
+{
+    return number < profile->process_count ? &profile->processes[number] : NULL;
+}
+
+/* 16 bytes that stay the same if the profile is sent again. Processes that have ended may have been
+ * joined by name, without a pid. */
+static void put_profile_id(struct otlp *otlp, const struct profile_process *process,
+                           const struct type *type)
 {
     const struct fgprof_profile *profile = otlp->profile;
-    const uint64_t parts[] = {profile->start_time_ns, profile->summary.elapsed_ns,
-                              profile->summary.seed, pid, type->type};
-    const uint64_t id[] = {hash_bytes(parts, sizeof parts, 1), hash_bytes(parts, sizeof parts, 2)};
+    const char *name = process ? strings_get(&profile->strings, process->name) : "";
+    const uint64_t parts[] = {profile->start_time_ns,
+                              profile->summary.elapsed_ns,
+                              profile->summary.seed,
+                              process ? process->pid : 0,
+                              hash_bytes_fixed(name, strlen(name), 0),
+                              type->type,
+                              type->period_type};
+    const uint64_t id[] = {hash_bytes_fixed(parts, sizeof parts, 1),
+                           hash_bytes_fixed(parts, sizeof parts, 2)};
     protobuf_bytes(&otlp->out, PROFILE_ID, id, sizeof id);
 }
 
@@ -339,7 +354,7 @@ static uint64_t period_of(const struct fgprof_profile *profile, const struct typ
     return type->period_unit == WORD_NANOSECONDS ? profile->period_ns : 1;
 }
 
-static void put_profile(struct otlp *otlp, uint32_t process, uint32_t pid, size_t number)
+static void put_profile(struct otlp *otlp, uint32_t process, size_t number)
 {
     const struct fgprof_profile *profile = otlp->profile;
     const struct type *type = &otlp->types[number];
@@ -354,7 +369,7 @@ static void put_profile(struct otlp *otlp, uint32_t process, uint32_t pid, size_
     protobuf_number(out, PROFILE_DURATION_NANO, profile->summary.elapsed_ns);
     put_value_type(otlp, PROFILE_PERIOD_TYPE, type->period_type, type->period_unit);
     protobuf_number(out, PROFILE_PERIOD, period_of(profile, type));
-    put_profile_id(otlp, pid, type);
+    put_profile_id(otlp, process_of(profile, process), type);
     protobuf_end(out, begin);
 }
 
@@ -420,17 +435,15 @@ static size_t types_of(const struct fgprof_profile *profile, struct type types[T
 static void put_resource_profiles(struct otlp *otlp, uint32_t number)
 {
     const struct fgprof_profile *profile = otlp->profile;
-    const struct profile_process *process =
-        number < profile->process_count ? &profile->processes[number] : NULL;
     size_t begin = protobuf_begin(&otlp->out, REQUEST_RESOURCE_PROFILES);
-    put_resource(otlp, process);
+    put_resource(otlp, process_of(profile, number));
     size_t nested = protobuf_begin(&otlp->out, RESOURCE_PROFILES_SCOPE_PROFILES);
     size_t scope = protobuf_begin(&otlp->out, SCOPE_PROFILES_SCOPE);
     protobuf_string(&otlp->out, SCOPE_NAME, "fgprof-c");
     protobuf_string(&otlp->out, SCOPE_VERSION, fgprof_version());
     protobuf_end(&otlp->out, scope);
     for (size_t i = 0; i < otlp->type_count; i++)
-        put_profile(otlp, number, process ? process->pid : 0, i);
+        put_profile(otlp, number, i);
     protobuf_end(&otlp->out, nested);
     protobuf_end(&otlp->out, begin);
 }

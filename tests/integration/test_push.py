@@ -240,6 +240,18 @@ def test_otlp_gets_each_part(world):
         assert 0.9 < sum(map(total, parts)) / (2 * sum(part["length_ns"] for part in parts)) < 1.03
 
 
+def test_no_two_otlp_profiles_have_the_same_id(world):
+    """Block and mutex profiles have equal types of values."""
+    with receiving() as receiver, world.running("holders", 4) as target, \
+            pushing(world, "-p", target.pid, "-F", 199, "--push", "otlp=" + receiver.url, "--push-kinds",
+                    "mutex,block") as pusher:
+        assert pusher.sampler.wait(HANGS_S) == 0, pusher.sampler.stderr.read()
+        profiles = [profile for request in receiver.requests
+                    for _, profiles in Otlp(world, request.body).resources for profile in profiles.values()]
+        assert {profile["period_type"] for profile in profiles} == {("mutex", "count"), ("block", "count")}
+        assert len({profile["id"] for profile in profiles}) == len(profiles) >= 4
+
+
 COLLECTOR = """
 receivers: {{otlp: {{protocols: {{http: {{endpoint: "127.0.0.1:{port}"}}}}}}}}
 exporters: {{file: {{path: "{path}", format: proto, flush_interval: 100ms}}}}
@@ -588,6 +600,29 @@ def test_a_request_that_always_fails_is_given_up(world):
         wait_for(lambda: pusher.drops("refused") == 1, "the first request to be given up", HANGS_S)
         wait_for(lambda: pusher.counts("es_total") > 3, "pushes", HANGS_S)
         assert sum(request.body == first[0] for request in receiver.requests) == 10
+
+
+def test_a_request_that_is_never_taken_lets_others_pass(world):
+    """As one that a filter before the server does not let through. It is not given up."""
+    first = []
+
+    def answer(number, request):
+        first[:] = first or [request.body]
+        return 403 if request.body == first[0] else 200
+
+    def is_first():
+        return [request.body == first[0] for request in receiver.requests]
+    with receiving(answer) as receiver, world.running("phases", 120, stdin=subprocess.PIPE) as target, \
+            pushing(world, "-p", target.pid, "--push", "otlp=" + receiver.url, every="100ms") as pusher:
+        wait_for(lambda: pusher.counts("es_total") > 3, "later pushes", HANGS_S)
+        tries = is_first().index(False)
+        assert tries >= 10, tries
+        wait_for(lambda: is_first().count(True) > tries, "another attempt", HANGS_S)
+        assert not pusher.drops("refused") and not pusher.drops("full")
+        said = pusher.stop()
+        assert said.count("\n") == 1 and "HTTP status 403: profiles wait" in said, said
+        left = [open(path, "rb").read() for path in glob.glob(world.path("spool") + "/0/*.push")]
+        assert sum(content.endswith(first[0]) for content in left) == 1, len(left)
 
 
 def test_retries_come_ever_later(world):
