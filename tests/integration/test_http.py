@@ -7,7 +7,7 @@ import resource
 import signal
 import threading
 
-from harness import HTTP, all_children_of, users_build, wait_for
+from harness import HANGS_S, HTTP, all_children_of, users_build, wait_for
 from test_privileges import NOBODY, need_root
 from test_reader import is_gone, status_of
 from test_serve import serving
@@ -66,6 +66,17 @@ def test_it_has_no_privileges(world):
         places = {os.readlink(f"/proc/{speaker}/fd/{fd}") for fd in os.listdir(f"/proc/{speaker}/fd")}
         assert all(place.startswith(("socket:", "anon_inode:[eventfd]", "pipe:")) or place == "/dev/null"
                    for place in places), places
+
+
+@users_build
+def test_it_ends_where_it_can_answer_nobody(world):
+    """Nothing else can start the process that speaks HTTP: what watches the server can start it again."""
+    with answering(world) as server:
+        starter, _ = processes_of(server.sampler.pid)
+        os.kill(starter, signal.SIGKILL)
+        _, said = server.sampler.communicate(timeout=HANGS_S)
+        assert server.sampler.returncode == 1, said
+        assert said == "fgprof-c: can't serve any more: the process that starts fgprof-http has gone\n", said
 
 
 @users_build

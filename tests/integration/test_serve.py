@@ -14,8 +14,8 @@ import tempfile
 import threading
 import time
 
-from harness import (HANGS_S, Skip, alone, end, folded, kept_open, need, soak_until, soaking, status_field, tool,
-                     users_build, wait_for, wait_until_asleep)
+from harness import (HANGS_S, Skip, alone, end, folded, kept_open, need, signal_service, soak_until, soaking,
+                     status_field, tool, users_build, wait_for, wait_until_asleep)
 from webdriver import Browser
 
 
@@ -210,8 +210,10 @@ def test_bad_requests(world):
                              ("", 403), ("[::1", 403), ("localhost", 200), ("LOCALHOST:1", 200),
                              ("127.0.0.1:6060", 200), ("[::1]:6060", 200), ("127.9.9.9", 200)):
             assert server.ask("/metrics", Host=host)[0] == status, host
-        for mode, status in (("no-cors", 403), ("navigate", 200)):
-            assert server.ask("/metrics", **{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": mode})[0] == status
+        for mode, destination, status in (("no-cors", "empty", 403), ("navigate", "document", 200),
+                                          ("navigate", "iframe", 403)):
+            assert server.ask("/metrics", **{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": mode,
+                                             "Sec-Fetch-Dest": destination})[0] == status, destination
         assert server.ask("/metrics", **{"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "cors"})[0] == 200
         assert server.ask("/metrics?" + "x" * 100000)[0] in (414, 431)
         # The head of an answer needs no profile.
@@ -519,11 +521,12 @@ def test_the_process_ends_before_the_profile(world):
 
 
 def test_a_signal_ends_it_with_what_is_under_way(world):
+    """Also if its helpers get the signal first."""
     with world.running("holders", 60) as target, serving(world, "-p", target.pid) as server:
         client = server.connect()
         client.request("GET", "/debug/fgprof?seconds=300&format=folded")
         wait_for(lambda: server.metric("fgprof_requests_in_progress") == 1, "the request")
-        server.sampler.send_signal(signal.SIGTERM)
+        signal_service(server.sampler.pid, signal.SIGTERM)
         answer = client.getresponse()
         assert answer.status == 200 and folded(answer.read().decode()) is not None
         client.close()
@@ -595,8 +598,9 @@ def test_addresses(world):
         token = world.path("token")
         open(token, "w").write("secret\n")
         with serving(world, "-p", target.pid, "--allow-remote", "--token-file", token, listen="0.0.0.0:0") as server:
-            for host, status in (("192.0.2.1:6060", 200), (socket.gethostname(), 200), ("evil.example", 403)):
-                assert server.ask("/metrics", Host=host, Authorization="Bearer secret")[0] == status, host
+            for host in "192.0.2.1:6060", socket.gethostname(), "name.of.a.proxy.example":
+                assert server.ask("/metrics", Host=host, Authorization="Bearer secret")[0] == 200, host
+                assert server.ask("/metrics", Host=host, Authorization="Bearer wrong")[0] == 401, host
             done = world.fgprof("serve", "-p", target.pid, "--listen", f"127.0.0.1:{server.port}")
             assert done.returncode == 1 and "in use" in done.stderr, done
 
@@ -667,8 +671,13 @@ def test_prometheus_scrapes_the_metrics(world):
             prometheus.wait()
 
 
+# What the frame of the page shows; null while it is the browser's page about an error.
+FRAME = "document.getElementById('last').contentDocument"
+HAS_GRAPH = f"return !!{FRAME}?.querySelector('#graph canvas')"
+
+
 def test_the_page(world):
-    with world.running("holders", 60) as target, serving(world, "-p", target.pid) as server:
+    with world.running("holders", 300) as target, serving(world, "-p", target.pid) as server:
         browser = Browser()
         try:
             browser.open(server.url)
@@ -687,8 +696,37 @@ def test_the_page(world):
             browser.run("document.querySelector('nav a').click()")
             wait_for(lambda: browser.run("return !!document.querySelector('#graph canvas')"), "the flame graph")
             assert not browser.console(), browser.console()
+            browser.open(server.url)
+            wait_for(lambda: browser.run(HAS_GRAPH), "the flame graph")
+            check_frame_in_use(browser)
+            check_restart(world, browser, target, server)
         finally:
             browser.close()
+
+
+def check_frame_in_use(browser):
+    """Nothing is reloaded while the user works in the frame."""
+    browser.run("document.getElementById('last').focus()")
+    assert browser.run("return document.activeElement.id") == "last"
+    browser.run(f"{FRAME}.isOld = true; reload()")
+    # A reload that had begun would have ended by the time that the same page is fetched three times.
+    browser.run("return (async () => { for (let i = 0; i < 3; i++)"
+                " await (await fetch(document.getElementById('last').src)).text(); })()")
+    assert browser.run(f"return {FRAME}.isOld === true"), "reloaded"
+    browser.run("document.getElementById('live').focus(); reload()")
+    wait_for(lambda: browser.run(f"return !{FRAME}?.isOld") and browser.run(HAS_GRAPH), "the page anew")
+
+
+def check_restart(world, browser, target, server):
+    """The page finds the next server by itself, and still has the view that was chosen."""
+    browser.run(f"{FRAME}.isOld = true; {FRAME}.location.hash = 'search=lock'")
+    wait_for(lambda: browser.run(f"return !{FRAME}?.isOld") and browser.run(HAS_GRAPH), "the page anew")
+    end(server.sampler)
+    browser.run("reload()")
+    wait_for(lambda: browser.run(f"return !{FRAME}"), "the browser's page about an error")
+    with serving(world, "-p", target.pid, listen=f"127.0.0.1:{server.port}"):
+        wait_for(lambda: browser.run(HAS_GRAPH), "the flame graph by the next server")
+        assert browser.run(f"return {FRAME}.location.hash") == "#search=lock"
 
 
 def test_pages_ask_for_what_is_kept(world):

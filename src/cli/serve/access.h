@@ -22,6 +22,9 @@ enum access {
 enum access access_check(const struct access_rules *rules, const struct peer *peer,
                          const char *authorization);
 
+/* Whether it may ask only with a token. */
+bool access_needs_token(const struct access_rules *rules, const struct peer *peer);
+
 /* Whether the file holds a token. Returns NULL, or the reason why not. */
 const char *access_check_token_file(const char *path);
 

@@ -185,6 +185,7 @@ static enum MHD_Result pass_on(struct http *http, struct MHD_Connection *connect
         .authorization = header(connection, MHD_HTTP_HEADER_AUTHORIZATION),
         .site = header(connection, "Sec-Fetch-Site"),
         .mode = header(connection, "Sec-Fetch-Mode"),
+        .destination = header(connection, "Sec-Fetch-Dest"),
     };
     struct packet packet = {0};
     struct answer answer;

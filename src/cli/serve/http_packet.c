@@ -13,6 +13,7 @@ int question_send(int socket, const struct question *question, int client_fd)
     packet_put_text(&body, question->authorization);
     packet_put_text(&body, question->site);
     packet_put_text(&body, question->mode);
+    packet_put_text(&body, question->destination);
     packet_put_number(&body, parameters->count);
     for (size_t i = 0; i < parameters->count; i++) {
         packet_put_text(&body, parameters->items[i].name);
@@ -51,6 +52,7 @@ int question_read(const struct packet *packet, struct question *ret_question)
     ret_question->authorization = packet_text(&body);
     ret_question->site = packet_text(&body);
     ret_question->mode = packet_text(&body);
+    ret_question->destination = packet_text(&body);
     bool is_whole = packet->kind == HTTP_QUESTION && ret_question->path &&
                     read_parameters(&body, &ret_question->parameters);
     return is_whole && !body.failed ? 0 : -EPROTO;

@@ -17,7 +17,8 @@ enum http_packet_kind {
 struct question {
     enum request_method method;
     const char *path, *host, *authorization;
-    const char *site, *mode; /* Sec-Fetch-Site, Sec-Fetch-Mode (www.w3.org/TR/fetch-metadata) */
+    const char *site, *mode, *destination; /* Sec-Fetch-Site, -Mode and -Dest
+                                              (www.w3.org/TR/fetch-metadata) */
     struct parameters parameters;
 };
 

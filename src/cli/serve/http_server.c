@@ -33,6 +33,7 @@ struct http_server {
     pthread_cond_t changed;
     int http; /* a socket to the process; -1: there is none */
     bool is_ending, has_ended;
+    bool has_failed;    /* nothing can speak HTTP any more */
     unsigned answering; /* threads, one for each request */
 };
 
@@ -45,12 +46,27 @@ struct call {
 
 /* ---- Answers ---- */
 
+static bool is_equal(const char *header, const char *value)
+{
+    return header && strcmp(header, value) == 0;
+}
+
 /* A page of another site could not read the answer, but it could start profiles. Following a link
- * is the user's own wish. */
+ * is the user's own wish; a frame in that page is not. */
 static bool is_from_another_site(const struct question *question)
 {
-    return question->site && strcmp(question->site, "cross-site") == 0 &&
-           !(question->mode && strcmp(question->mode, "navigate") == 0);
+    bool follows_link = is_equal(question->mode, "navigate") &&
+                        (!question->destination || strcmp(question->destination, "document") == 0);
+    return is_equal(question->site, "cross-site") && !follows_link;
+}
+
+/* A page of another site whose name leads here (DNS rebinding) can read the answer, but it has no
+ * token. With one, a proxy may pass on whatever name it has. */
+static bool is_named_right(const struct http_server *server, const struct question *question,
+                           const struct peer *peer)
+{
+    return access_needs_token(&server->rules, peer) ||
+           listener_is_named(server->listener, question->host);
 }
 
 /* Says how to get in. */
@@ -106,7 +122,7 @@ static void answer_question(const struct call *call, const struct question *ques
         return;
     if (is_from_another_site(question))
         answer_failure(answer, 403, "a page of another site asks for this");
-    else if (listener_is_named(server->listener, question->host))
+    else if (is_named_right(server, question, &request.peer))
         answer_request(&request, answer);
     else
         answer_failure(answer, 403, "the header Host does not name this server");
@@ -244,6 +260,16 @@ static bool pause_before_restart(struct http_server *server)
     return goes_on;
 }
 
+/* Without the process that starts others, the socket would still be listened at, and nobody be
+ * answered: whoever watches us shall start us again. */
+static void give_up(struct http_server *server)
+{
+    pthread_mutex_lock(&server->lock);
+    server->has_failed = !server->is_ending;
+    pthread_mutex_unlock(&server->lock);
+    session_stop(server->session);
+}
+
 static void *run(void *context)
 {
     struct http_server *server = context;
@@ -254,7 +280,9 @@ static void *run(void *context)
         if (!pause_before_restart(server))
             return NULL;
         err = start_http(server);
-        if (err != -ECANCELED)
+        if (err == -EPIPE)
+            give_up(server);
+        else if (err != -ECANCELED)
             say_once(&server->has_said_restart, "the process that speaks HTTP has ended%s%s",
                      err ? ", and can't be started again: " : ": it is started again",
                      err ? strerror(-err) : "");
@@ -297,10 +325,10 @@ int http_server_start(struct http_server *server, const struct listener *listene
 }
 
 /* The process ends the answers under way, and is killed if that takes too long. */
-void http_server_stop(struct http_server *server)
+bool http_server_stop(struct http_server *server)
 {
     if (!server || !server->has_thread)
-        return;
+        return true;
     uint64_t until_ns = monotonic_ns() + END_NS;
     pthread_mutex_lock(&server->lock);
     server->is_ending = true;
@@ -318,6 +346,7 @@ void http_server_stop(struct http_server *server)
     while (server->answering)
         pthread_cond_wait(&server->changed, &server->lock);
     pthread_mutex_unlock(&server->lock);
+    return !server->has_failed;
 }
 
 void http_server_free(struct http_server *server)

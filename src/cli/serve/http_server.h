@@ -6,6 +6,8 @@
 #include "cli/serve/listen.h"
 #include "cli/serve/session.h"
 
+#include <stdbool.h>
+
 struct http_server;
 
 /* Call this before there are threads, and before anything of a target is read. Returns 0 or a
@@ -17,8 +19,9 @@ int http_server_start(struct http_server *server, const struct listener *listene
                       struct session *session);
 
 /* Takes no more connections, and waits a while for the answers under way, once the session has
- * ended. Nothing is done if it was not started, or is NULL. */
-void http_server_stop(struct http_server *server);
+ * ended. Returns false if it had to end the session, since nothing could speak HTTP any more.
+ * Nothing is done if it was not started, or is NULL. */
+bool http_server_stop(struct http_server *server);
 void http_server_free(struct http_server *server);
 
 #endif

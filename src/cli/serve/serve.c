@@ -58,9 +58,11 @@ static int serve(struct session *session, struct server *server)
     int status = err ? EXIT_NOT_WRITTEN : session_run(session);
     if (err)
         say("can't serve: %s", strerror(-err));
-    http_server_stop(server->http);
+    bool could_answer = http_server_stop(server->http);
+    if (!could_answer)
+        say("can't serve any more: the process that starts fgprof-http has gone");
     pusher_stop(server->pusher);
-    return status;
+    return could_answer ? status : EXIT_NOT_WRITTEN;
 }
 
 /* Beside it, files are written if there is a directory for them. */

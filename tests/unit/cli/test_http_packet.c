@@ -12,6 +12,7 @@ static void test_a_question_arrives(void **state)
         .path = "/debug/fgprof",
         .host = "localhost:6060",
         .site = "cross-site",
+        .destination = "iframe",
         .parameters = {.items = {{"seconds", "10"}, {"debug", NULL}, {"", ""}}, .count = 3},
     };
     struct question found;
@@ -23,6 +24,7 @@ static void test_a_question_arrives(void **state)
     assert_string_equal(found.path, "/debug/fgprof");
     assert_string_equal(found.host, "localhost:6060");
     assert_string_equal(found.site, "cross-site");
+    assert_string_equal(found.destination, "iframe");
     assert_null(found.authorization);
     assert_null(found.mode);
     assert_int_equal(found.parameters.count, 3);
@@ -33,13 +35,13 @@ static void test_a_question_arrives(void **state)
     assert_string_equal(found.parameters.items[2].name, "");
 }
 
-/* `method`, the path, four headers, then the count of parameters, of which only one follows. */
+/* `method`, the path, five headers, then the count of parameters, of which only one follows. */
 static void send_question(uint64_t method, const char *path, uint64_t count, const char *name)
 {
     struct buffer body = {0};
     packet_put_number(&body, method);
     packet_put_text(&body, path);
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 5; i++)
         packet_put_text(&body, NULL);
     packet_put_number(&body, count);
     packet_put_text(&body, name);
