@@ -17,9 +17,9 @@
  */
 #define INFLATED_MAX ((size_t)256 << 20)
 
-/* The limit for all rows in memory. A number takes a byte in the file, and columns may be missing,
- * so a row may take many times its bytes in the file. */
-#define ROWS_BYTES_MAX ((uint64_t)1 << 30)
+/* The limit for all strings and rows in memory. A number takes a byte in the file, and columns may
+ * be missing, so a row may take many times its bytes in the file; so may a short string. */
+#define MEMORY_BYTES_MAX ((uint64_t)1 << 30)
 
 #define GZIP_WINDOW (15 + 16) /* the largest window; 16 asks for a gzip header (zlib.h) */
 
@@ -71,6 +71,8 @@ static int read_strings(struct strings *strings, struct bytes *contents)
         /* Each string occurs once, "" first: its position is its number. */
         if (!err && id != i)
             err = -EBADMSG;
+        if (!err && strings_bytes(strings) > MEMORY_BYTES_MAX)
+            err = -EFBIG;
     }
     free(text);
     return err;
@@ -113,13 +115,13 @@ static int make_tables(struct fgprof_profile *profile, const struct sections *se
         is_known[column->table] = true;
     }
     int err = 0;
-    uint64_t bytes = 0;
+    uint64_t bytes = strings_bytes(&profile->strings);
     for (int table = TABLE_FUNCTIONS; table < TABLE_COUNT; table++) {
         if (rows[table] >= UINT32_MAX)
             return -EBADMSG;
         bytes += rows[table] * profile_row_bytes((enum profile_table)table);
     }
-    if (bytes > ROWS_BYTES_MAX)
+    if (bytes > MEMORY_BYTES_MAX)
         return -EFBIG;
     for (int table = TABLE_FUNCTIONS; table < TABLE_COUNT && !err; table++) {
         err = profile_make_rows(profile, (enum profile_table)table, rows[table]);

@@ -607,6 +607,30 @@ static void test_a_file_that_grows_too_much(void **state)
     close(fd);
 }
 
+static size_t pretended_bytes; /* which the strings are said to take in addition */
+
+size_t __real_strings_bytes(const struct strings *strings);
+size_t __wrap_strings_bytes(const struct strings *strings);
+size_t __wrap_strings_bytes(const struct strings *strings)
+{
+    return __real_strings_bytes(strings) + pretended_bytes;
+}
+
+static void test_strings_count_for_the_limit_of_memory(void **state)
+{
+    (void)state;
+    struct fgprof_profile *profile = make_all(), *again;
+    size_t length;
+    char *file = written(profile, FGPROF_RAW, &length);
+    pretended_bytes = (size_t)1 << 30;
+    assert_int_equal(read_back(file, length, &again), -EFBIG);
+    pretended_bytes = 0;
+    assert_int_equal(read_back(file, length, &again), 0);
+    fgprof_profile_free(again);
+    free(file);
+    fgprof_profile_free(profile);
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 1) { /* writes the golden file, for a new version of the format */
@@ -635,6 +659,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_what_is_no_recording),
         cmocka_unit_test(test_a_border_of_parts_anywhere),
         cmocka_unit_test(test_a_file_that_grows_too_much),
+        cmocka_unit_test(test_strings_count_for_the_limit_of_memory),
     };
     return cmocka_run_group_tests_name("recording", tests, NULL, NULL);
 }
