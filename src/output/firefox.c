@@ -635,6 +635,8 @@ void output_firefox(const struct fgprof_profile *profile, const struct profile_v
     json_begin(&json, "threads", '[');
     for (size_t i = 0; i < profile->timeline_count && !sink->error; i++)
         write_thread(&firefox, &profile->timelines[order[i]], &json);
+    if (!profile->timeline_count && !sink->error) /* it does not open a file without threads */
+        write_thread(&firefox, &(const struct profile_timeline){0}, &json);
     json_end(&json, ']');
     if (!sink->error)
         write_shared(&firefox, &json);

@@ -183,6 +183,16 @@ static void test_what_is_not_kept_is_a_gap(void **state)
     free(json);
 }
 
+/* The Firefox Profiler opens no file without threads. */
+static void test_no_thread_was_sampled(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    profile->has_timelines = true;
+    char *json = written_json(profile);
+    assert_column(value(thread_of(json, 0), "samples"), "length", "0,");
+    free(json);
+}
+
 static void test_no_timeline_no_file(void **state)
 {
     int fd = file_of_text("");
@@ -199,6 +209,7 @@ int main(void)
         TEST(test_times),
         TEST(test_waits),
         TEST(test_what_is_not_kept_is_a_gap),
+        TEST(test_no_thread_was_sampled),
         TEST(test_no_timeline_no_file),
     };
     return cmocka_run_group_tests_name("output_firefox", tests, NULL, NULL);
