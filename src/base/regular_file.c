@@ -1,4 +1,5 @@
 #include "base/regular_file.h"
+#include "base/array.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,6 +17,24 @@
 #define LINKS_MAX 40 /* as many as the kernel follows (path_resolution(7)) */
 #define DEPTH_MAX 64
 
+/* Whether the file has an effect or waits when it is read, opened or closed, though it counts as a
+ * regular file, as those of /proc do. */
+static bool is_of_kernel(int path_fd)
+{
+    static const uint32_t magics[] = {
+        PROC_SUPER_MAGIC,   SYSFS_MAGIC,         TRACEFS_MAGIC, DEBUGFS_MAGIC,  SECURITYFS_MAGIC,
+        CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC, BPF_FS_MAGIC,  PSTOREFS_MAGIC, EFIVARFS_MAGIC,
+        SELINUX_MAGIC,      SMACK_MAGIC,         BINFMTFS_MAGIC};
+    struct statfs where;
+    if (fstatfs(path_fd, &where))
+        return true;
+    for (size_t i = 0; i < COUNT_OF(magics); i++) {
+        if ((uint32_t)where.f_type == magics[i])
+            return true;
+    }
+    return false;
+}
+
 /* Opens the file behind `path_fd` for reading, if it is a regular file. `path_fd` was opened with
  * O_PATH, which does not touch the file, and is closed. If it is a negative errno, returns that. */
 static int reopen(int path_fd)
@@ -24,7 +43,7 @@ static int reopen(int path_fd)
     if (path_fd < 0)
         return path_fd;
     int fd = -ENOEXEC;
-    if (fstat(path_fd, &status) == 0 && S_ISREG(status.st_mode)) {
+    if (fstat(path_fd, &status) == 0 && S_ISREG(status.st_mode) && !is_of_kernel(path_fd)) {
         char self[64];
         snprintf(self, sizeof self, "/proc/self/fd/%d", path_fd);
         fd = open(self, O_RDONLY | O_CLOEXEC | O_NOCTTY);

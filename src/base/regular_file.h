@@ -5,8 +5,8 @@
 #include <stdbool.h>
 
 /* Opens `path`, below `dir_fd` or AT_FDCWD, for reading if it is a regular file. Opening a FIFO
- * could wait forever, and opening a device may have effects. Returns the descriptor or a negative
- * errno: -ENOEXEC if it is not a regular file. */
+ * could wait forever, and opening a device, or a file of /proc or the like, may have effects.
+ * Returns the descriptor or a negative errno: -ENOEXEC if it is not such a file. */
 int open_regular_file(int dir_fd, const char *path);
 
 /* Opens `path` as in a process with the root directory `root_fd`: neither a symbolic link nor ".."

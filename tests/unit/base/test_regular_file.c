@@ -142,11 +142,28 @@ static void test_in_root_without_openat2(void **state)
     check_refused(EPERM);
 }
 
+/* They count as regular files, but /proc/kmsg, for one, waits for messages and takes them. */
+static void test_files_of_the_kernel(void **state)
+{
+    (void)state;
+    assert_int_equal(open_regular_file(AT_FDCWD, "/proc/self/maps"), -ENOEXEC);
+    assert_int_equal(open_regular_file(AT_FDCWD, "/proc/kmsg"), -ENOEXEC);
+    assert_int_equal(open_regular_file(AT_FDCWD, "/sys/kernel/uevent_seqnum"), -ENOEXEC);
+    assert_int_equal(symlinkat("/proc/self/maps", root_fd, "maps"), 0);
+    assert_int_equal(open_regular_file(root_fd, "maps"), -ENOEXEC);
+    unlinkat(root_fd, "maps", 0);
+    /* A link in /proc to a file elsewhere leads there. */
+    int fd = open_regular_file(AT_FDCWD, "/proc/self/exe");
+    assert_true(fd >= 0);
+    close(fd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_in_root),
         cmocka_unit_test(test_in_root_without_openat2),
+        cmocka_unit_test(test_files_of_the_kernel),
     };
     return cmocka_run_group_tests_name("regular_file", tests, set_up, tear_down);
 }
