@@ -5,7 +5,7 @@
 
 #include "base/strings.h"
 
-/* More are counted as one, STRING_OTHER. */
+/* More than fit at a time are counted as one, STRING_OTHER. */
 #define RUNTIME_FRAMES_MAX 65536u
 
 struct runtime_frame {
@@ -19,6 +19,8 @@ struct runtime_frames {
     size_t count, capacity;
     struct index index;
     struct strings strings;
+    size_t kept_count, kept_texts; /* how many the last runtime_frames_keep left */
+    uint32_t times_renumbered;
 };
 
 /* These functions return 0 or -ENOMEM. */
@@ -34,6 +36,21 @@ int runtime_frames_add(struct runtime_frames *frames, const struct runtime_frame
  * NULL: none. */
 const struct runtime_frame *runtime_frames_find(const struct runtime_frames *frames,
                                                 uint64_t address);
+
+/* The same as a number, from 0; INDEX_NONE if the address belongs to a process. And back. */
+uint32_t runtime_frames_number(const struct runtime_frames *frames, uint64_t address);
+uint64_t runtime_frames_address(uint32_t number);
+
+/* Whether as much was added since the last runtime_frames_keep as still fits. */
+bool runtime_frames_are_crowded(const struct runtime_frames *frames);
+
+/* Keeps the texts of the frames that stay, and "". */
+void runtime_frames_keep_texts(const struct runtime_frames *frames, const struct renumber *rows,
+                               struct renumber *texts);
+
+/* Keeps only these frames and texts. They get new numbers, and frames new addresses. */
+void runtime_frames_keep(struct runtime_frames *frames, const struct renumber *rows,
+                         const struct renumber *texts);
 
 size_t runtime_frames_bytes(const struct runtime_frames *frames);
 void runtime_frames_free(struct runtime_frames *frames);

@@ -70,9 +70,14 @@ static int copy_label_sets(struct label_sets *to, const struct label_sets *from)
     return copy_strings(&to->strings, &from->strings);
 }
 
-/* Rows are only ever added, and keep their numbers. */
+/* They are seldom renumbered, so that they have a count of their own. */
 static int copy_runtime_frames(struct runtime_frames *to, const struct runtime_frames *from)
 {
+    if (to->times_renumbered != from->times_renumbered) {
+        to->count = 0;
+        strings_free(&to->strings);
+    }
+    to->times_renumbered = from->times_renumbered;
     int err = COPY_ROWS(to, from, items, count, capacity);
     return err ? err : copy_strings(&to->strings, &from->strings);
 }

@@ -8,6 +8,7 @@
 /* Which rows stay, and their new numbers. */
 struct numbers {
     struct renumber samples, waits, stacks, label_sets, spaces, strings;
+    struct renumber frames, texts; /* those of runtimes; empty: all stay */
 };
 
 /* Visits the stored number of a row. */
@@ -218,6 +219,58 @@ static void find_strings(struct results *results, struct counted_threads *thread
     renumber_assign(&numbers->strings);
 }
 
+static void each_of_addresses(const struct runtime_frames *frames, uint64_t *addresses,
+                              size_t count, struct renumber *rows, number_fn *visit)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint32_t number = runtime_frames_number(frames, addresses[i]);
+        if (number == INDEX_NONE)
+            continue;
+        visit(rows, &number);
+        addresses[i] = runtime_frames_address(number);
+    }
+}
+
+/* Visits the frames of runtimes in stacks that stay, which still have their old numbers, and in
+ * those that may be counted later. */
+static void each_frame(struct results *results, struct counted_threads *threads,
+                       struct numbers *numbers, number_fn *visit)
+{
+    const struct runtime_frames *frames = &results->runtime_frames;
+    struct stack_table *table = &results->stacks;
+    for (size_t i = 0; i < table->stack_count; i++) {
+        const struct counted_stack *stack = &table->stacks[i];
+        if (renumber_of(&numbers->stacks, (uint32_t)i) != ROW_GONE)
+            each_of_addresses(frames, &table->addresses[stack->first_address], stack->depth,
+                              &numbers->frames, visit);
+    }
+    for (size_t i = 0; i < threads->count; i++) {
+        struct kept_stack *kept = &threads->items[i].kept;
+        if (kept->is_there)
+            each_of_addresses(frames, kept->stack.addresses, kept->stack.depth, &numbers->frames,
+                              visit);
+    }
+}
+
+/* Dropping frames makes programs read their code again, so it is not done each time. */
+static int find_frames(struct results *results, struct counted_threads *threads,
+                       struct numbers *numbers)
+{
+    const struct runtime_frames *frames = &results->runtime_frames;
+    if (!runtime_frames_are_crowded(frames))
+        return 0;
+    int err = renumber_init(&numbers->frames, frames->count);
+    if (!err)
+        err = renumber_init(&numbers->texts, frames->strings.count);
+    if (err)
+        return err;
+    each_frame(results, threads, numbers, keep);
+    runtime_frames_keep_texts(frames, &numbers->frames, &numbers->texts);
+    renumber_assign(&numbers->frames);
+    renumber_assign(&numbers->texts);
+    return 0;
+}
+
 /* The label set of a thread's last copy is used only while its message is taken. */
 static void move_label_sets(struct counted_threads *threads, const struct renumber *label_sets)
 {
@@ -247,6 +300,28 @@ static void forget_wakers(struct counted_threads *threads)
     }
 }
 
+static bool keeps_all(const struct renumber *rows)
+{
+    return renumber_kept(rows) == rows->count;
+}
+
+static bool keeps_frames(const struct numbers *numbers)
+{
+    return keeps_all(&numbers->frames) && keeps_all(&numbers->texts);
+}
+
+/* Before stacks are indexed, because it changes their addresses. */
+static void drop_frames(struct results *results, struct counted_threads *threads,
+                        struct programs *programs, struct numbers *numbers)
+{
+    if (keeps_frames(numbers))
+        return;
+    each_frame(results, threads, numbers, move);
+    runtime_frames_keep(&results->runtime_frames, &numbers->frames, &numbers->texts);
+    for (size_t i = 0; programs && i < programs->count; i++)
+        program_python_forget_codes(&programs->items[i].tables->python);
+}
+
 /* `label_sets` replaces the present sets. */
 static void apply(struct results *results, struct counted_threads *threads, struct owners *owners,
                   struct programs *programs, struct numbers *numbers,
@@ -256,6 +331,7 @@ static void apply(struct results *results, struct counted_threads *threads, stru
     timeline_renumber_names(&results->timeline, &numbers->strings);
     strings_keep(&results->strings, &numbers->strings);
     peer_waits_limit_names(&owners->peers, results->strings.count);
+    drop_frames(results, threads, programs, numbers);
     stack_table_keep(&results->stacks, &numbers->stacks, &numbers->samples, &numbers->waits,
                      &numbers->label_sets);
     waits_keep(&results->waits, &numbers->waits, &numbers->stacks);
@@ -281,17 +357,12 @@ static int init_numbers(const struct results *results, struct numbers *numbers)
     return err ? err : renumber_init(&numbers->spaces, results->spaces.count);
 }
 
-static bool keeps_all(const struct renumber *rows)
-{
-    return renumber_kept(rows) == rows->count;
-}
-
 /* Then nothing is renumbered, and the recorder's copy stays valid. */
 static bool goes_nothing(const struct numbers *numbers)
 {
     return keeps_all(&numbers->samples) && keeps_all(&numbers->waits) &&
            keeps_all(&numbers->stacks) && keeps_all(&numbers->label_sets) &&
-           keeps_all(&numbers->strings);
+           keeps_all(&numbers->strings) && keeps_frames(numbers);
 }
 
 /* Drops the rows that do not stay. */
@@ -470,9 +541,10 @@ int compact(struct results *results, struct counted_threads *threads, struct own
         find_label_sets(results, threads, &numbers.samples, &numbers.label_sets);
         find_spaces(results, threads, &numbers, &numbers.spaces);
         find_strings(results, threads, &numbers);
-        if (!goes_nothing(&numbers))
-            err = drop_rows(results, threads, owners, how->programs, &numbers);
+        err = find_frames(results, threads, &numbers);
     }
+    if (!err && !goes_nothing(&numbers))
+        err = drop_rows(results, threads, owners, how->programs, &numbers);
     if (!err)
         err = forget_spaces(results, threads, how, &numbers.spaces);
     if (!err) {
@@ -486,5 +558,7 @@ int compact(struct results *results, struct counted_threads *threads, struct own
     renumber_free(&numbers.label_sets);
     renumber_free(&numbers.spaces);
     renumber_free(&numbers.strings);
+    renumber_free(&numbers.frames);
+    renumber_free(&numbers.texts);
     return err;
 }

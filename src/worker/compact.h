@@ -4,6 +4,7 @@
  * - waits, stacks, label sets and strings without a sample; spaces of ended programs without a
  *   stack; generated code that was replaced; and modules without a mapping
  *   (worker/unused_modules.h);
+ * - frames of runtimes without a stack, if many were added;
  * - single threads and processes that have ended: these are merged (worker/ended_threads.h,
  *   worker/ended_processes.h). */
 #ifndef FGPROF_WORKER_COMPACT_H
@@ -23,7 +24,8 @@ struct compaction {
     enum old_samples old;
     uint32_t epoch;            /* of the stack table */
     struct unwinder *unwinder; /* forgets spaces and modules that go; may be NULL */
-    struct programs *programs; /* whose goroutines are counted in samples; may be NULL */
+    struct programs *programs; /* their goroutines refer to samples, their Python code to texts;
+                                  may be NULL */
 };
 
 /* No waits may be held (worker/owners.h). Returns 0 or -ENOMEM, and then nothing that was counted

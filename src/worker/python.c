@@ -63,7 +63,7 @@ bool program_python_came_later(const struct program_python *python,
 
 /* ---- Names ---- */
 
-static void forget_codes(struct program_python *python)
+void program_python_forget_codes(struct program_python *python)
 {
     for (size_t i = 0; i < python->code_count; i++)
         free(python->codes[i].lines);
@@ -116,7 +116,7 @@ static struct known_code *code_at(struct program_python *python, uint64_t addres
     if (number != INDEX_NONE)
         return &python->codes[number];
     if (python->code_count >= CODES_MAX || python->line_bytes >= LINE_BYTES_MAX)
-        forget_codes(python);
+        program_python_forget_codes(python);
     if (array_reserve(&python->codes, &python->code_capacity, python->code_count + 1) ||
         index_add(&python->code_index, hash, (uint32_t)python->code_count))
         return NULL;
@@ -313,7 +313,7 @@ int program_python_take(struct program_python *python, const struct python_means
 
 void program_python_free(struct program_python *python)
 {
-    forget_codes(python);
+    program_python_forget_codes(python);
     free(python->codes);
     python_thread_names_free(&python->names);
     index_free(&python->code_index);

@@ -75,6 +75,10 @@ int program_python_name(struct program_python *python, const struct python_memor
                         struct results *results, const struct python_frame *frame,
                         uint64_t *ret_address);
 
+/* Forgets the code objects, so that they are read again: their texts in results->runtime_frames
+ * have new numbers. */
+void program_python_forget_codes(struct program_python *python);
+
 void program_python_free(struct program_python *python);
 
 #endif

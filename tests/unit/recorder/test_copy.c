@@ -22,6 +22,7 @@ static int tear_down(void **state)
     copy_free(&world->copy);
     stack_table_free(&world->results.stacks);
     label_sets_free(&world->results.label_sets);
+    runtime_frames_free(&world->results.runtime_frames);
     strings_free(&world->results.strings);
     free(world);
     return 0;
@@ -234,6 +235,48 @@ static void test_label_sets_that_are_left(void **state)
     renumber_free(&rows);
 }
 
+static uint64_t add_function(struct world *world, const char *text)
+{
+    struct runtime_frames *frames = &world->results.runtime_frames;
+    struct runtime_frame frame = {0};
+    uint64_t address;
+    assert_int_equal(runtime_frames_text(frames, text, &frame.name), 0);
+    assert_int_equal(runtime_frames_add(frames, &frame, &address), 0);
+    return address;
+}
+
+static const char *function_of(const struct results *copy, uint64_t address)
+{
+    const struct runtime_frame *frame = runtime_frames_find(&copy->runtime_frames, address);
+    return frame ? strings_get(&copy->runtime_frames.strings, frame->name) : NULL;
+}
+
+/* The address and the text's number of the first function have since been reused. */
+static void test_functions_of_interpreters_that_are_left(void **state)
+{
+    struct world *world = *state;
+    struct runtime_frames *frames = &world->results.runtime_frames;
+    struct renumber rows, texts;
+    uint64_t first = add_function(world, "parse"), second = add_function(world, "render");
+    const struct results *copy = update(world);
+    assert_string_equal(function_of(copy, first), "parse");
+    assert_string_equal(function_of(copy, second), "render");
+    assert_int_equal(renumber_init(&rows, frames->count), 0);
+    assert_int_equal(renumber_init(&texts, frames->strings.count), 0);
+    renumber_keep(&rows, runtime_frames_number(frames, second));
+    runtime_frames_keep_texts(frames, &rows, &texts);
+    renumber_assign(&rows);
+    renumber_assign(&texts);
+    runtime_frames_keep(frames, &rows, &texts);
+    copy = update(world);
+    assert_string_equal(function_of(copy, first), "render");
+    assert_null(function_of(copy, second));
+    assert_int_equal(add_function(world, "send"), second);
+    assert_string_equal(function_of(update(world), second), "send");
+    renumber_free(&rows);
+    renumber_free(&texts);
+}
+
 /* A sample that was forgotten and found again is not the one that the checkpoint had. */
 static void test_what_was_forgotten_since(void **state)
 {
@@ -280,6 +323,7 @@ int main(void)
         IN_WORLD(test_an_update_adds_only_what_is_new),
         IN_WORLD(test_what_came_after_a_checkpoint),
         IN_WORLD(test_label_sets_that_are_left),
+        IN_WORLD(test_functions_of_interpreters_that_are_left),
         IN_WORLD(test_what_was_forgotten_since),
     };
     return cmocka_run_group_tests_name("copy", tests, NULL, NULL);

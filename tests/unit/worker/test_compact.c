@@ -1,6 +1,7 @@
 /* What compaction keeps of the results, and that all references to it are updated. */
 #include "owners_world.h"
 #include "base/array.h"
+#include "recorder/copy.h"
 #include "worker/compact.h"
 #include "worker/ended_threads.h"
 
@@ -485,6 +486,140 @@ static void test_functions_of_interpreters_outlive_their_processes(void **state)
     assert_int_equal(samples_in(&results->stacks, functions[1]), 1);
 }
 
+/* Adds a line of an interpreter's function, which has two. */
+static uint64_t add_line(struct world *world, uint32_t line)
+{
+    struct runtime_frames *frames = &world->results.runtime_frames;
+    struct runtime_frame frame = {.line = line};
+    char name[32];
+    uint64_t address;
+    snprintf(name, sizeof name, "f%u", line / 2);
+    assert_int_equal(runtime_frames_text(frames, name, &frame.name), 0);
+    assert_int_equal(runtime_frames_text(frames, "app.py", &frame.file), 0);
+    assert_int_equal(runtime_frames_add(frames, &frame, &address), 0);
+    return address;
+}
+
+static void assert_line(const struct results *results, uint64_t address, const char *name,
+                        uint32_t line)
+{
+    const struct runtime_frames *frames = &results->runtime_frames;
+    const struct runtime_frame *frame = runtime_frames_find(frames, address);
+    assert_non_null(frame);
+    assert_string_equal(strings_get(&frames->strings, frame->name), name);
+    assert_string_equal(strings_get(&frames->strings, frame->file), *name == '[' ? "" : "app.py");
+    assert_int_equal(frame->line, line);
+}
+
+static uint64_t leaf(const struct results *results, uint32_t sample)
+{
+    const struct stack_table *table = &results->stacks;
+    return table->addresses[table->stacks[table->samples[sample].stack].first_address];
+}
+
+/* A program whose code objects refer to texts of the interpreter's functions. */
+static void add_python(struct programs *programs, uint32_t text)
+{
+    struct program_tables *tables;
+    const struct program program = {.number = 0};
+    assert_int_equal(programs_get(programs, &program, &tables), 0);
+    struct program_python *python = &tables->python;
+    const struct known_code code = {.name = text};
+    assert_int_equal(
+        array_append(&python->codes, &python->code_count, &python->code_capacity, code), 0);
+}
+
+/* Drops what is older than now, but for two stacks: one was counted again, and the thread may count
+ * the other. */
+static void compact_but_for(struct world *world, struct programs *programs, uint32_t sample,
+                            uint64_t address)
+{
+    struct results *results = &world->results;
+    const struct compaction how = {
+        .old = OLD_GO, .epoch = results->stacks.epoch++, .programs = programs};
+    account(world, 0);
+    struct kept_stack *kept = &world->threads.items[0].kept;
+    struct stack *stack = &kept->stack;
+    kept->is_there = true;
+    kept->space = add_space(world);
+    assert_int_equal(array_append(&stack->addresses, &stack->depth, &stack->capacity, address), 0);
+    set_samples(&world->threads.items[0].account, sample);
+    stack_table_count(&results->stacks, sample, 1, 1, 1);
+    assert_int_equal(compact(results, &world->threads, &world->owners, &how), 0);
+}
+
+/* Otherwise all lines of later programs would be [other] until the recording ends. */
+static void test_lines_make_room_once_no_stack_is_in_them(void **state)
+{
+    struct world *world = *state;
+    struct results *results = &world->results;
+    struct runtime_frames *frames = &results->runtime_frames;
+    struct programs programs = {0};
+    struct copy copy = {0};
+    const struct sampling_state now = {0};
+    uint64_t kept = 0;
+    for (uint32_t i = 0; i < RUNTIME_FRAMES_MAX; i++) {
+        uint64_t address = add_line(world, i);
+        assert_int_equal(sample_at(world, address), i);
+        kept = i == 50000 ? address : kept;
+    }
+    assert_line(results, add_line(world, RUNTIME_FRAMES_MAX), STRING_OTHER, 0);
+    assert_int_equal(copy_update(&copy, results, &now), 0);
+    add_python(&programs, frames->items[50000].name);
+    compact_but_for(world, &programs, 40000, kept);
+    assert_int_equal(results->stacks.sample_count, 1);
+    assert_int_equal(frames->count, 2);
+    assert_int_equal(frames->strings.count, 4);
+    assert_int_equal(programs.items[0].tables->python.code_count, 0);
+    assert_line(results, leaf(results, 0), "f20000", 40000);
+    assert_line(results, world->threads.items[0].kept.stack.addresses[0], "f25000", 50000);
+    assert_int_equal(add_line(world, 40000), leaf(results, 0));
+    assert_int_equal(sample_at(world, leaf(results, 0)), 0);
+    assert_int_equal(sample_at(world, add_line(world, RUNTIME_FRAMES_MAX)), 1);
+    assert_int_equal(frames->count, 3);
+    assert_int_equal(copy_update(&copy, results, &now), 0);
+    assert_line(&copy.results, leaf(&copy.results, 0), "f20000", 40000);
+    assert_line(&copy.results, leaf(&copy.results, 1), "f32768", RUNTIME_FRAMES_MAX);
+    copy_free(&copy);
+    programs_end_all(&programs, results, NULL);
+    programs_free(&programs);
+}
+
+/* A line may never have been counted. */
+static void test_lines_go_even_if_all_stacks_stay(void **state)
+{
+    struct world *world = *state;
+    struct results *results = &world->results;
+    const struct compaction how = {.old = OLD_STAY};
+    for (uint32_t i = 0; i < RUNTIME_FRAMES_MAX / 2; i++)
+        add_line(world, i);
+    sample_at(world, add_line(world, 7));
+    assert_int_equal(compact(results, &world->threads, &world->owners, &how), 0);
+    assert_int_equal(results->stacks.sample_count, 1);
+    assert_int_equal(results->runtime_frames.count, 1);
+    assert_line(results, leaf(results, 0), "f3", 7);
+}
+
+/* Code need not be read again while there is much room. */
+static void test_few_lines_stay(void **state)
+{
+    struct world *world = *state;
+    struct programs programs = {0};
+    uint64_t lines[3];
+    for (uint32_t i = 0; i < 3; i++) {
+        lines[i] = add_line(world, 2 * i);
+        sample_at(world, lines[i]);
+    }
+    add_python(&programs, world->results.runtime_frames.items[2].name);
+    compact_but_for(world, &programs, 1, lines[1]);
+    assert_int_equal(world->results.stacks.sample_count, 1);
+    assert_int_equal(leaf(&world->results, 0), lines[1]);
+    assert_line(&world->results, lines[2], "f2", 4);
+    assert_int_equal(programs.items[0].tables->python.code_count, 1);
+    programs_end_all(&programs, &world->results, NULL);
+    programs_free(&programs);
+}
+
 /* Otherwise its stack and its name might be dropped. */
 static void test_a_waker_of_no_sample_is_forgotten(void **state)
 {
@@ -799,6 +934,9 @@ int main(void)
         TEST(test_what_made_objects_stays),
         TEST(test_processes_that_have_ended_are_joined),
         TEST(test_functions_of_interpreters_outlive_their_processes),
+        TEST(test_lines_make_room_once_no_stack_is_in_them),
+        TEST(test_lines_go_even_if_all_stacks_stay),
+        TEST(test_few_lines_stay),
         TEST(test_a_waker_of_no_sample_is_forgotten),
         TEST(test_modules_go_with_what_refers_to_them),
         TEST(test_processes_of_use_stay),
