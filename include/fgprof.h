@@ -661,7 +661,7 @@ struct fgprof_function {
 
 /* The time of one thread in one state, system call and function, and for one resource. */
 struct fgprof_activity {
-    pid_t tid; /* 0 unless threads are distinguished by id */
+    pid_t tid; /* 0 unless threads are distinguished by id; -7: goroutine 7, on no thread */
     enum fgprof_state state;
     const char *thread_name;
     const char *syscall; /* that it waited in; "": none */
@@ -677,7 +677,7 @@ struct fgprof_activity {
 /* The time that one thread waited for one resource of one owner. */
 struct fgprof_wait {
     pid_t pid; /* the process of the thread that waited */
-    pid_t tid; /* 0 unless threads are distinguished by id */
+    pid_t tid; /* as in struct fgprof_activity */
     const char *thread_name;
     const char *resource; /* as "mutex g_lock" */
     const char *owner;    /* the name of the thread that had it; NULL: not known */
@@ -693,8 +693,9 @@ typedef struct fgprof_activities fgprof_activities;
 typedef struct fgprof_waits fgprof_waits;
 
 /* Sums up the samples that fgprof_profile_set_kept keeps, by function. If `tids` is not NULL, only
- * those of these `tid_count` threads, in ascending order of id. The caller frees the table, before
- * the profile. Errors: -ENOMEM. */
+ * those of these `tid_count` threads, in ascending order of id: a goroutine that is on no thread
+ * has its id negated, as in struct fgprof_activity. The caller frees the table, before the profile.
+ * Errors: -ENOMEM. */
 FGPROF_API int fgprof_profile_functions(const fgprof_profile *profile, const pid_t *tids,
                                         size_t tid_count, fgprof_functions **ret_functions);
 FGPROF_API size_t fgprof_functions_count(const fgprof_functions *functions);
@@ -743,7 +744,8 @@ struct fgprof_span {
     pid_t tid; /* 0 unless threads are distinguished by id */
     const char *thread_name;
     /* Where most of the time was spent: the function nearest to the leaf that has a name and is not
-     * in the kernel or the C or C++ library; NULL: there is none. */
+     * in the kernel or the C or C++ library; if all are there, the nearest one; NULL: none has a
+     * name. */
     const char *function;
     uint64_t begin_ns; /* since 1970 */
     uint64_t time_ns;
@@ -879,9 +881,10 @@ FGPROF_API enum fgprof_kind fgprof_profile_kind(const fgprof_profile *profile);
 /* Makes a profile of what came and went between two profiles of objects: the difference of `after`
  * and `before`, for equal stacks, sizes, threads and labels. An object that was made before, and
  * has gone since, counts only as gone: what is in use may be negative, as in Go's profiles with
- * "seconds". FGPROF_PPROF has such values; the other formats leave out stacks with negative values.
- * The time is that between the two. The caller frees it. Errors: -EINVAL unless both are of
- * objects, and of the same kind, name and rate; -ENOMEM. */
+ * "seconds". FGPROF_PPROF, FGPROF_OTLP, FGPROF_RAW, the reports, and the FGPROF_TEXT of heap
+ * profiles have such values; the other formats leave out stacks with negative values. The time is
+ * that between the two. The caller frees it. Errors: -EINVAL unless both are of objects, and of the
+ * same kind, name and rate; -ENOMEM. */
 FGPROF_API int fgprof_profile_subtract(const fgprof_profile *after, const fgprof_profile *before,
                                        fgprof_profile **ret_difference);
 

@@ -1,10 +1,10 @@
-/* Thread ids in ascending order. */
+/* Thread ids in ascending order. Negative numbers, which stand for other things than threads, are
+ * in order, too. */
 #ifndef FGPROF_PROC_TIDS_H
 #define FGPROF_PROC_TIDS_H
 
-#include "base/upper_bound.h"
-
 #include <stdbool.h>
+#include <stdlib.h>
 #include <sys/types.h>
 
 /* For qsort. */
@@ -16,8 +16,7 @@ static inline int tids_compare(const void *a, const void *b)
 
 static inline bool tids_have(const pid_t *tids, size_t count, pid_t tid)
 {
-    size_t after = upper_bound(tids, count, sizeof *tids, 0, sizeof *tids, (uint32_t)tid);
-    return after && tids[after - 1] == tid;
+    return count && bsearch(&tid, tids, count, sizeof tid, tids_compare);
 }
 
 #endif

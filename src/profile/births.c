@@ -59,7 +59,9 @@ static bool *find_wanted(const struct fgprof_profile *profile, const struct obje
 {
     bool *wanted = calloc(objects->maker_count + 1, sizeof *wanted);
     for (size_t i = 0; wanted && i < profile->sample_count; i++) {
-        const struct known_thread *thread = find(threads, profile->samples[i].tid);
+        const struct profile_sample *sample = &profile->samples[i];
+        const struct known_thread *thread =
+            sample_is_of_thread(sample) ? find(threads, sample->tid) : NULL;
         if (thread)
             wanted[thread->row] = true;
     }

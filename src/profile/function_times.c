@@ -107,11 +107,18 @@ static const char *name_of(const struct fgprof_profile *profile, const struct fu
     return key->name == NO_NAME ? NULL : strings_get(&profile->strings, key->name);
 }
 
+/* As callers know it. A goroutine's id of more than 31 bits becomes a positive number, but one that
+ * is too large for a thread's. */
+static pid_t tid_of(const struct profile_sample *sample)
+{
+    return (pid_t)signed_tid(sample->tid, sample->is_goroutine);
+}
+
 static bool is_wanted(const struct fgprof_profile *profile, const struct profile_sample *sample,
                       const pid_t *tids, size_t tid_count)
 {
     return profile_keeps(profile, sample) && !sample_is_idle(sample) &&
-           (!tids || tids_have(tids, tid_count, (pid_t)sample->tid));
+           (!tids || tids_have(tids, tid_count, tid_of(sample)));
 }
 
 int profile_functions(const struct fgprof_profile *profile, const pid_t *tids, size_t tid_count,
@@ -148,7 +155,8 @@ int profile_functions(const struct fgprof_profile *profile, const pid_t *tids, s
 
 /* The key of an activity's row, compared as bytes. */
 struct activity_key {
-    uint32_t tid, thread_name, state, syscall_name, function, resource;
+    pid_t tid;
+    uint32_t thread_name, state, syscall_name, function, resource;
 };
 
 struct activities {
@@ -166,8 +174,8 @@ static int add_activity(const struct fgprof_profile *profile, const struct funct
     const struct profile_wait *wait = sample_wait(profile, sample);
     struct profile_frame place;
     struct activity_key key = {
-        sample->tid, sample->thread_name,      sample_state(sample), sample->syscall_name,
-        NO_NAME,     wait ? wait->resource : 0};
+        tid_of(sample), sample->thread_name,      sample_state(sample), sample->syscall_name,
+        NO_NAME,        wait ? wait->resource : 0};
     struct function_key function = {NO_NAME, 0};
     if (place_of_stack(&activities->places, &profile->stacks[sample->stack], &place) !=
         PLACE_NONE) {
@@ -181,7 +189,7 @@ static int add_activity(const struct fgprof_profile *profile, const struct funct
         return -ENOMEM;
     if (number == known)
         activities->rows[number] = (struct fgprof_activity){
-            .tid = (pid_t)sample->tid,
+            .tid = key.tid,
             .thread_name = strings_get(&profile->strings, sample->thread_name),
             .state = sample_state(sample),
             .syscall = strings_get(&profile->strings, sample->syscall_name),
@@ -227,7 +235,8 @@ int profile_activities(const struct fgprof_profile *profile, struct fgprof_activ
 }
 
 struct wait_key {
-    uint32_t process, tid, thread_name, resource, owner; /* the owner's name, or NO_NAME */
+    pid_t tid;
+    uint32_t process, thread_name, resource, owner; /* the owner's name, or NO_NAME */
     uint32_t waker;
 };
 
@@ -244,8 +253,8 @@ static int add_wait(const struct fgprof_profile *profile, const struct profile_s
 {
     const struct profile_wait *wait = sample_wait(profile, sample);
     bool has_owner = wait->owner_process != PROFILE_NO_OWNER;
-    const struct wait_key key = {sample->process,
-                                 sample->tid,
+    const struct wait_key key = {tid_of(sample),
+                                 sample->process,
                                  sample->thread_name,
                                  wait->resource,
                                  has_owner ? wait->owner_name : NO_NAME,
@@ -257,7 +266,7 @@ static int add_wait(const struct fgprof_profile *profile, const struct profile_s
         return -ENOMEM;
     if (number == known) {
         times->rows[number] = (struct fgprof_wait){
-            .tid = (pid_t)sample->tid,
+            .tid = key.tid,
             .thread_name = strings_get(&profile->strings, sample->thread_name),
             .resource = strings_get(&profile->strings, wait->resource),
             .owner = has_owner ? strings_get(&profile->strings, wait->owner_name) : NULL,

@@ -91,7 +91,8 @@ struct profile_sample {
     uint32_t stack;
     uint32_t process;
     uint32_t thread_name;
-    uint32_t tid;              /* or the goroutine's id; 0: threads are not distinguished */
+    uint32_t tid;              /* or the id of a goroutine or task, which a thread may have, too; 0:
+                                  threads are not distinguished */
     uint32_t goroutine;        /* that the thread runs, by its id; 0: none, or not known */
     uint32_t state;            /* enum thread_state */
     uint32_t syscall_name;     /* the system call that the thread waits in; for a goroutine, the
@@ -332,6 +333,19 @@ static inline bool sample_is_idle(const struct profile_sample *sample)
            !sample->gone;
 }
 
+/* Whether `tid` is a thread's id, and not that of a goroutine or task, which may be the same. */
+static inline bool sample_is_of_thread(const struct profile_sample *sample)
+{
+    return !sample->is_goroutine && !sample->is_task;
+}
+
+/* The id of a thread, or a goroutine's as a negative number, so that neither is taken for the
+ * other. */
+static inline int64_t signed_tid(uint32_t tid, bool is_goroutine)
+{
+    return is_goroutine ? -(int64_t)tid : (int64_t)tid;
+}
+
 static inline bool profile_keeps(const struct fgprof_profile *profile,
                                  const struct profile_sample *sample)
 {
@@ -371,6 +385,10 @@ int profile_add_mapping(struct fgprof_profile *profile, const struct profile_map
 /* *ret_is_new: its lines must still be set, by profile_set_lines. */
 int profile_add_location(struct fgprof_profile *profile, uint64_t address, uint32_t mapping,
                          uint32_t *ret_location, bool *ret_is_new);
+/* Adds a location in a new row, even if there is an equal one; profile_add_location does not find
+ * it. Returns 0 or -ENOMEM. */
+int profile_append_location(struct fgprof_profile *profile, const struct profile_location *location,
+                            uint32_t *ret_location);
 /* A location for a kernel function as a whole, in the kernel's mapping. */
 int profile_add_kernel_function(struct fgprof_profile *profile, const char *name,
                                 uint32_t *ret_location);

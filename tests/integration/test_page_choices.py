@@ -268,6 +268,40 @@ def test_names_filter(world):
         browser.close()
 
 
+OPTIONS = "return [...document.querySelector('#thread').options].map(o => [o.value, o.text])"
+NAMES = "return [...document.querySelectorAll('#threads td.name button')].map(b => b.innerText)"
+
+
+def test_a_goroutine_with_the_id_of_a_thread(world):
+    """Both have the name of the process. In the data, the goroutine's id is negative."""
+    tables = made_tables(("server", "server")) | {"births": [[71, 1, 4]], "idle": [[0, 1, -71]]}
+    tables["samples"][2][1:3] = [1, -71]
+    del tables["timelines"]
+    thread, goroutine = "server/71", "server/goroutine 71"
+    browser = Browser()
+    try:
+        page = open_made(world, browser, tables)
+        assert page.functions() == {"f": 8.5, "g": 1.5}, "only the goroutine is idle"
+        page.show_idle()
+        assert page.functions() == {"f": 8.5, "h": 6, "g": 1.5}
+        options = [(value, text.strip()) for value, text in browser.run(OPTIONS)]
+        assert options == [("", "all"), ("server", "server (all 2)"),
+                           (thread, f"{thread}, made by server in f"), (goroutine, goroutine)], options
+        browser.choose("#thread", thread)
+        assert page.functions() == {"f": 8.5, "g": 1.5}
+        browser.choose("#thread", goroutine)
+        assert page.functions() == {"h": 6}
+        page = TimePage(browser, browser.run("return location.href"))
+        assert page.functions() == {"h": 6}
+        page.reset()
+        browser.click("#threads-tab")
+        assert browser.run(NAMES) == [thread, goroutine], browser.run(NAMES)
+        console = browser.console()
+        assert not console, console
+    finally:
+        browser.close()
+
+
 def waits_tables():
     """Three locks on the heap at one place, two of idle threads, one with a name; the named one has an owner for
     4 of 5 s."""

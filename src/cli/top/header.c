@@ -114,7 +114,8 @@ static void draw_subject(const struct top_screen *screen, int y)
     } else if (screen->pane == TOP_WAITS) {
         put_format("what threads wait for");
     } else if (screen->choice.tid) {
-        put_format("functions of thread %d ", (int)screen->choice.tid);
+        put_format("functions of %s %ld ", screen->choice.tid < 0 ? "goroutine" : "thread",
+                   labs(screen->choice.tid));
         put_text(screen->thread_name, 16);
     } else {
         put_format("functions of all threads");

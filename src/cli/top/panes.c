@@ -205,10 +205,19 @@ void top_draw_functions(struct top_screen *screen, int y)
     free(rows);
 }
 
+/* Goroutine 7 as "g7", because a thread may have the id 7. */
+static void put_thread_id(const struct top_layout *layout, int y, pid_t tid)
+{
+    char text[24];
+    snprintf(text, sizeof text, tid < 0 ? "g%ld" : "%ld", labs(tid));
+    if (go_to_cell(layout, y, THREAD_ID))
+        put_format("%*s", layout->columns[THREAD_ID], text);
+}
+
 static void draw_thread(const struct top_screen *screen, const struct top_layout *layout, int y,
                         const struct top_thread *row)
 {
-    put_number(layout, y, THREAD_ID, 0, row->tid);
+    put_thread_id(layout, y, row->tid);
     put_cell(layout, y, THREAD_NAME, row->name);
     if (go_to_cell(layout, y, THREAD_STATES))
         put_states(row->recent_ns, STATES_COLUMNS);

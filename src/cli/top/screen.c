@@ -126,7 +126,7 @@ static const char *const help[] = {
     "                 for a CPU, . asleep, T stopped, ? unknown",
     "s t n  sort by self, total, name; again: last second or since start",
     "/ f    show only rows that match a regular expression; empty: all",
-    "T      switch between threads and functions",
+    "T      switch between threads and functions; TID g7 is goroutine 7",
     "W      what threads wait for, how many do, and which thread has it",
     "Enter  functions of the marked thread;  Esc  of all threads again",
     "x      show idle threads, which only sleep in one place; or hide them",

@@ -9,7 +9,7 @@
 /* Which samples the functions' times include. */
 struct top_choice {
     enum fgprof_kept kept;
-    pid_t tid;       /* one thread's; 0: those of all threads */
+    pid_t tid;       /* as in struct fgprof_activity: one thread's; 0: those of all threads */
     bool hides_idle; /* leave out threads that only slept in one place, for no lock */
 };
 

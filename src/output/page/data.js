@@ -66,7 +66,7 @@ class Recording {
       time: wall, count, before: 0, countBefore: 0,
       values: values.map(value => Math.max(0, value)), // there are no widths below 0
       threadName,
-      thread: tid && !this.isOfTwo ? `${threadName}/${tid}` : threadName,
+      thread: this.nameOfThread(threadName, tid),
       birth: (!this.isOfTwo && this.births.get(tid)) || '',
       process: this.processOf(this.raw.processes[process] || [0, 0]),
       labels: labels ? this.labels[labels - 1] : NO_LABELS,
@@ -74,6 +74,13 @@ class Recording {
       category: isIdle ? 'idle' : this.categoryOf(this.raw.states[state], this.strings[call],
                                                   this.strings[channel]),
     };
+  }
+
+  // A goroutine may have the id of a thread.
+  nameOfThread(name, tid) {
+    if (!tid || this.isOfTwo)
+      return name;
+    return tid < 0 ? `${name}/goroutine ${-tid}` : `${name}/${tid}`;
   }
 
   // Processes that have ended have no id.

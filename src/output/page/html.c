@@ -25,8 +25,9 @@
  *   stacks     [location, ...], leaf first
  *   samples    [stack, thread name, tid, state, syscall, wait channel, count, time_ns, process,
  *              elapsed_ns, labels, value, ...]: what follows the process only if the profile has
- *              it; labels is the number of a row of `labels`, from 1 on, or 0 for none; the values
- *              are an object's, one of each type
+ *              it; the tid of goroutine 7 is -7, because a thread may have the id 7; labels is the
+ *              number of a row of `labels`, from 1 on, or 0 for none; the values are an object's,
+ *              one of each type
  *   labels     [key, value, ...], sorted by key; omitted if there are none
  *   parallel   [ns, ...]: how long 0, 1, ... threads of a process ran at once; omitted if not known
  *   objects    {kind, types, shown, ...}: for a profile of objects, the types [name, unit] and the
@@ -37,8 +38,9 @@
  *   places     for each stack, how many frames are nearer to the leaf than its place in the
  *              program's own code (profile/place.h)
  *   findings   [text, detail, function]: the report's findings; detail and function may be ""
- *   idle       [process, thread name, tid] of threads that only waited for work, as in the report;
- *              these last three are omitted from profiles of objects and from differences
+ *   idle       [process, thread name, tid], as in samples, of threads that only waited for work, as
+ *              in the report; these last three are omitted from profiles of objects and from
+ *              differences
  */
 /* As in page/data.js. */
 enum { FLAG_KERNEL = 1, FLAG_JIT = 2, FLAG_NOTE = 4, FLAG_START = 64, FLAG_LIBRARY = 256 };
@@ -190,9 +192,10 @@ static void write_samples(const struct fgprof_profile *profile, const struct pro
         const struct profile_sample *sample = &view->samples[i];
         json_begin(json, NULL, '[');
         json_print(json, NULL,
-                   "%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%" PRIu32
+                   "%" PRIu32 ",%" PRIu32 ",%" PRId64 ",%" PRIu32 ",%" PRIu32 ",%" PRIu32
                    ",%" PRIu64 ",%" PRIu64 ",%" PRIu32,
-                   sample->stack, sample->thread_name, sample->tid, sample->state,
+                   sample->stack, sample->thread_name,
+                   signed_tid(sample->tid, sample->is_goroutine), sample->state,
                    sample->syscall_name, sample->wait_channel, sample->count, sample->time_ns,
                    sample->process);
         if (profile->has_elapsed || profile->label_set_count || is_of_objects)
@@ -367,8 +370,8 @@ static void write_idle(const struct report *report, struct json *json)
     for (size_t i = 0; i < report->thread_count; i++) {
         const struct report_thread *thread = &report->threads[i];
         if (thread->times.all_ns && report_is_idle(thread))
-            json_print(json, NULL, "[%" PRIu32 ",%" PRIu32 ",%" PRIu32 "]", thread->process,
-                       thread->name, thread->tid);
+            json_print(json, NULL, "[%" PRIu32 ",%" PRIu32 ",%" PRId64 "]", thread->process,
+                       thread->name, signed_tid(thread->tid, thread->is_goroutine));
     }
     json_end(json, ']');
 }

@@ -45,9 +45,9 @@ function hasLabel(sample, label) {
   return false;
 }
 
-// choice: {process, thread, state, module, label}, '' for all; label is 'key=value'; thread is 'name' or 'name/tid'; state is a
-// category, 'on-cpu' or 'off-cpu'. hidesIdle: without threads that only waited for work, unless they are chosen. times: only
-// samples with time in that range, which is in `amount`.
+// choice: {process, thread, state, module, label}, '' for all; label is 'key=value'; thread is 'name', 'name/tid' or
+// 'name/goroutine id'; state is a category, 'on-cpu' or 'off-cpu'. hidesIdle: without threads that only waited for work, unless
+// they are chosen. times: only samples with time in that range, which is in `amount`.
 function keeps(sample, choice, amount) {
   // In thread-seconds, a sample of less than a tick still counts; idle time does not.
   if (!sample.ns && (choice.isElapsed || !sample.ownCount))

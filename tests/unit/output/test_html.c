@@ -105,6 +105,28 @@ static void test_where_threads_come_from(void **state)
     free(data);
 }
 
+/* Goroutine 7 is not thread 7, even if both have the name of the process. */
+static void test_ids_of_goroutines(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    uint32_t place = make_function(profile, 0x1000, PROFILE_NO_MAPPING, "f", "", 0);
+    MAKE_SAMPLE(profile, "server", 7, 1, place);
+    struct profile_sample parked = {.stack = profile->samples[0].stack,
+                                    .thread_name = make_string(profile, "server"),
+                                    .tid = 7,
+                                    .state = THREAD_SLEEPING,
+                                    .syscall_name = make_string(profile, "chan receive"),
+                                    .is_goroutine = true,
+                                    .never_moved = true,
+                                    .count = 2,
+                                    .time_ns = 20};
+    assert_int_equal(profile_add_sample(profile, &parked, NULL), 0);
+    assert_data(profile, "\"samples\":[[0,2,7,0,0,0,1,10101010,0],[0,2,-7,3,3,0,2,20,0]],");
+    assert_data(profile, "\"idle\":[[0,2,-7]]}");
+    assert_int_equal(fgprof_profile_set_threads(profile, FGPROF_THREADS_BY_NAME), 0);
+    assert_data(profile, "[0,2,0,3,3,0,2,20,0]],");
+}
+
 static void test_label_sets(void **state)
 {
     struct fgprof_profile *profile = *state;
@@ -384,6 +406,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_golden_data, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_where_threads_come_from, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_ids_of_goroutines, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_label_sets, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_elapsed_time, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_when_threads_were_where, set_up, tear_down),

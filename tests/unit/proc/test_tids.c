@@ -18,8 +18,21 @@ static void test_which_are_there(void **state)
     assert_false(tids_have(NULL, 0, 7));
 }
 
+static void test_negative_numbers(void **state)
+{
+    (void)state;
+    static const pid_t tids[] = {INT32_MIN, -9, -7, 7, 8};
+    for (size_t i = 0; i < 5; i++)
+        assert_true(tids_have(tids, 5, tids[i]));
+    assert_false(tids_have(tids, 5, -8));
+    assert_false(tids_have(tids, 5, 9));
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_which_are_there)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_which_are_there),
+        cmocka_unit_test(test_negative_numbers),
+    };
     return cmocka_run_group_tests_name("tids", tests, NULL, NULL);
 }

@@ -53,14 +53,19 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void add_sample(struct tables *counted, uint32_t tid)
+static void add_sample_of(struct tables *counted, enum task_kind task, uint32_t tid)
 {
     static const struct stack stack = {.cut = STACK_CUT_UNREADABLE};
     struct sample_labels labels = {
-        .tid = tid, .syscall_number = -1, .thread_name = string(counted, "sampled")};
+        .tid = tid, .syscall_number = -1, .thread_name = string(counted, "sampled"), .task = task};
     uint32_t sample;
     assert_int_equal(stack_table_add(&counted->table, UINT32_MAX, &stack, &labels, 1, 10, &sample),
                      0);
+}
+
+static void add_sample(struct tables *counted, uint32_t tid)
+{
+    add_sample_of(counted, TASK_THREAD, tid);
 }
 
 static void add_thread(struct tables *counted, uint32_t process, uint32_t tid, const char *name,
@@ -165,6 +170,24 @@ static void test_threads_that_are_not_told_apart(void **state)
     fgprof_profile_free(profile);
 }
 
+/* Goroutines and tasks have ids of their own, which threads without samples may have, too. */
+static void test_ids_of_goroutines_and_tasks(void **state)
+{
+    struct tables *counted = *state;
+    add_thread(counted, APP, 7, "app", 0, ORIGIN_MAIN);
+    for (uint32_t tid = 22; tid <= 24; tid++)
+        add_thread(counted, APP, tid, "reader", 7, ORIGIN_SEEN);
+    add_sample_of(counted, TASK_GOROUTINE, 22);
+    add_sample_of(counted, TASK_PYTHON, 23);
+    add_sample_of(counted, TASK_GOROUTINE, 24);
+    add_sample(counted, 24);
+    struct fgprof_profile *profile = named(counted);
+    assert_int_equal(profile->sample_count, 4);
+    assert_int_equal(profile->birth_count, 1);
+    assert_string_equal(maker_of(profile, 24), "app/7");
+    fgprof_profile_free(profile);
+}
+
 static void assert_function(struct fgprof_profile *profile, const char *expected,
                             const uint32_t *locations, size_t depth)
 {
@@ -206,6 +229,7 @@ int main(void)
         WITH_COUNTED(test_an_id_may_be_of_another_namespace),
         WITH_COUNTED(test_an_id_is_that_of_its_last_thread),
         WITH_COUNTED(test_threads_that_are_not_told_apart),
+        WITH_COUNTED(test_ids_of_goroutines_and_tasks),
         cmocka_unit_test(test_the_function_that_is_told),
     };
     return cmocka_run_group_tests_name("name_births", tests, NULL, NULL);

@@ -115,6 +115,46 @@ static void test_functions_of_some_threads(void **state)
     fgprof_profile_free(profile);
 }
 
+/* Adds what MAKE_SAMPLE adds, but of a goroutine that is on no thread. */
+static void make_goroutine(struct fgprof_profile *profile, uint32_t id, uint64_t count,
+                           uint32_t location)
+{
+    struct profile_sample sample = {.thread_name = make_string(profile, "app"),
+                                    .tid = id,
+                                    .is_goroutine = true,
+                                    .count = count,
+                                    .time_ns = count * TICK_NS};
+    assert_int_equal(profile_add_stack(profile, &location, 1, &sample.stack), 0);
+    assert_int_equal(profile_add_sample(profile, &sample, NULL), 0);
+}
+
+static void test_functions_of_threads_and_goroutines(void **state)
+{
+    (void)state;
+    static const struct {
+        pid_t tids[3];
+        size_t count;
+        uint64_t ticks;
+    } cases[] = {{{7}, 1, 1}, {{-7}, 1, 2}, {{-9, 7}, 2, 5}, {{-9, -7, 8}, 3, 6}, {{9}, 1, 0}};
+    struct fgprof_profile *profile = make_profile();
+    uint32_t f = make_function(profile, 0x401000, PROFILE_NO_MAPPING, "f", "a.c", 1);
+    MAKE_SAMPLE(profile, "app", 7, 1, f);
+    make_goroutine(profile, 7, 2, f);
+    make_goroutine(profile, 9, 4, f);
+    struct fgprof_function *rows;
+    size_t count;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(profile_functions(profile, cases[i].tids, cases[i].count, &rows, &count),
+                         0);
+        assert_times(find(rows, count, "f"), cases[i].ticks, cases[i].ticks);
+        free(rows);
+    }
+    assert_int_equal(profile_functions(profile, NULL, 0, &rows, &count), 0);
+    assert_times(find(rows, count, "f"), 7, 7);
+    free(rows);
+    fgprof_profile_free(profile);
+}
+
 static void test_time_is_told_apart_by_state(void **state)
 {
     (void)state;
@@ -191,6 +231,38 @@ static void test_activity_of_a_wait(void **state)
     fgprof_profile_free(profile);
 }
 
+/* A thread and a goroutine that have the same id, name and place. */
+static void test_rows_of_threads_and_goroutines(void **state)
+{
+    (void)state;
+    struct fgprof_profile *profile = make_profile();
+    uint32_t f = make_function(profile, 0x401000, PROFILE_NO_MAPPING, "f", "a.c", 1), row;
+    struct profile_wait wait = {.kind = make_string(profile, "mutex"),
+                                .resource = make_string(profile, "mutex g_lock"),
+                                .owner_process = PROFILE_NO_OWNER,
+                                .owner_stack = PROFILE_NO_STACK};
+    MAKE_SAMPLE(profile, "app", 7, 1, f);
+    make_goroutine(profile, 7, 2, f);
+    assert_int_equal(profile_add_wait(profile, &wait, &row), 0);
+    profile->samples[0].wait_plus_1 = profile->samples[1].wait_plus_1 = row + 1;
+    struct fgprof_activity *activities;
+    struct fgprof_wait *waits;
+    size_t count;
+    assert_int_equal(profile_activities(profile, &activities, &count), 0);
+    assert_int_equal(count, 2);
+    assert_int_equal(activities[0].tid, 7);
+    assert_int_equal(activities[0].time_ns, 1 * TICK_NS);
+    assert_int_equal(activities[1].tid, -7);
+    assert_int_equal(activities[1].time_ns, 2 * TICK_NS);
+    free(activities);
+    assert_int_equal(profile_waits(profile, &waits, &count), 0);
+    assert_int_equal(count, 2);
+    assert_int_equal(waits[0].tid, 7);
+    assert_int_equal(waits[1].tid, -7);
+    free(waits);
+    fgprof_profile_free(profile);
+}
+
 /* One row for each thread and owner, wherever they were. */
 static void test_waits(void **state)
 {
@@ -242,9 +314,11 @@ int main(void)
         cmocka_unit_test(test_inlined_calls_are_functions),
         cmocka_unit_test(test_what_is_not_kept_does_not_count),
         cmocka_unit_test(test_functions_of_some_threads),
+        cmocka_unit_test(test_functions_of_threads_and_goroutines),
         cmocka_unit_test(test_time_is_told_apart_by_state),
         cmocka_unit_test(test_activities),
         cmocka_unit_test(test_activity_of_a_wait),
+        cmocka_unit_test(test_rows_of_threads_and_goroutines),
         cmocka_unit_test(test_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
