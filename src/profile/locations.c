@@ -37,8 +37,8 @@ int profile_add_mapping(struct fgprof_profile *profile, const struct profile_map
     return 0;
 }
 
-static int append_location(struct fgprof_profile *profile, const struct profile_location *location,
-                           uint32_t *ret_location)
+int profile_append_location(struct fgprof_profile *profile, const struct profile_location *location,
+                            uint32_t *ret_location)
 {
     if (array_append(&profile->locations, &profile->location_count, &profile->location_capacity,
                      *location))
@@ -100,7 +100,7 @@ int profile_add_kernel_function(struct fgprof_profile *profile, const char *name
         profile_add_mapping(profile, &kernel, &location.mapping) ||
         index_add(&profile->location_index, hash, (uint32_t)profile->location_count))
         return -ENOMEM;
-    err = append_location(profile, &location, ret_location);
+    err = profile_append_location(profile, &location, ret_location);
     return err ? err : profile_set_lines(profile, *ret_location, &line, 1);
 }
 
@@ -165,7 +165,7 @@ int profile_add_note(struct fgprof_profile *profile, const char *text, uint32_t 
     struct profile_location note = {.mapping = PROFILE_NO_MAPPING, .is_note = true};
     if (index_add(&profile->location_index, hash, (uint32_t)profile->location_count))
         return -ENOMEM;
-    err = append_location(profile, &note, ret_location);
+    err = profile_append_location(profile, &note, ret_location);
     return err ? err : profile_set_lines(profile, *ret_location, &line, 1);
 }
 

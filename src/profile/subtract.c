@@ -73,6 +73,31 @@ static int copy_mappings(const struct copying *copying)
     return err;
 }
 
+/* Whether the location has the same lines as `known`, which is in the new profile. */
+static bool has_same_lines(const struct copying *copying, const struct profile_location *location,
+                           const struct profile_location *known)
+{
+    bool is_same = location->line_count == known->line_count;
+    for (uint32_t i = 0; i < location->line_count && is_same; i++) {
+        const struct profile_line *line = &copying->from->lines[location->first_line + i];
+        const struct profile_line *other = &copying->to->lines[known->first_line + i];
+        is_same = copying->functions[line->function] == other->function &&
+                  line->line == other->line && line->is_inlined == other->is_inlined;
+    }
+    return is_same;
+}
+
+/* Whether the location is the same code as `known`, which has the same address in the new profile.
+ * A build id proves that. Without one, the other recording may be of another build of the program,
+ * with other functions at the same addresses. */
+static bool is_same_code(const struct copying *copying, const struct profile_location *location,
+                         const struct profile_location *known)
+{
+    bool has_build_id =
+        known->mapping != PROFILE_NO_MAPPING && copying->to->mappings[known->mapping].build_id;
+    return has_build_id || has_same_lines(copying, location, known);
+}
+
 /* Sets the lines of a location that is new. */
 static int copy_lines(const struct copying *copying, const struct profile_location *location,
                       uint32_t number)
@@ -104,7 +129,16 @@ static int copy_place(const struct copying *copying, const struct profile_locati
             ? profile_add_jit_location(to, location->address, mapping,
                                        copying->functions[jit_plus_1 - 1], ret_number, &is_new)
             : profile_add_location(to, location->address, mapping, ret_number, &is_new);
-    if (err || !is_new)
+    if (!err && !is_new) {
+        const struct profile_location known = to->locations[*ret_number];
+        if (is_same_code(copying, location, &known))
+            return 0;
+        const struct profile_location other = {.address = known.address,
+                                               .mapping = known.mapping,
+                                               .jit_function_plus_1 = known.jit_function_plus_1};
+        err = profile_append_location(to, &other, ret_number);
+    }
+    if (err)
         return err;
     to->locations[*ret_number].function_offset = location->function_offset;
     to->locations[*ret_number].has_debug_info = location->has_debug_info;

@@ -132,6 +132,55 @@ static void test_places_of_every_kind(void **state)
     fgprof_profile_free(difference);
 }
 
+/* Objects that are made in the function at 0x400523. */
+static struct fgprof_profile *make_build(const char *build_id, const char *function, uint32_t line,
+                                         uint64_t made)
+{
+    struct fgprof_profile *profile = make_profile();
+    uint32_t app = make_mapping(profile, 0x400000, "/srv/app", build_id), process;
+    uint32_t place = make_function(profile, 0x400523, app, function, "a.c", line);
+    assert_int_equal(profile_add_process(profile, 11, "app", &process), 0);
+    profile->kind = FGPROF_KIND_HEAP;
+    profile->objects.rate = MADE_RATE;
+    MAKE_OBJECTS(profile, 64, made, 0, place);
+    return profile;
+}
+
+/* Mappings of programs without build id look equal, but the code may be another build's. */
+static void test_builds_without_build_id(void **state)
+{
+    (void)state;
+    struct fgprof_profile *difference =
+        subtract(make_build("", "render", 20, 5), make_build("", "parse", 20, 3));
+    assert_int_equal(difference->mapping_count, 1);
+    assert_int_equal(difference->location_count, 2);
+    assert_int_equal(difference->sample_count, 2);
+    assert_difference(difference, "render", 64, 5, 0);
+    assert_difference(difference, "parse", 64, -3, 0);
+    assert_int_equal(difference->locations[1].address, 0x400523);
+    assert_int_equal(difference->locations[1].function_offset, 0x23);
+    fgprof_profile_free(difference);
+    difference = subtract(make_build("", "parse", 20, 5), make_build("", "parse", 19, 3));
+    assert_int_equal(difference->location_count, 2);
+    fgprof_profile_free(difference);
+    difference = subtract(make_build("", "parse", 20, 5), make_build("", "parse", 20, 3));
+    assert_int_equal(difference->location_count, 1);
+    assert_difference(difference, "parse", 64, 2, 0);
+    fgprof_profile_free(difference);
+}
+
+/* Debug information of the same build may have been missing from one recording. */
+static void test_one_build_with_other_names(void **state)
+{
+    (void)state;
+    struct fgprof_profile *difference =
+        subtract(make_build("0011ff", "parse", 20, 5), make_build("0011ff", "parse.part.0", 0, 3));
+    assert_int_equal(difference->location_count, 1);
+    assert_int_equal(difference->sample_count, 1);
+    assert_difference(difference, "parse", 64, 2, 0);
+    fgprof_profile_free(difference);
+}
+
 static void test_profiles_that_do_not_fit(void **state)
 {
     (void)state;
@@ -158,6 +207,8 @@ int main(void)
         cmocka_unit_test(test_what_came_and_went),
         cmocka_unit_test(test_nothing_has_changed),
         cmocka_unit_test(test_places_of_every_kind),
+        cmocka_unit_test(test_builds_without_build_id),
+        cmocka_unit_test(test_one_build_with_other_names),
         cmocka_unit_test(test_profiles_that_do_not_fit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
