@@ -6,6 +6,7 @@ import socket
 import made_page
 from harness import folded, users_build, wait_for, wait_until_asleep
 from page import Page, record, seconds, share, threads
+from test_page_time import TimePage, made_tables
 from webdriver import Browser
 
 
@@ -391,6 +392,50 @@ def test_the_address_of_a_page_keeps_its_view(world):
         browser.close()
 
 
+# In a frame, or in the page itself.
+STRIP = """const page = document.querySelector('iframe')?.contentDocument || document;
+const names = () => [...page.querySelectorAll('#strip-names button')].map(b => b.innerText);"""
+CHOOSE_THREAD = STRIP + """const thread = page.querySelector('#thread');
+thread.value = arguments[0];
+thread.dispatchEvent(new Event('change'));
+return names();"""
+
+
+def test_pages_that_cannot_keep_their_address(world):
+    """All else is as ever in a blob: page, in the srcdoc of a frame, and if the browser finds that the
+    address changes too often."""
+    path = world.path("made.html")
+    made_page.write_data(world.program, path, made_tables())
+    text = open(path).read()
+    browser = Browser()
+    try:
+        browser.open("about:blank")
+        browser.run("const frame = document.createElement('iframe'); frame.srcdoc = arguments[0];"
+                    "frame.style = 'width: 1100px; height: 700px';"
+                    "document.body.replaceChildren(frame)", text)
+        check_strip_of_choices(browser)
+        browser.open(path)
+        browser.run("location = URL.createObjectURL(new Blob([arguments[0]], {type: 'text/html'}))", text)
+        wait_for(lambda: browser.run("return location.protocol") == "blob:", "the blob: page")
+        check_strip_of_choices(browser)
+        browser.open(path)
+        browser.run("window.calls = 0; history.replaceState = () => {"
+                    " window.calls++; throw new DOMException('too often', 'SecurityError'); }")
+        check_strip_of_choices(browser)
+        assert browser.run("return window.calls") == 2, "once for each choice"
+        console = browser.console()
+        assert not console, console
+    finally:
+        browser.close()
+
+
+def check_strip_of_choices(browser):
+    """The strip is shown last."""
+    wait_for(lambda: browser.run(STRIP + "return names()") == ["audit/71", "idler/72"], "the strip")
+    assert browser.run(CHOOSE_THREAD, "idler") == ["idler/72", "audit/71"]
+    assert browser.run(CHOOSE_THREAD, "") == ["audit/71", "idler/72"]
+
+
 def check_what_is_shown(page):
     # The main thread, one that computes and three that sleep, each at all ticks; a fraction of a tick may be
     # left over in each state.
@@ -440,6 +485,56 @@ def check_zoom(page):
         tips[key] = page.browser.text("#tip")
     assert tips["ArrowUp"] == tips["ArrowLeft"] != tips["ArrowRight"], tips
     assert tips["ArrowDown"].startswith("all:") and "of the parent" in tips["ArrowRight"], tips
+
+
+def test_choices_keep_the_zoom(world):
+    """Unless the stacks are others, or nothing is left of what the graph is zoomed to."""
+    path = world.path("made.html")
+    made_page.write_data(world.program, path, made_tables())
+    browser = Browser()
+    try:
+        page = TimePage(browser, path)
+        page.click(1, 0.1)
+        assert page.path() == ["all", "f"], page.path()
+        for selector, value in (("#colour", "module"), ("#colour", "thread"), ("#unit", "threads"),
+                                ("#unit", "total"), ("#state", "on-cpu"), ("#thread", "audit"),
+                                ("#state", ""), ("#thread", "")):
+            browser.choose(selector, value)
+            assert page.path() == ["all", "f"], (selector, value, page.path())
+        assert page.functions() == {"f": 8.5} and page.at(1, 0.95).startswith("f\n"), page.functions()
+        for _ in range(2):
+            browser.keys("x")
+            assert page.path() == ["all", "f"], page.path()
+        page.drag(6, 7)
+        assert page.path() == ["all", "f"] and set(page.functions()) == {"f"}, page.path()
+        page.drag(4.25, 5.25)
+        assert page.path() == ["all"] and set(page.functions()) == {"g", "h"}, page.path()
+        browser.click("#strip-all")
+        check_what_ends_the_zoom(page)
+        console = browser.console()
+        assert not console, console
+    finally:
+        browser.close()
+
+
+def check_what_ends_the_zoom(page):
+    """Each click is at another place, so that no two are a double click."""
+    browser = page.browser
+    page.click(1, 0.2)
+    assert page.path() == ["all", "f"], page.path()
+    page.reset()
+    assert page.path() == ["all"], page.path()
+    page.click(1, 0.3)
+    browser.choose("#stacks", "callers")
+    assert page.path() == ["all"], page.path()
+    browser.choose("#stacks", "callees")
+    page.click(1, 0.4)
+    browser.click("#focus")
+    assert page.path() == ["✕ all functions", "callees of f"], page.path()
+    page.click(1, 0.6)
+    assert page.path() == ["✕ all functions", "callees of f", "f"], page.path()
+    browser.click("#focus")
+    assert page.path() == ["✕ all functions", "callees of f"], page.path()
 
 
 def check_search(page):

@@ -23,12 +23,14 @@ class Graph {
   }
 
   // model: {tree, labelOf(node), colourOf(node, palette)}; found: the matches of a search, null
-  // without a search.
+  // without a search. The zoom stays if the nodes are the same ones and it still shows something.
   show(model, palette, found) {
+    const {shape, width} = model.tree;
+    if (!this.model || this.model.tree.shape !== shape || !width[this.zoomed])
+      this.zoomed = 0;
     Object.assign(this, {model, palette, found});
-    this.zoomed = 0;
     this.selected = this.hovered = -1;
-    this.resize(true);
+    this.resize(this.zoomed === 0);
   }
 
   resize(toRoot) {

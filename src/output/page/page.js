@@ -75,11 +75,13 @@ class Page {
       this.tip.hide();
       this.graph.isIcicle = this.choices.get('view') === 'icicle';
       this.graph.resize(true);
+      this.keepAddress();
     } else if (id === 'unit' && !this.profile.objects &&
                this.profile.isElapsed === (this.unit() === 'elapsed')) {
       this.graph.draw();
       this.describe();
       this.showLegend();
+      this.keepAddress();
     } else {
       if (id === 'unit')
         this.profile.measure(this.unit());
@@ -89,11 +91,12 @@ class Page {
       }
       if (id === 'waiting' && !this.choices.get(id))
         this.choices.chosen = null;
+      if (id === 'reset')
+        this.graph.zoomed = 0;
       this.count();
       if (id !== 'times')
         this.showStrip();
     }
-    this.keepAddress();
   }
 
   // It shows all time, whatever is selected.
@@ -158,9 +161,13 @@ class Page {
     byId('compare').setAttribute('aria-pressed', String(compared !== null));
   }
 
+  // A blob: page or a frame's srcdoc may not change its address, and no page may too often: then
+  // the address only lacks the view.
   keepAddress() {
-    const fragment = fragmentOf(this.choices.changes());
-    history.replaceState(null, '', fragment ? `#${fragment}` : location.pathname + location.search);
+    const fragment = fragmentOf(this.choices.changes()), [own] = location.href.split('#');
+    try {
+      history.replaceState(null, '', fragment ? `${own}#${fragment}` : own);
+    } catch { /* see above */ }
   }
 
   repaint() {
@@ -467,6 +474,7 @@ class Page {
   showFunction(frame, isInverted) {
     this.choices.pivot = frame < 0 ? null : this.model.frames[frame];
     byId('stacks').value = frame >= 0 && isInverted ? 'callers' : 'callees';
+    this.graph.zoomed = 0;
     this.count();
     byId('graph').scrollIntoView({block: 'nearest'});
   }
