@@ -105,13 +105,23 @@ static int copy_idle(struct results *to, const struct results *from)
     return COPY_ROWS(to, from, idle_tids, idle_tid_count, idle_tid_capacity);
 }
 
-/* Forgets the copied rows, because their numbers have changed. */
-static void forget_rows(struct results *to)
+/* Frees memory that the rows will no longer need. */
+#define TRIM_ROWS(to, from, rows, count, capacity)                                                 \
+    array_trim(&(to)->rows, &(to)->capacity, (from)->count)
+
+/* Forgets the copied rows, because their numbers have changed. There may be far fewer now. */
+static void forget_rows(struct results *to, const struct results *from)
 {
     to->stacks.address_count = to->stacks.stack_count = 0;
     to->waits.count = 0;
     to->deadlocks.row_count = 0;
     to->label_sets.label_count = to->label_sets.set_count = 0;
+    TRIM_ROWS(&to->stacks, &from->stacks, addresses, address_count, address_capacity);
+    TRIM_ROWS(&to->stacks, &from->stacks, stacks, stack_count, stack_capacity);
+    TRIM_ROWS(&to->stacks, &from->stacks, samples, sample_count, sample_capacity);
+    TRIM_ROWS(&to->waits, &from->waits, rows, count, capacity);
+    TRIM_ROWS(&to->label_sets, &from->label_sets, labels, label_count, label_capacity);
+    TRIM_ROWS(&to->label_sets, &from->label_sets, sets, set_count, set_capacity);
     strings_free(&to->label_sets.strings);
     strings_free(&to->strings);
 }
@@ -126,7 +136,7 @@ int copy_update(struct copy *copy, const struct results *results,
     memcpy(to->object_counts, results->object_counts, sizeof to->object_counts);
     spaces_free(&to->spaces);
     if (to->stacks.times_renumbered != results->stacks.times_renumbered)
-        forget_rows(to);
+        forget_rows(to, results);
     to->stacks.times_renumbered = results->stacks.times_renumbered;
     if (copy_stacks(&to->stacks, &results->stacks) || copy_waits(&to->waits, &results->waits) ||
         copy_deadlocks(&to->deadlocks, &results->deadlocks) ||

@@ -313,6 +313,31 @@ static void test_what_was_forgotten_since(void **state)
     renumber_free(&none);
 }
 
+static void test_memory_of_what_was_forgotten_is_freed(void **state)
+{
+    struct world *world = *state;
+    struct results *results = &world->results;
+    struct renumber rows, none;
+    uint32_t process = add_process(world, 7, "app");
+    for (uint32_t i = 0; i < 5000; i++)
+        count(world, 0x1000 + i, 0x2000, "worker", process, 1);
+    const struct results *copy = update(world);
+    assert_true(copy->stacks.sample_capacity >= 5000);
+    assert_int_equal(renumber_init(&rows, 5000), 0);
+    assert_int_equal(renumber_init(&none, 0), 0);
+    renumber_keep(&rows, 4999);
+    renumber_assign(&rows);
+    stack_table_keep(&results->stacks, &rows, &rows, &none, &none);
+    copy = update(world);
+    assert_int_equal(copy->stacks.sample_count, 1);
+    assert_int_equal(copy->stacks.addresses[copy->stacks.stacks[0].first_address], 0x1000 + 4999);
+    assert_in_range(copy->stacks.sample_capacity, 1, 100);
+    assert_in_range(copy->stacks.stack_capacity, 1, 100);
+    assert_in_range(copy->stacks.address_capacity, 1, 100);
+    renumber_free(&rows);
+    renumber_free(&none);
+}
+
 #define IN_WORLD(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -325,6 +350,7 @@ int main(void)
         IN_WORLD(test_label_sets_that_are_left),
         IN_WORLD(test_functions_of_interpreters_that_are_left),
         IN_WORLD(test_what_was_forgotten_since),
+        IN_WORLD(test_memory_of_what_was_forgotten_is_freed),
     };
     return cmocka_run_group_tests_name("copy", tests, NULL, NULL);
 }
