@@ -26,13 +26,12 @@ static bool is_of_kernel(int path_fd)
         CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC, BPF_FS_MAGIC,  PSTOREFS_MAGIC, EFIVARFS_MAGIC,
         SELINUX_MAGIC,      SMACK_MAGIC,         BINFMTFS_MAGIC};
     struct statfs where;
+    bool is_one = false;
     if (fstatfs(path_fd, &where))
-        return true;
-    for (size_t i = 0; i < COUNT_OF(magics); i++) {
-        if ((uint32_t)where.f_type == magics[i])
-            return true;
-    }
-    return false;
+        return false; /* a file system that a process provides may fail, these do not */
+    for (size_t i = 0; i < COUNT_OF(magics) && !is_one; i++)
+        is_one = (uint32_t)where.f_type == magics[i];
+    return is_one;
 }
 
 /* Opens the file behind `path_fd` for reading, if it is a regular file. `path_fd` was opened with
