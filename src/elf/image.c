@@ -39,9 +39,10 @@ size_t image_kept_bytes(const struct image *image)
 {
     if (image->memory)
         return image->bytes;
-    return image->pages
-               ? image->page_count * sizeof *image->pages + image->pages_read * IMAGE_PAGE_BYTES
-               : 0;
+    size_t bytes = image->copied_bytes;
+    if (image->pages)
+        bytes += image->page_count * sizeof *image->pages + image->pages_read * IMAGE_PAGE_BYTES;
+    return bytes;
 }
 
 void image_close(struct image *image)

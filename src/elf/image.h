@@ -15,7 +15,8 @@ struct image {
     unsigned char *memory; /* if fd is -1; owned */
     unsigned char **pages; /* of IMAGE_PAGE_BYTES each, NULL until read; NULL: none was */
     size_t page_count;
-    size_t pages_read; /* of these */
+    size_t pages_read;   /* of these */
+    size_t copied_bytes; /* of memory that the file takes, if it is a copy that we made */
 };
 
 #define IMAGE_PAGE_BYTES 4096u

@@ -1,6 +1,7 @@
 #include "mapping/modules.h"
 #include "base/array.h"
 #include "base/bounded_copy.h"
+#include "base/clock.h"
 #include "elf/elf_file.h"
 #include "proc/maps.h"
 #include "proc/memory.h"
@@ -23,8 +24,15 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-/* How long to wait, in all, for files on file systems that a process provides (FUSE). */
+/* How long to wait for files on file systems that a process provides (FUSE): this long in all, of
+ * which one part in WAITS_PART_OF_TIME of the elapsed time is given back. No wait begins with less
+ * than WAIT_MIN_NS left: that would be spent before a healthy file system has sent a large file. */
 #define WAITS_MAX_NS 5000000000u
+#define WAITS_PART_OF_TIME 100
+#define WAIT_MIN_NS 1000000000u
+/* No file is copied once the copies of other files take this much memory. */
+#define COPIES_BYTES_MAX ((uint64_t)1 << 30)
+#define STAT_BLOCK_BYTES 512 /* stat(3type) */
 #define COMPARED_BYTES_MAX (64u << 10)
 /* Descriptors kept free below the limit of open files: this many, or a quarter of a low limit. */
 #define FDS_FOR_OTHERS 64
@@ -98,16 +106,16 @@ static int open_by_path(int proc_fd, pid_t tid, const char *path, const struct m
     return fd;
 }
 
-/* A file may really have a name that ends as maps shows a deleted one. */
+/* A file may really have a name that ends as maps shows a deleted one. Allocates nothing: see
+ * bounded_open_fn. */
 static int open_by_name(int proc_fd, pid_t tid, const struct maps_entry *entry)
 {
     if (!entry->deleted)
         return open_by_path(proc_fd, tid, entry->path, entry);
-    char *path;
-    if (asprintf(&path, "%s (deleted)", entry->path) < 0)
-        return -ENOMEM;
+    char path[PATH_MAX];
+    if (snprintf(path, sizeof path, "%s (deleted)", entry->path) >= (int)sizeof path)
+        return -ENOENT;
     int fd = open_by_path(proc_fd, tid, path, entry);
-    free(path);
     return fd >= 0 || fd == -EMFILE ? fd : -ENOENT;
 }
 
@@ -165,6 +173,13 @@ static int keep_reserve(int fd)
     return -EMFILE;
 }
 
+/* Shared memory has no path: a file where its name seems to lead is another one, and its file
+ * system may hang. */
+static bool has_path(const struct maps_entry *entry)
+{
+    return !entry->deleted || !mounts_is_shared_memory(entry->dev_major, entry->dev_minor);
+}
+
 /* Tries the mapping's /proc link; then the path; then, for the program itself, its /proc link,
  * which still works when the program is deleted or replaced. */
 int mapped_file_open(int proc_fd, pid_t tid, const struct maps_entry *entry)
@@ -174,7 +189,7 @@ int mapped_file_open(int proc_fd, pid_t tid, const struct maps_entry *entry)
     if (fd == -ENXIO)
         return fd;
     if (fd < 0)
-        fd = open_by_name(proc_fd, tid, entry);
+        fd = has_path(entry) ? open_by_name(proc_fd, tid, entry) : -ENOENT;
     if (fd < 0 && fd != -EMFILE) {
         snprintf(path, sizeof path, "task/%d/exe", tid);
         int program_fd = open_if_mapped(proc_fd, path, tid, entry);
@@ -198,21 +213,61 @@ static int open_in_other_process(void *context, int proc_fd)
     return mapped_file_open(proc_fd, opening->tid, opening->entry);
 }
 
+static uint64_t copied_bytes(const struct modules *modules)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < modules->count; i++)
+        bytes += modules->items[i] ? modules->items[i]->image.copied_bytes : 0;
+    return bytes;
+}
+
+/* How much time to wait is left, or -ETIMEDOUT. */
+static int wait_left(struct modules *modules, uint64_t *ret_wait_ns)
+{
+    uint64_t now_ns = monotonic_ns();
+    uint64_t back_ns = (now_ns - modules->waits_checked_ns) / WAITS_PART_OF_TIME;
+    modules->waited_ns -= back_ns < modules->waited_ns ? back_ns : modules->waited_ns;
+    modules->waits_checked_ns = now_ns;
+    if (modules->waited_ns + WAIT_MIN_NS > WAITS_MAX_NS)
+        return -ETIMEDOUT;
+    *ret_wait_ns = WAITS_MAX_NS - modules->waited_ns;
+    return 0;
+}
+
+/* Opens a copy of the file, which takes *ret_bytes of memory. Returns a descriptor or a negative
+ * errno. */
+static int open_copy(struct modules *modules, int proc_fd, pid_t tid,
+                     const struct maps_entry *entry, size_t *ret_bytes)
+{
+    struct opening opening = {tid, entry};
+    struct stat status;
+    uint64_t wait_ns;
+    if (copied_bytes(modules) >= COPIES_BYTES_MAX)
+        return -EAGAIN;
+    int err = wait_left(modules, &wait_ns);
+    if (err)
+        return err;
+    int fd = keep_reserve(bounded_copy(open_in_other_process, &opening, proc_fd, &wait_ns));
+    modules->waited_ns = WAITS_MAX_NS - wait_ns;
+    if (fd >= 0 && fstat(fd, &status) == 0)
+        *ret_bytes = (size_t)status.st_blocks * STAT_BLOCK_BYTES;
+    return fd;
+}
+
 static int open_file_image(struct modules *modules, struct module *module, int proc_fd, pid_t tid,
                            const struct maps_entry *entry)
 {
-    struct opening opening = {tid, entry};
-    uint64_t wait_ns = WAITS_MAX_NS - modules->waited_ns;
-    bool may_hang = mounts_may_hang(proc_fd, entry->dev_major, entry->dev_minor);
-    int fd = may_hang
-                 ? keep_reserve(bounded_copy(open_in_other_process, &opening, proc_fd, &wait_ns))
+    size_t bytes = 0;
+    int fd = mounts_may_hang(proc_fd, entry->dev_major, entry->dev_minor)
+                 ? open_copy(modules, proc_fd, tid, entry, &bytes)
                  : mapped_file_open(proc_fd, tid, entry);
-    modules->waited_ns = WAITS_MAX_NS - wait_ns;
     if (fd < 0)
         return fd;
     int err = image_open_fd(&module->image, fd);
     if (err)
         close(fd);
+    else
+        module->image.copied_bytes = bytes;
     return err;
 }
 
@@ -304,7 +359,7 @@ static int module_open(struct modules *modules, uint32_t number, int proc_fd, pi
     if (err && !is_jitdump(module->path))
         image_close(&module->image);
     module->is_readable = !err;
-    module->is_orphan = err == -EAGAIN || (err && is_gone(proc_fd, tid));
+    module->is_orphan = err == -EAGAIN || err == -ETIMEDOUT || (err && is_gone(proc_fd, tid));
     module->error = err;
     if (err == -ENOMEM) {
         module_free(module);
@@ -426,5 +481,7 @@ void modules_free(struct modules *modules)
         close(modules->roots[i].fd);
     free(modules->roots);
     free(modules->items);
+    if (modules->waited_ns)
+        bounded_copy_end();
     *modules = (struct modules){0};
 }

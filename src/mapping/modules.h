@@ -1,6 +1,7 @@
 /* The modules that processes have mapped. Each is opened when first seen, and kept open as long as
  * a mapping refers to it. Files of a file system that another process provides (FUSE) are copied,
- * if that process answers in time. */
+ * if that process answers in time; a file that could not be is opened again for the next process
+ * that maps it. */
 #ifndef FGPROF_MAPPING_MODULES_H
 #define FGPROF_MAPPING_MODULES_H
 
@@ -28,8 +29,10 @@ struct modules {
     /* How many modules that no program has mapped any more may stay open, just for their names:
      * each takes a descriptor, and often the disk space of a deleted file. */
     size_t open_for_names_max;
-    uint64_t waited_ns; /* for file systems that a process provides */
-    uint32_t opened;    /* how many in total */
+    /* The time spent on waits for file systems that a process provides, less what had been given
+     * back by waits_checked_ns. */
+    uint64_t waited_ns, waits_checked_ns;
+    uint32_t opened; /* how many in total */
 };
 
 /* Finds the module of the mapping `entry` of thread `tid` of the process whose /proc directory is

@@ -1,10 +1,16 @@
 #include "proc/mounts.h"
+#include "base/array.h"
 #include "base/procfs_file.h"
 
 #include <fcntl.h>
+#include <linux/memfd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
 
 /* The fields used of a line of mountinfo (proc(5)), such as
  *   36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue */
@@ -61,11 +67,44 @@ static bool is_device(void *context, const struct mount *mount)
     return mount->dev_major == device->major && mount->dev_minor == device->minor;
 }
 
+static bool has_memory_on(unsigned flags, unsigned dev_major, unsigned dev_minor)
+{
+    struct stat status;
+    int fd = memfd_create("fgprof-device", MFD_CLOEXEC | flags);
+    bool is_there = fd >= 0 && fstat(fd, &status) == 0 && major(status.st_dev) == dev_major &&
+                    minor(status.st_dev) == dev_minor;
+    if (fd >= 0)
+        close(fd);
+    return is_there;
+}
+
+/* Such memory is a file of a mount that the kernel keeps to itself (shmem_init in its mm/shmem.c);
+ * huge pages have one for each of their sizes (init_hugetlbfs_fs in fs/hugetlbfs/inode.c). */
+bool mounts_is_shared_memory(unsigned dev_major, unsigned dev_minor)
+{
+    static const unsigned flags[] = {
+        0,
+        MFD_HUGETLB | MFD_HUGE_2MB,
+        MFD_HUGETLB | MFD_HUGE_1GB,
+#if defined(__aarch64__)
+        MFD_HUGETLB | MFD_HUGE_64KB,
+        MFD_HUGETLB | MFD_HUGE_32MB,
+        MFD_HUGETLB | MFD_HUGE_512MB,
+        MFD_HUGETLB | MFD_HUGE_16GB,
+#endif
+    };
+    for (size_t i = 0; i < COUNT_OF(flags) && !dev_major; i++) {
+        if (has_memory_on(flags[i], dev_major, dev_minor))
+            return true;
+    }
+    return false;
+}
+
 bool mounts_may_hang(int proc_fd, unsigned dev_major, unsigned dev_minor)
 {
     struct device device = {dev_major, dev_minor, false};
     /* File systems without a block device, FUSE among them, have major number 0. */
-    if (dev_major)
+    if (dev_major || mounts_is_shared_memory(dev_major, dev_minor))
         return false;
     return (!find(AT_FDCWD, "/proc/self/mountinfo", is_device, &device) &&
             !find(proc_fd, "mountinfo", is_device, &device)) ||

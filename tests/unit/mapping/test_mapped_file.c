@@ -132,6 +132,28 @@ static void test_another_device(void **state)
     munmap(memory, 8192);
 }
 
+/* Shared memory has names like deleted files, and no file where they lead. */
+static void test_shared_memory_is_not_opened_by_its_name(void **state)
+{
+    struct mapped *mapped = *state;
+    struct stat status;
+    char path[64];
+    map_file(mapped, 0);
+    struct maps_entry entry = mapped->entries[0];
+    int memory_fd = memfd_create("unit", MFD_CLOEXEC);
+    assert_int_equal(fstat(memory_fd, &status), 0);
+    snprintf(path, sizeof path, "%s (deleted)", mapped->paths[0]);
+    assert_int_equal(rename(mapped->paths[0], path), 0);
+    entry.deleted = true;
+    entry.end -= 1; /* no place in map_files */
+    assert_is_file(mapped_file_open(mapped->proc_fd, getpid(), &entry), &entry);
+    entry.dev_major = major(status.st_dev);
+    entry.dev_minor = minor(status.st_dev);
+    assert_int_equal(mapped_file_open(mapped->proc_fd, getpid(), &entry), -ENOENT);
+    assert_int_equal(rename(path, mapped->paths[0]), 0);
+    close(memory_fd);
+}
+
 #define WITH_FILES(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -141,6 +163,7 @@ int main(void)
         WITH_FILES(test_another_is_mapped_by_now),
         WITH_FILES(test_another_inode_by_the_same_path),
         WITH_FILES(test_another_device),
+        WITH_FILES(test_shared_memory_is_not_opened_by_its_name),
     };
     return cmocka_run_group_tests_name("mapped_file", tests, NULL, NULL);
 }

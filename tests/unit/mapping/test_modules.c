@@ -1,4 +1,5 @@
 #include "unit.h"
+#include "base/clock.h"
 #include "elf/elf_file.h"
 #include "mapping/modules.h"
 #include "proc/maps.h"
@@ -8,6 +9,8 @@
 #include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -323,6 +326,132 @@ static void test_numbers_of_closed_modules_are_given_again(void **state)
     close(own_fd);
 }
 
+/* ---- Files that are copied ---- */
+
+/* qemu's emulation of single processes knows no process whose end sends no signal. */
+static void skip_without_copies(void)
+{
+    pid_t pid = (pid_t)syscall(SYS_clone, 0UL, NULL, NULL, NULL, NULL);
+    if (pid == 0)
+        _exit(0);
+    if (pid < 0)
+        skip();
+    assert_int_equal(waitpid(pid, NULL, __WALL), pid);
+}
+
+/* This program, as if on a file system that is mounted nowhere, which may hang. */
+static struct maps_entry own_code_elsewhere(void)
+{
+    struct maps_entry entry;
+    int maps_fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    assert_int_equal(maps_read(maps_fd, find_own_code, &entry), 1);
+    close(maps_fd);
+    entry.dev_major = 0;
+    entry.dev_minor = 4000099;
+    return entry;
+}
+
+/* The copies count as memory, and when they take much, none is added. */
+static void test_copies_are_counted(void **state)
+{
+    (void)state;
+    struct modules modules = {0};
+    struct module *module, *other;
+    struct stat status;
+    skip_without_copies();
+    struct maps_entry entry = own_code_elsewhere();
+    int own_fd = open("/proc/self", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_int_equal(modules_get(&modules, own_fd, getpid(), &entry, &module), 0);
+    assert_true(module->is_readable);
+    assert_int_equal(fstat(module->image.fd, &status), 0);
+    assert_true(module->image.copied_bytes > 0);
+    assert_int_equal(module->image.copied_bytes, status.st_blocks * 512);
+    assert_true(modules_bytes(&modules) > module->image.copied_bytes);
+    size_t copied_bytes = module->image.copied_bytes;
+    module->image.copied_bytes = (size_t)1 << 30;
+    entry.dev_minor++;
+    assert_int_equal(modules_get(&modules, own_fd, getpid(), &entry, &other), 0);
+    assert_true(!other->is_readable && other->error == -EAGAIN && other->is_orphan);
+    module->image.copied_bytes = copied_bytes;
+    assert_int_equal(modules_get(&modules, own_fd, getpid(), &entry, &other), 0);
+    assert_true(other->is_readable);
+    modules_free(&modules);
+    free((char *)entry.path);
+    close(own_fd);
+}
+
+/* When the time to wait is used up, it comes back slowly, and a new process's files are read. */
+static void test_the_time_to_wait_comes_back(void **state)
+{
+    (void)state;
+    skip_without_copies();
+    struct maps_entry entry = own_code_elsewhere();
+    struct module *module;
+    int own_fd = open("/proc/self", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct modules modules = {.waited_ns = 5ull * NS_PER_S, .waits_checked_ns = monotonic_ns()};
+    assert_int_equal(modules_get(&modules, own_fd, getpid(), &entry, &module), 0);
+    assert_true(!module->is_readable && module->error == -ETIMEDOUT);
+    modules.waited_ns = 5ull * NS_PER_S;
+    modules.waits_checked_ns = monotonic_ns() - 50ull * NS_PER_S;
+    assert_int_equal(modules_get(&modules, own_fd, getpid(), &entry, &module), 0);
+    assert_true(!module->is_readable && module->error == -ETIMEDOUT);
+    modules.waited_ns = 5ull * NS_PER_S;
+    modules.waits_checked_ns = monotonic_ns() - 5000ull * NS_PER_S;
+    assert_int_equal(modules_get(&modules, own_fd, getpid(), &entry, &module), 0);
+    assert_true(module->is_readable);
+    modules_free(&modules);
+    free((char *)entry.path);
+    close(own_fd);
+}
+
+static void *shared_code;
+
+static int find_shared_code(void *context, const struct maps_entry *entry)
+{
+    struct maps_entry *found = context;
+    if (entry->start != (uintptr_t)shared_code)
+        return 0;
+    *found = *entry;
+    found->path = strdup(entry->path);
+    return 1;
+}
+
+/* Shared memory never hangs, and may be large: it is read where it is. */
+static void test_shared_memory_is_not_copied(void **state)
+{
+    (void)state;
+    struct queries queries = {.read = read_nothing};
+    struct modules modules = {.queries = &queries};
+    struct maps_entry entry;
+    struct module *module;
+    struct stat status;
+    int fd = memfd_create("unit", MFD_CLOEXEC);
+    assert_int_equal(ftruncate(fd, 1 << 20), 0);
+    assert_int_equal(fstat(fd, &status), 0);
+    shared_code = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_SHARED, fd, 0);
+    assert_true(shared_code != MAP_FAILED);
+    int maps_fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    assert_int_equal(maps_read(maps_fd, find_shared_code, &entry), 1);
+    int own_fd = open("/proc/self", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    read_error = 0;
+    assert_int_equal(modules_get(&modules, own_fd, getpid(), &entry, &module), 0);
+    assert_int_equal(modules.waited_ns, 0);
+    assert_int_equal(module->image.copied_bytes, 0);
+    if (module->is_readable) { /* opening it needs a capability */
+        struct stat opened;
+        assert_int_equal(fstat(module->image.fd, &opened), 0);
+        assert_int_equal(opened.st_ino, status.st_ino);
+    } else {
+        assert_int_equal(module->error, -ENOENT);
+    }
+    modules_free(&modules);
+    munmap(shared_code, 4096);
+    free((char *)entry.path);
+    close(maps_fd);
+    close(own_fd);
+    close(fd);
+}
+
 /* A child with another root directory, or 0 without the privilege for one. */
 static pid_t child_in_another_root(void)
 {
@@ -401,6 +530,9 @@ int main(void)
         cmocka_unit_test(test_a_file_that_came_too_late),
         cmocka_unit_test(test_a_file_that_is_read_elsewhere),
         cmocka_unit_test(test_numbers_of_closed_modules_are_given_again),
+        cmocka_unit_test(test_copies_are_counted),
+        cmocka_unit_test(test_the_time_to_wait_comes_back),
+        cmocka_unit_test(test_shared_memory_is_not_copied),
         cmocka_unit_test(test_roots_keep_the_reserve),
     };
     return cmocka_run_group_tests_name("module", tests, NULL, NULL);

@@ -62,6 +62,30 @@ static void test_a_device_of_ours(void **state)
     end_process(proc_fd);
 }
 
+/* It is mounted nowhere, but never hangs. */
+static void test_shared_memory(void **state)
+{
+    (void)state;
+    static const unsigned flags[] = {0, MFD_HUGETLB};
+    struct stat status;
+    int proc_fd = make_process("");
+    for (size_t i = 0; i < 2; i++) {
+        int fd = memfd_create("unit", MFD_CLOEXEC | flags[i]);
+        if (fd < 0 && i)
+            continue; /* the machine has no huge pages */
+        assert_int_equal(fstat(fd, &status), 0);
+        unsigned number = minor(status.st_dev);
+        assert_int_equal(major(status.st_dev), 0);
+        assert_true(mounts_is_shared_memory(0, number));
+        assert_false(mounts_is_shared_memory(8, number));
+        assert_false(mounts_may_hang(proc_fd, 0, number));
+        close(fd);
+    }
+    assert_int_equal(stat("/proc", &status), 0);
+    assert_false(mounts_is_shared_memory(0, minor(status.st_dev)));
+    end_process(proc_fd);
+}
+
 static void test_directories(void **state)
 {
     (void)state;
@@ -83,6 +107,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_devices),
         cmocka_unit_test(test_a_device_of_ours),
+        cmocka_unit_test(test_shared_memory),
         cmocka_unit_test(test_directories),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
