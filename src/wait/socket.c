@@ -140,10 +140,12 @@ int sockets_add(struct sockets *sockets, const struct socket *socket, const char
     return 0;
 }
 
-static int compare_inodes(const void *a, const void *b)
+/* By inode, and those of one inode in the order in which the tables are read. */
+static int compare_sockets(const void *a, const void *b)
 {
     const struct socket *left = a, *right = b;
-    return ORDER(left->inode, right->inode);
+    int order = ORDER(left->inode, right->inode);
+    return order ? order : ORDER(left->protocol, right->protocol);
 }
 
 static uint64_t hash_addresses(const struct socket_address *from, const struct socket_address *to)
@@ -151,10 +153,32 @@ static uint64_t hash_addresses(const struct socket_address *from, const struct s
     return hash_bytes(to, sizeof *to, hash_bytes(from, sizeof *from, 0));
 }
 
+/* The kernel writes the name of a Unix socket unchanged (unix_seq_show in its net/unix/af_unix.c):
+ * after a line feed, the name may continue with a line that claims any inode. Keeps one socket of
+ * each inode: that of the TCP and UDP tables, which contain no names, or else a Unix socket without
+ * a path, because it is not known which line is genuine. */
+static void drop_forged(struct sockets *sockets)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < sockets->count; i++) {
+        struct socket *item = &sockets->items[i];
+        struct socket *last = kept ? &sockets->items[kept - 1] : NULL;
+        if (!last || !item->inode || last->inode != item->inode) {
+            sockets->items[kept++] = *item;
+            continue;
+        }
+        free(item->path);
+        free(last->path);
+        last->path = NULL;
+    }
+    sockets->count = kept;
+}
+
 int sockets_finish(struct sockets *sockets)
 {
     int err = 0;
-    array_sort(sockets->items, sockets->count, compare_inodes);
+    array_sort(sockets->items, sockets->count, compare_sockets);
+    drop_forged(sockets);
     for (size_t i = 0; i < sockets->count && !err; i++) {
         const struct socket *item = &sockets->items[i];
         if (socket_resource_kind(item) == RESOURCE_TCP_SOCKET && item->state == STATE_LISTEN)

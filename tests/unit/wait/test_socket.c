@@ -5,8 +5,12 @@
 #include <linux/rtnetlink.h>
 #include <linux/sock_diag.h>
 #include <linux/unix_diag.h>
+#include <netinet/in.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 
 static void assert_inet(enum socket_protocol protocol, const char *line, uint64_t inode,
                         const char *expected)
@@ -235,12 +239,99 @@ static void test_peers_of_unix_sockets(void **state)
     sockets_free(&sockets);
 }
 
+static void add_socket(struct sockets *sockets, enum socket_protocol protocol, const char *path)
+{
+    const struct socket socket = {
+        .inode = 5, .protocol = protocol, .type = SOCK_STREAM, .local = {.port = 80}};
+    assert_int_equal(sockets_add(sockets, &socket, path), 0);
+}
+
+/* One of them is genuine: it is not known which, unless its table contains no names. */
+static void test_several_of_one_inode(void **state)
+{
+    (void)state;
+    struct sockets sockets = {0};
+    const struct socket other = {.inode = 6, .protocol = SOCKET_UNIX};
+    const struct socket without = {.protocol = SOCKET_UNIX};
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(sockets_add(&sockets, &without, "/run/without"), 0);
+        add_socket(&sockets, SOCKET_UNIX, i ? "/run/forged" : NULL);
+    }
+    add_socket(&sockets, SOCKET_UNIX, "/run/genuine");
+    assert_int_equal(sockets_add(&sockets, &other, "/run/other"), 0);
+    assert_int_equal(sockets_finish(&sockets), 0);
+    assert_null(sockets_find(&sockets, 5)->path);
+    assert_string_equal(sockets_find(&sockets, 6)->path, "/run/other");
+    assert_int_equal(sockets.count, 4); /* those without an inode stay */
+    sockets_free(&sockets);
+    add_socket(&sockets, SOCKET_UNIX, "/run/forged");
+    add_socket(&sockets, SOCKET_TCP, NULL);
+    add_socket(&sockets, SOCKET_UNIX, "/run/forged too");
+    assert_int_equal(sockets_finish(&sockets), 0);
+    assert_int_equal(sockets_find(&sockets, 5)->protocol, SOCKET_TCP);
+    assert_null(sockets_find(&sockets, 5)->path);
+    assert_int_equal(sockets_find(&sockets, 5)->local.port, 80);
+    sockets_free(&sockets);
+}
+
+static uint64_t inode_of(int fd)
+{
+    struct stat stat;
+    assert_int_equal(fstat(fd, &stat), 0);
+    return stat.st_ino;
+}
+
+/* A socket whose name, in the kernel's table, looks like a line for that inode. */
+static int forge(uint64_t inode)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int length =
+        snprintf(address.sun_path + 1, sizeof address.sun_path - 1,
+                 "%d\n0: 2 0 0 0001 01 %llu /run/forged", getpid(), (unsigned long long)inode);
+    socklen_t bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
+    assert_true(fd >= 0);
+    assert_int_equal(bind(fd, (const struct sockaddr *)&address, bytes), 0);
+    return fd;
+}
+
+static void test_forged_lines(void **state)
+{
+    (void)state;
+    struct sockets sockets = {0};
+    int tcp = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), pair[2];
+    int proc_fd = open("/proc/self", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_true(tcp >= 0 && proc_fd >= 0);
+    assert_int_equal(listen(tcp, 1), 0);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+    int forged[] = {forge(inode_of(tcp)), forge(inode_of(pair[0]))};
+    assert_int_equal(sockets_read(&sockets, proc_fd), 0);
+    const struct socket *found = sockets_find(&sockets, inode_of(tcp));
+    assert_non_null(found);
+    assert_int_equal(found->protocol, SOCKET_TCP);
+    found = sockets_find(&sockets, inode_of(pair[0]));
+    assert_non_null(found);
+    assert_null(found->path);
+    sockets_free(&sockets);
+    close(tcp);
+    close(proc_fd);
+    for (int i = 0; i < 2; i++) {
+        close(pair[i]);
+        close(forged[i]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_inet),     cmocka_unit_test(test_no_inet),
-        cmocka_unit_test(test_unix),     cmocka_unit_test(test_peers_of_tcp_sockets),
-        cmocka_unit_test(test_services), cmocka_unit_test(test_peers_of_unix_sockets),
+        cmocka_unit_test(test_inet),
+        cmocka_unit_test(test_no_inet),
+        cmocka_unit_test(test_unix),
+        cmocka_unit_test(test_peers_of_tcp_sockets),
+        cmocka_unit_test(test_services),
+        cmocka_unit_test(test_peers_of_unix_sockets),
+        cmocka_unit_test(test_several_of_one_inode),
+        cmocka_unit_test(test_forged_lines),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
