@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
-#include <unistd.h>
 
 #define ARMED_MAX 64
 /* Room for some twenty pairs of records; the newest one counts. */
@@ -27,7 +26,7 @@
 #define READING_NS 5000
 /* A look that comes this long after its tick says more about the time since than about the tick. */
 #define LATE_NS 1000000
-/* After a refusal no window is tried for this long. */
+/* After a refusal no event of its kind is tried for this long: each try interrupts a thread. */
 #define REFUSAL_HOLDS_NS 1000000000u
 
 struct armed {
@@ -56,15 +55,20 @@ struct window {
     size_t sleep_count; /* so far; the last SLEEPS_MAX are kept */
 };
 
+/* Why an event could last not be had, and when. */
+struct refusal {
+    int err; /* a negative errno; 0: it could be had */
+    uint64_t at_ns;
+};
+
 struct switches {
     struct armed armed[ARMED_MAX];
     size_t armed_count;
     struct window windows[WINDOWS_MAX];
     size_t window_count;
-    uint64_t opened_ns;   /* the windows; 0: they are closed */
-    int keeper_fd_plus_1; /* 0: none */
-    int refusal;          /* a negative errno: why the last window could not be had, */
-    uint64_t refused_ns;  /* and when */
+    uint64_t opened_ns;         /* the windows; 0: they are closed */
+    int keeper_fd_plus_1;       /* 0: none */
+    struct refusal refusals[2]; /* without and with a window, which takes more memory */
 };
 
 static struct armed *find_armed(const struct switches *switches, uint32_t thread)
@@ -115,8 +119,14 @@ static int open_event(struct switches *switches, pid_t tid, uint32_t stack_bytes
         .write_backward = 1,
         .disabled = stack_bytes != 0,
     };
+    struct refusal *last = &switches->refusals[stack_bytes != 0];
+    if (last->err && monotonic_ns() < last->at_ns + REFUSAL_HOLDS_NS)
+        return last->err;
     keep_events(switches, attr);
-    return ring_open(&attr, tid, -1, ring_bytes, RING_OVERWRITTEN, ret_ring);
+    int err = ring_open(&attr, tid, -1, ring_bytes, RING_OVERWRITTEN, ret_ring);
+    bool has_ended = err == -ESRCH || err == -ENODEV;
+    *last = (struct refusal){has_ended ? 0 : err, monotonic_ns()};
+    return err;
 }
 
 int switches_arm(struct switches *switches, uint32_t thread, pid_t tid)
@@ -153,12 +163,7 @@ int switches_add_window(struct switches *switches, uint32_t thread, pid_t tid)
         return 0;
     if (switches->window_count == WINDOWS_MAX)
         return -ENOSPC;
-    if (switches->refusal && monotonic_ns() < switches->refused_ns + REFUSAL_HOLDS_NS)
-        return switches->refusal;
     int err = open_event(switches, tid, WINDOW_STACK_BYTES, WINDOW_RING_BYTES, &window.ring);
-    bool has_ended = err == -ESRCH || err == -ENODEV;
-    switches->refusal = has_ended ? 0 : err;
-    switches->refused_ns = switches->refusal ? monotonic_ns() : 0;
     if (!err)
         switches->windows[switches->window_count++] = window;
     return err;
@@ -216,7 +221,7 @@ void switches_free(struct switches *switches)
     for (size_t i = 0; i < switches->window_count; i++)
         ring_close(&switches->windows[i].ring);
     if (switches->keeper_fd_plus_1)
-        close(switches->keeper_fd_plus_1 - 1);
+        ring_close_event(switches->keeper_fd_plus_1 - 1, 0);
     free(switches);
 }
 

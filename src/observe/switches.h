@@ -26,7 +26,8 @@ int switches_new(struct switches **ret_switches);
 void switches_free(struct switches *switches);
 
 /* Gives the thread an event that is always on. Returns 0, or a negative errno if that is not
- * permitted or too many threads have events. */
+ * permitted or too many threads have events. For a while after a refusal, other threads get the
+ * same answer without another try. */
 int switches_arm(struct switches *switches, uint32_t thread, pid_t tid);
 bool switches_is_armed(const struct switches *switches, uint32_t thread);
 /* The thread is gone, or needs no event any more. */

@@ -2,6 +2,7 @@
 #include "unit.h"
 #include "refuse_events.h"
 #include "base/clock.h"
+#include "observe/ring.h"
 #include "observe/snapshot_pool.h"
 #include "observe/switches.h"
 
@@ -204,12 +205,72 @@ static void test_registers_of_a_sleeper(void **state)
     teardown(&world);
 }
 
+/* While `now_ns` is set, it is the time, and opening an event fails with `refusal`. */
+static struct {
+    uint64_t now_ns;
+    int refusal;
+    unsigned tries;
+} played;
+
+uint64_t __real_monotonic_ns(void);
+uint64_t __wrap_monotonic_ns(void);
+uint64_t __wrap_monotonic_ns(void)
+{
+    return played.now_ns ? played.now_ns : __real_monotonic_ns();
+}
+
+int __real_ring_open(const struct perf_event_attr *attributes, pid_t tid, int cpu,
+                     size_t data_bytes, enum ring_kind kind, struct ring *ret_ring);
+int __wrap_ring_open(const struct perf_event_attr *attributes, pid_t tid, int cpu,
+                     size_t data_bytes, enum ring_kind kind, struct ring *ret_ring);
+int __wrap_ring_open(const struct perf_event_attr *attributes, pid_t tid, int cpu,
+                     size_t data_bytes, enum ring_kind kind, struct ring *ret_ring)
+{
+    if (!played.now_ns)
+        return __real_ring_open(attributes, tid, cpu, data_bytes, kind, ret_ring);
+    played.tries++;
+    return played.refusal;
+}
+
+/* Each try would interrupt a thread, and there may be hundreds that want an event. */
+static void test_none_is_tried_for_a_while_after_a_refusal(void **state)
+{
+    (void)state;
+    static int (*const add[])(struct switches *, uint32_t, pid_t) = {switches_arm,
+                                                                     switches_add_window};
+    static const int errors[] = {-ENOBUFS, -EMFILE};
+    struct switches *switches;
+    assert_int_equal(switches_new(&switches), 0);
+    played.now_ns = monotonic_ns();
+    for (unsigned kind = 0; kind < 2; kind++) {
+        for (unsigned i = 0; i < 2; i++) {
+            played.refusal = errors[i];
+            played.tries = 0;
+            for (uint32_t thread = 1; thread < 100; thread++)
+                assert_int_equal(add[kind](switches, thread, getpid()), errors[i]);
+            assert_int_equal(played.tries, 1);
+            played.now_ns += NS_PER_S;
+            assert_int_equal(add[kind](switches, 1, getpid()), errors[i]);
+            assert_int_equal(played.tries, 2);
+            played.now_ns += NS_PER_S;
+        }
+        played.refusal = -ESRCH;
+        for (uint32_t thread = 1; thread < 4; thread++)
+            assert_int_equal(add[kind](switches, thread, getpid()), -ESRCH);
+        assert_int_equal(played.tries, 5); /* a thread that has ended says nothing about others */
+    }
+    assert_false(switches_is_armed(switches, 1));
+    played.now_ns = 0;
+    switches_free(switches);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_waits_for_a_cpu),
         cmocka_unit_test(test_registers_of_a_sleeper),
         cmocka_unit_test(test_nothing_is_known_without_a_switch),
+        cmocka_unit_test(test_none_is_tried_for_a_while_after_a_refusal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
