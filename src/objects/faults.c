@@ -82,7 +82,7 @@ struct group_state {
 /* An event of a thread on a CPU, with the CPU's ring. */
 struct thread_event {
     int fd;
-    pid_t process_id;
+    pid_t process_id, tid;
 };
 
 /* By number: a followed process. */
@@ -358,7 +358,7 @@ static void drop_thread_events(struct faults *faults, pid_t process_id)
     for (size_t i = faults->thread_event_count; i-- > 0;) {
         if (faults->thread_events[i].process_id != process_id)
             continue;
-        close(faults->thread_events[i].fd);
+        ring_close_event(faults->thread_events[i].fd, faults->thread_events[i].tid);
         faults->thread_events[i] = faults->thread_events[--faults->thread_event_count];
     }
 }
@@ -376,10 +376,11 @@ static int add_thread_event(struct faults *faults, pid_t process_id, pid_t tid,
         return fd;
     if (ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, ring_event->ring.fd)) {
         int err = -errno;
-        close(fd);
+        ring_close_event(fd, tid);
         return err;
     }
-    faults->thread_events[faults->thread_event_count++] = (struct thread_event){fd, process_id};
+    faults->thread_events[faults->thread_event_count++] =
+        (struct thread_event){fd, process_id, tid};
     return 0;
 }
 
@@ -714,7 +715,7 @@ static int try_by_number(struct faults *faults, enum faults_choice choice, bool 
     int fd = ring_open_event(&faults->thread_attr, 0, -1);
     if (fd < 0)
         return fd;
-    close(fd);
+    ring_close_event(fd, 0);
     faults->choice = choice;
     faults->period = faults->period_before = PERIOD_FIRST_BY_NUMBER;
     return open_rings(faults);
@@ -838,7 +839,7 @@ void faults_free(struct faults *faults)
     if (!faults)
         return;
     for (size_t i = 0; i < faults->thread_event_count; i++)
-        close(faults->thread_events[i].fd);
+        ring_close_event(faults->thread_events[i].fd, faults->thread_events[i].tid);
     events_free(&faults->events);
     filter_close(&faults->filter);
     for (size_t i = 0; i < faults->owner_count; i++)

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -23,14 +24,24 @@ static uint64_t read_clock_offset_ns(void)
     return (uint64_t)s * 1000000000u + (uint64_t)ns;
 }
 
-/* There may be many threads, so their events leave most descriptors to other files. */
+/* There may be many threads, so their events leave most descriptors to other files, and the last
+ * ones free. */
 #define PART_FOR_THREADS 4
+#define FDS_FOR_OTHERS 128
 
-static bool has_room(int fd, pid_t tid)
+/* How many threads' events are open. Several threads of ours open some. */
+static atomic_uint thread_events;
+
+/* Counts the events: descriptor `fd` may have a high number although there are none, because other
+ * files have the low ones. */
+static bool has_room(int fd)
 {
     struct rlimit limit;
-    return tid < 0 || getrlimit(RLIMIT_NOFILE, &limit) ||
-           (rlim_t)fd < limit.rlim_cur / PART_FOR_THREADS;
+    if (getrlimit(RLIMIT_NOFILE, &limit))
+        return true;
+    rlim_t part = limit.rlim_cur / PART_FOR_THREADS;
+    rlim_t reserve = part < FDS_FOR_OTHERS ? part : FDS_FOR_OTHERS;
+    return atomic_load(&thread_events) < part && (rlim_t)fd + reserve < limit.rlim_cur;
 }
 
 int ring_open_event(const struct perf_event_attr *attributes, pid_t tid, int cpu)
@@ -47,11 +58,18 @@ int ring_open_event(const struct perf_event_attr *attributes, pid_t tid, int cpu
     int fd = (int)syscall(SYS_perf_event_open, &attr, tid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
     if (fd < 0)
         return -errno;
-    if (!has_room(fd, tid)) {
+    if (tid >= 0 && !has_room(fd)) {
         close(fd);
         return -EMFILE;
     }
+    atomic_fetch_add(&thread_events, tid >= 0);
     return fd;
+}
+
+void ring_close_event(int fd, pid_t tid)
+{
+    close(fd);
+    atomic_fetch_sub(&thread_events, tid >= 0);
 }
 
 int ring_open(const struct perf_event_attr *attributes, pid_t tid, int cpu, size_t data_bytes,
@@ -69,10 +87,10 @@ int ring_open(const struct perf_event_attr *attributes, pid_t tid, int cpu, size
     if (page == MAP_FAILED) {
         /* EPERM: the limit of locked memory (perf_event_mlock_kb, RLIMIT_MEMLOCK) is reached. */
         int err = errno == EPERM ? -ENOBUFS : -errno;
-        close(fd);
+        ring_close_event(fd, tid);
         return err;
     }
-    *ret_ring = (struct ring){fd, page, data_bytes, read_clock_offset_ns()};
+    *ret_ring = (struct ring){fd, tid, page, data_bytes, read_clock_offset_ns()};
     return 0;
 }
 
@@ -232,6 +250,6 @@ void ring_close(struct ring *ring)
     if (!ring->page)
         return;
     munmap(ring->page, (size_t)sysconf(_SC_PAGESIZE) + ring->data_bytes);
-    close(ring->fd);
+    ring_close_event(ring->fd, ring->tid);
     *ring = (struct ring){.fd = -1};
 }

@@ -21,6 +21,7 @@ enum ring_kind {
 
 struct ring {
     int fd;
+    pid_t tid;                         /* that it was opened for: see ring_close_event */
     struct perf_event_mmap_page *page; /* the first page of the mapping; NULL: not open */
     size_t data_bytes;                 /* a power of two */
     uint64_t clock_offset_ns;          /* added to the kernel's times: see ring_time */
@@ -46,12 +47,15 @@ struct sample_head {
  * of two and at least a page. The event is disabled if `attributes` says so. Settings that all our
  * events share are made here: the clock, and that records wake no thread. Returns 0 or a negative
  * errno: -EACCES or -EPERM if it is not permitted, -ENOBUFS if no more memory may be locked,
- * -EMFILE if too many files are open: threads' events may use a quarter of the limit. */
+ * -EMFILE if too many files are open: threads' events may use a quarter of the limit, but none of
+ * the last descriptors. */
 int ring_open(const struct perf_event_attr *attributes, pid_t tid, int cpu, size_t data_bytes,
               enum ring_kind kind, struct ring *ret_ring);
 
-/* Opens an event without a ring. Returns its descriptor or a negative errno. */
+/* Opens an event without a ring. Returns its descriptor or a negative errno. Close it with
+ * ring_close_event, for the same `tid`: threads' events are counted. */
 int ring_open_event(const struct perf_event_attr *attributes, pid_t tid, int cpu);
+void ring_close_event(int fd, pid_t tid);
 
 /* For RING_OVERWRITTEN, into which the kernel writes backward: where the newest record begins. It
  * changes with each record. */

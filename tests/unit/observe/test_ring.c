@@ -1,8 +1,10 @@
-/* A ring that the test fills instead of the kernel. */
+/* A ring that the test fills instead of the kernel, and how many rings there may be. */
 #include "unit.h"
+#include "refuse_events.h"
 #include "observe/ring.h"
 
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define DATA_BYTES 64u
@@ -200,6 +202,86 @@ static void test_chains_longer_than_their_record(void **state)
     }
 }
 
+#define FILES_MAX 128u
+#define RINGS_MAX (FILES_MAX / 4) /* of threads; as many descriptors stay free */
+
+/* With a limit of FILES_MAX open files, of which all below number `taken` are open. */
+struct limited {
+    struct rlimit before;
+    int fds[FILES_MAX];
+    size_t fd_count;
+    struct ring rings[FILES_MAX];
+    size_t ring_count;
+};
+
+static void limit_files(struct limited *limited, int taken)
+{
+    struct rlimit limit;
+    *limited = (struct limited){0};
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limited->before), 0);
+    limit = limited->before;
+    limit.rlim_cur = FILES_MAX;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    for (int fd = 0; fd < taken - 1;) {
+        fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
+        assert_true(fd >= 0);
+        limited->fds[limited->fd_count++] = fd;
+    }
+}
+
+static void unlimit_files(struct limited *limited)
+{
+    for (size_t i = 0; i < limited->ring_count; i++)
+        ring_close(&limited->rings[i]);
+    for (size_t i = 0; i < limited->fd_count; i++)
+        close(limited->fds[i]);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limited->before), 0);
+}
+
+/* An event of our own thread. */
+static int open_one(struct limited *limited)
+{
+    const struct perf_event_attr attributes = {
+        .type = PERF_TYPE_SOFTWARE,
+        .config = PERF_COUNT_SW_DUMMY,
+        .exclude_kernel = 1,
+        .disabled = 1,
+    };
+    int err = ring_open(&attributes, 0, -1, 4096, RING_READ, &limited->rings[limited->ring_count]);
+    if (event_is_refused(err)) {
+        unlimit_files(limited);
+        skip();
+    }
+    limited->ring_count += !err;
+    return err;
+}
+
+/* Other files have more descriptors than events may have: that refuses no event. */
+static void test_events_are_counted(void **state)
+{
+    (void)state;
+    struct limited limited;
+    limit_files(&limited, RINGS_MAX + 10);
+    for (size_t i = 0; i < RINGS_MAX; i++)
+        assert_int_equal(open_one(&limited), 0);
+    assert_true(limited.rings[0].fd >= (int)RINGS_MAX + 10);
+    assert_int_equal(open_one(&limited), -EMFILE);
+    ring_close(&limited.rings[--limited.ring_count]);
+    assert_int_equal(open_one(&limited), 0);
+    assert_int_equal(open_one(&limited), -EMFILE);
+    unlimit_files(&limited);
+}
+
+static void test_the_last_descriptors_are_for_other_files(void **state)
+{
+    (void)state;
+    struct limited limited;
+    limit_files(&limited, FILES_MAX - RINGS_MAX - 1);
+    assert_int_equal(open_one(&limited), 0);
+    assert_int_equal(open_one(&limited), -EMFILE);
+    unlimit_files(&limited);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -209,6 +291,8 @@ int main(void)
         cmocka_unit_test(test_damaged_sizes),
         cmocka_unit_test(test_kernel_chains),
         cmocka_unit_test(test_chains_longer_than_their_record),
+        cmocka_unit_test(test_events_are_counted),
+        cmocka_unit_test(test_the_last_descriptors_are_for_other_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
