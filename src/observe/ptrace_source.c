@@ -451,6 +451,8 @@ bool ptrace_source_collect(struct ptrace_source *source, struct observation *ret
         *ret_observation = item->observation;
         *ret_outcome = item->outcome;
         *item = source->pending[--source->count];
+        if (!source->count)
+            run_as_others(source); /* the last one may have ended without ptrace_source_let_go */
         return true;
     }
     return false;

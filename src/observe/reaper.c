@@ -70,12 +70,25 @@ static void *reaper_main(void *context)
     return NULL;
 }
 
+/* While the sampling thread holds stopped threads, it runs before others (run_first in
+ * ptrace_source.c). If it waits for this lock then, the reaper has to run before others, too, until
+ * it releases the lock. Kernels without CONFIG_FUTEX_PI do not support that. */
+static void init_lock(pthread_mutex_t *lock)
+{
+    pthread_mutexattr_t attributes;
+    pthread_mutexattr_init(&attributes);
+    pthread_mutexattr_setprotocol(&attributes, PTHREAD_PRIO_INHERIT);
+    if (pthread_mutex_init(lock, &attributes))
+        pthread_mutex_init(lock, NULL);
+    pthread_mutexattr_destroy(&attributes);
+}
+
 int reaper_new(struct reaper **ret_reaper)
 {
     struct reaper *reaper = calloc(1, sizeof *reaper);
     if (!reaper)
         return -ENOMEM;
-    pthread_mutex_init(&reaper->lock, NULL);
+    init_lock(&reaper->lock);
     condition_init(&reaper->changed);
     int err = background_thread_start(reaper_main, reaper, &reaper->thread);
     if (err) {

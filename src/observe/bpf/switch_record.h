@@ -33,7 +33,7 @@
 
 struct switch_options {
     uint32_t threads_max; /* with a slot at the same time, at most SWITCH_SLOTS_MAX; 0: the default.
-                             Each slot takes 472 bytes (aarch64: 600) from the start */
+                             Each slot takes sizeof(struct switch_slot) from the start */
     uint32_t stack_bytes; /* to copy at each departure, at most SWITCH_STACK_BYTES_MAX, unless
                              switch_record_want_stack says otherwise; 0: none. With copies, each
                              thread that has moved takes two pages */

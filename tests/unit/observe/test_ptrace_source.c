@@ -4,6 +4,7 @@
 #include "observe/ptrace_source.h"
 #include "proc/process.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
@@ -234,6 +235,33 @@ static void test_an_end_that_was_seen(void **state)
     finish(world);
 }
 
+static int policy(void)
+{
+    return sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
+}
+
+/* We run before others only while a stop is pending, even if it never comes. */
+static void test_a_first_thread_that_died_is_not_waited_for(void **state)
+{
+    (void)state;
+    struct world *world = start(compute);
+    struct observation seen = empty(world);
+    enum outcome outcome;
+    wait_for_letter(world, 'R');
+    assert_int_equal(ptrace_source_observe(world->source, &world->subject, &seen), OUTCOME_PENDING);
+    kill(world->pid, SIGKILL);
+    wait_for_letter(world, 'Z');
+    ptrace_source_interrupt(world->source);
+    bool may_run_first = policy() == SCHED_RR;
+    ptrace_source_drop_dead_leader(world->source, world->pid, world->process.proc_fd);
+    assert_true(ptrace_source_collect(world->source, &seen, &outcome));
+    assert_int_equal(outcome, OUTCOME_GONE);
+    assert_int_equal(policy(), SCHED_OTHER);
+    finish(world);
+    if (!may_run_first)
+        skip();
+}
+
 static void test_no_such_thread(void **state)
 {
     (void)state;
@@ -279,6 +307,7 @@ int main(void)
         cmocka_unit_test(test_a_sleeping_thread_is_not_stopped),
         cmocka_unit_test(test_a_stop_in_its_sleep),
         cmocka_unit_test(test_an_end_that_was_seen),
+        cmocka_unit_test(test_a_first_thread_that_died_is_not_waited_for),
         cmocka_unit_test(test_no_such_thread),
         cmocka_unit_test(test_a_zombie_is_gone),
         cmocka_unit_test(test_a_thread_that_is_traced_is_refused),
