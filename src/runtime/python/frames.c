@@ -26,8 +26,8 @@ static bool fill(struct window *window, uint64_t address, size_t bytes)
 /* Makes the window contain the bytes, of which there are no more than a few hundred. */
 static bool provide(struct window *window, uint64_t address, size_t bytes)
 {
-    uint64_t end = address + bytes;
-    if (address >= window->address && end <= window->address + window->bytes)
+    uint64_t end = address + bytes, at = address - window->address;
+    if (at <= window->bytes && bytes <= window->bytes - at)
         return true;
     if (!address || end < address || end < WINDOW_BYTES)
         return false;

@@ -183,6 +183,26 @@ static void test_wild_pointers(void **state)
     }
 }
 
+/* Fields that begin at the last addresses, and would end behind them. */
+static void test_fields_across_the_last_address(void **state)
+{
+    (void)state;
+    for (uint64_t before = 0; before < 8; before++) {
+        begin(0x030b02f0);
+        const struct python_layout *layout = thread.layout;
+        uint64_t last = UINT64_MAX - before;
+        set_frame(0, 0x1000, SIZE_MAX, 0, true);
+        put(made->frames[0], layout->frame_previous, last - layout->frame_owner, 8);
+        set_first(0);
+        read_frames();
+        assert_int_equal(frames.state, PYTHON_FRAMES_UNREADABLE);
+        put(made->thread, layout->thread_frame, last - layout->noted_frame, 8);
+        read_frames();
+        assert_int_equal(frames.state, PYTHON_FRAMES_UNREADABLE);
+        end();
+    }
+}
+
 /* The memory now belongs to another thread. */
 static void test_another_thread(void **state)
 {
@@ -205,6 +225,7 @@ int main(void)
         cmocka_unit_test(test_a_circle),
         cmocka_unit_test(test_a_circle_of_the_loops_own_frames),
         cmocka_unit_test(test_wild_pointers),
+        cmocka_unit_test(test_fields_across_the_last_address),
         cmocka_unit_test(test_another_thread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
