@@ -9,6 +9,9 @@
 /* The minimum time between two listings of the interpreter's threads. */
 #define LISTED_EACH_NS 100000000u
 #define LISTING_PART_OF_TIME 200
+/* How many states are read for each thread, beside one for each interpreter: a longer list must not
+ * hold up sampling. */
+#define STATES_PER_THREAD 4
 
 static pid_t native_id_of(const struct sampled_process *process, const struct thread *thread)
 {
@@ -37,8 +40,11 @@ int python_update(struct sampled_process *process)
         return 0;
     struct python_threads before = python->threads;
     python->threads = (struct python_threads){0};
-    int err = python_threads_read(&python->threads, &python->place, process->threads.items[0].tid,
-                                  &process->areas);
+    const struct python_memory memory = {.layout = &python->place.layout,
+                                         .tid = process->threads.items[0].tid,
+                                         .areas = &process->areas};
+    size_t most = PYTHON_INTERPRETERS_MAX + STATES_PER_THREAD * process->threads.count;
+    int err = python_threads_read(&python->threads, python->place.runtime, &memory, most);
     if (!err)
         forget_sleeps(process, &before);
     python_threads_free(&before);

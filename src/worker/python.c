@@ -161,15 +161,19 @@ int program_python_name(struct program_python *python, const struct python_memor
 /* How often their names are read, at most; for a thread that has none, only the part counts. */
 #define NAMES_EACH_NS 1000000000u
 #define NAMES_PART_OF_TIME 100
+/* And how long that may take. */
+#define NAMES_NS 1000000000u
 
 static int read_names(struct program_python *python, const struct program_maps *maps,
                       const struct observation *observation)
 {
     const struct python_place place = {python->python.runtime, python->python.layout};
     struct stack_areas areas = maps->areas;
-    const struct python_memory memory = {
-        .layout = &place.layout, .tid = observation_live_tid(observation), .areas = &areas};
     uint64_t begun_ns = monotonic_ns();
+    const struct python_memory memory = {.layout = &place.layout,
+                                         .tid = observation_live_tid(observation),
+                                         .areas = &areas,
+                                         .until_ns = begun_ns + NAMES_NS};
     areas.mem_fd_plus_1 = observation->program->mem_fd + 1;
     int err = python_thread_names_read(&python->names, &place, python->python.version, &memory);
     python->naming = (struct throttle){begun_ns, monotonic_ns() - begun_ns};

@@ -11,6 +11,10 @@
 #define READING_PART_OF_TIME 30
 /* And how long other messages wait for it. */
 #define PART_OF_PASS_NS 10000000u
+/* How long reading may take at once, at the end all tasks; and in a dump. What there is no time for
+ * is left out, and that is said. */
+#define READING_NS 1000000000u
+#define DUMP_NS 10000000000u
 #define DUMP_TRIES 10
 
 void program_tasks_update(struct program_tasks *tasks, const struct task_means *means,
@@ -166,6 +170,8 @@ static int take(struct task_reading *reading, struct python_task *task, uint32_t
         return 0;
     bool is_parked = state != PYTHON_TASK_RUNNING;
     int err = is_parked ? name_frames(reading) : 0;
+    if (!err && python_time_is_over(&reading->memory)) /* names may be missing */
+        return 0;
     if (!err && is_parked)
         err = count(reading, task, state, is_dump ? number : 0);
     if (!err && is_dump)
@@ -180,8 +186,7 @@ static int begin_pass(struct program_tasks *tasks, const struct task_reading *re
                       const struct task_tick *tick, uint64_t now_ns)
 {
     uint64_t period_ns = reading->means->period_ns, since_ns = tasks->counted_ns;
-    int err =
-        python_tasks_read(&tasks->tasks, &tasks->place, reading->memory.tid, reading->memory.areas);
+    int err = python_tasks_read(&tasks->tasks, &tasks->place, &reading->memory);
     if (tasks->tasks.is_cut)
         reading->means->results->counts.tasks_cut++;
     tasks->time_ns = tick->at_ns > since_ns ? tick->at_ns - since_ns : 0;
@@ -201,7 +206,7 @@ static int begin_pass(struct program_tasks *tasks, const struct task_reading *re
 static int read_until(struct program_tasks *tasks, struct task_reading *reading, uint64_t until_ns)
 {
     int err = 0;
-    while (tasks->next < tasks->tasks.count && !err) {
+    while (tasks->next < tasks->tasks.count && !err && !python_time_is_over(&reading->memory)) {
         struct python_task *task = &tasks->tasks.items[tasks->next++];
         err = take(reading, task, (uint32_t)tasks->next);
         if (monotonic_ns() >= until_ns)
@@ -211,24 +216,33 @@ static int read_until(struct program_tasks *tasks, struct task_reading *reading,
     return err;
 }
 
+/* Reads all that there is time for. */
+static int read_last(struct program_tasks *tasks, struct task_reading *reading)
+{
+    int err = read_until(tasks, reading, UINT64_MAX);
+    if (!tasks->tasks.is_cut && python_time_is_over(&reading->memory))
+        reading->means->results->counts.tasks_cut++;
+    return err;
+}
+
 /* Begins a pass, or continues one. */
 static int read_some(struct program_tasks *tasks, struct task_reading *reading,
                      const struct task_tick *tick)
 {
     uint64_t begun_ns = monotonic_ns();
-    uint64_t until_ns = tick->is_last ? UINT64_MAX : begun_ns + PART_OF_PASS_NS;
     int err = 0;
     if (!tasks->is_reading)
         err = begin_pass(tasks, reading, tick, begun_ns);
     if (!err)
-        err = read_until(tasks, reading, until_ns);
+        err = tick->is_last ? read_last(tasks, reading)
+                            : read_until(tasks, reading, begun_ns + PART_OF_PASS_NS);
     tasks->cost_ns += monotonic_ns() - begun_ns;
     tasks->reading.cost_ns = tasks->cost_ns;
     /* What is left of the last time. */
     if (!err && tick->is_last && tick->at_ns > tasks->counted_ns) {
         err = begin_pass(tasks, reading, tick, begun_ns);
         if (!err)
-            err = read_until(tasks, reading, UINT64_MAX);
+            err = read_last(tasks, reading);
     }
     return err;
 }
@@ -252,7 +266,8 @@ int program_tasks_take(struct program_tasks *tasks, const struct task_means *mea
         .memory = {.layout = &tasks->place.layout,
                    .code_type = python->python.code_type,
                    .tid = observation_live_tid(observation),
-                   .areas = &areas},
+                   .areas = &areas,
+                   .until_ns = monotonic_ns() + (means->list ? DUMP_NS : READING_NS)},
         .space = maps->space,
         .process = tick->process,
         .frames = malloc(sizeof *reading.frames),

@@ -1,11 +1,18 @@
 #include "runtime/python/objects.h"
+#include "base/clock.h"
 #include "proc/memory.h"
 
 #define WORD sizeof(uint64_t)
 
+bool python_time_is_over(const struct python_memory *memory)
+{
+    return memory->until_ns && monotonic_ns() >= memory->until_ns;
+}
+
 bool python_read(const struct python_memory *memory, uint64_t address, void *value, size_t bytes)
 {
-    return address && memory_read(memory->tid, memory->areas, address, value, bytes) == bytes;
+    return address && !python_time_is_over(memory) &&
+           memory_read(memory->tid, memory->areas, address, value, bytes) == bytes;
 }
 
 /* ---- Text ---- */

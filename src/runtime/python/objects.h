@@ -17,7 +17,11 @@ struct python_memory {
     uint64_t code_type;
     pid_t tid;
     const struct stack_areas *areas;
+    uint64_t until_ns; /* CLOCK_MONOTONIC: nothing can be read later, because the program controls
+                          how long its lists are; 0: no limit */
 };
+
+bool python_time_is_over(const struct python_memory *memory);
 
 bool python_read(const struct python_memory *memory, uint64_t address, void *value, size_t bytes);
 

@@ -276,10 +276,9 @@ static int read_lists(struct python_tasks *tasks, const struct python_tasks_plac
                       const struct python_memory *memory)
 {
     const struct python_layout *layout = &place->layout;
-    const struct python_place threads_place = {place->runtime, *layout};
     struct python_threads threads = {0};
     uint64_t interpreter = 0;
-    int err = python_threads_read(&threads, &threads_place, memory->tid, memory->areas);
+    int err = python_threads_read(&threads, place->runtime, memory, PYTHON_STATES_MAX);
     for (size_t i = 0; i < threads.count && !err; i++)
         err = read_list(tasks, place, memory, threads.items[i].state + place->thread_tasks);
     /* Those of threads that have ended. */
@@ -336,14 +335,15 @@ static int read_set(struct python_tasks *tasks, const struct python_tasks_place 
     return err;
 }
 
-int python_tasks_read(struct python_tasks *tasks, const struct python_tasks_place *place, pid_t tid,
-                      const struct stack_areas *areas)
+int python_tasks_read(struct python_tasks *tasks, const struct python_tasks_place *place,
+                      const struct python_memory *memory)
 {
-    const struct python_memory memory = {.layout = &place->layout, .tid = tid, .areas = areas};
     tasks->count = 0;
     tasks->is_cut = false;
-    return place->version->set ? read_set(tasks, place, &memory)
-                               : read_lists(tasks, place, &memory);
+    int err =
+        place->version->set ? read_set(tasks, place, memory) : read_lists(tasks, place, memory);
+    tasks->is_cut = tasks->is_cut || python_time_is_over(memory);
+    return err;
 }
 
 void python_tasks_free(struct python_tasks *tasks)
@@ -373,10 +373,11 @@ static bool read_generator(const struct python_tasks_place *place,
                            const struct python_memory *memory, uint64_t address,
                            struct generator *ret_generator)
 {
+    bool may_read = address && !python_time_is_over(memory);
     ret_generator->address = address;
-    ret_generator->bytes = address ? memory_read(memory->tid, memory->areas, address,
-                                                 ret_generator->memory, GENERATOR_BYTES)
-                                   : 0;
+    ret_generator->bytes = may_read ? memory_read(memory->tid, memory->areas, address,
+                                                  ret_generator->memory, GENERATOR_BYTES)
+                                    : 0;
     return ret_generator->bytes >= place->version->gen_frame + FRAME_BYTES;
 }
 
@@ -537,6 +538,8 @@ enum python_task_state python_task_read(const struct python_tasks_place *place,
     }
     if (ret_frames->count && !has_stayed(place, memory, task, rests, ret_frames->count))
         state = PYTHON_TASK_MOVED;
+    if (python_time_is_over(memory)) /* it may have more coroutines */
+        state = PYTHON_TASK_GONE;
     free(rests);
     reverse(ret_frames);
     return state;

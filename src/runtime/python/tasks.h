@@ -64,17 +64,18 @@ struct python_task {
 struct python_tasks {
     struct python_task *items;
     size_t count, capacity;
-    bool is_cut;  /* there are more than PYTHON_TASKS_MAX, or the list ends in the middle */
+    bool is_cut;  /* there are more than PYTHON_TASKS_MAX, the list ends in the middle, or there was
+                     no time for all */
     uint64_t set; /* before 3.14: the address of the set of references, once it was found */
 };
 
-/* Lists the tasks, while the process runs. Returns 0 or -ENOMEM. */
-int python_tasks_read(struct python_tasks *tasks, const struct python_tasks_place *place, pid_t tid,
-                      const struct stack_areas *areas);
+/* Lists the tasks, while the process runs. `memory` has place->layout. Returns 0 or -ENOMEM. */
+int python_tasks_read(struct python_tasks *tasks, const struct python_tasks_place *place,
+                      const struct python_memory *memory);
 void python_tasks_free(struct python_tasks *tasks);
 
 enum python_task_state {
-    PYTHON_TASK_GONE,    /* it has ended, or could not be read */
+    PYTHON_TASK_GONE,    /* it has ended, or could not be read, or not in time */
     PYTHON_TASK_MOVED,   /* it went on while it was read: what was read is no use */
     PYTHON_TASK_NEW,     /* it has not begun yet */
     PYTHON_TASK_WAITING, /* it is suspended until what it awaits is done */

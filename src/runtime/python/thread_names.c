@@ -2,7 +2,6 @@
  * (Objects/longobject.c). A Thread has its name in the attribute _name (Lib/threading.py). */
 #include "runtime/python/thread_names.h"
 #include "base/array.h"
-#include "base/clock.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -40,7 +39,7 @@ static int list_identities(const struct python_place *place, const struct python
     struct python_threads threads = {0};
     uint16_t identity_at = place->layout.thread_native_id - sizeof(uint64_t);
     *ret_identities = (struct identities){0};
-    int err = python_threads_read(&threads, place, memory->tid, memory->areas);
+    int err = python_threads_read(&threads, place->runtime, memory, PYTHON_STATES_MAX);
     if (!err)
         ret_identities->items = calloc(threads.count + 1, sizeof *ret_identities->items);
     if (!err && !ret_identities->items)
@@ -59,9 +58,6 @@ static int list_identities(const struct python_place *place, const struct python
 }
 
 /* ---- Names ---- */
-
-/* The program controls how many objects there are, and their contents. */
-#define NAMES_NS 1000000000u
 
 static int compare_names(const void *a, const void *b)
 {
@@ -106,10 +102,7 @@ static int add_names(struct python_thread_names *names, const struct identities 
                      const struct python_dict *active)
 {
     struct python_dict_entry entry;
-    uint64_t until_ns = monotonic_ns() + NAMES_NS;
-    for (uint64_t i = 0; i < active->count && monotonic_ns() < until_ns &&
-                         python_dict_entry(memory, active, i, &entry);
-         i++) {
+    for (uint64_t i = 0; i < active->count && python_dict_entry(memory, active, i, &entry); i++) {
         const struct identity key = {.identity = entry.hash};
         const struct identity *known = entry.value
                                            ? bsearch(&key, identities->items, identities->count,

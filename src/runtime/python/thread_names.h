@@ -22,8 +22,9 @@ struct python_thread_names {
 /* Whether names can be read in this version (PY_VERSION_HEX), and are needed. */
 bool python_thread_names_are_read(uint32_t version);
 
-/* Lists them again, while the process runs: a name that changes meanwhile may be missing. `memory`
- * has the layout of `place`. Returns 0 or -ENOMEM. */
+/* Lists them again, while the process runs: a name that changes meanwhile may be missing, and so
+ * are those that memory->until_ns leaves no time for. `memory` has the layout of `place`. Returns 0
+ * or -ENOMEM. */
 int python_thread_names_read(struct python_thread_names *names, const struct python_place *place,
                              uint32_t version, const struct python_memory *memory);
 

@@ -1,14 +1,10 @@
 #include "runtime/python/threads.h"
 #include "base/array.h"
-#include "proc/memory.h"
 #include "proc/thread_pointer.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
-
-/* A longer list is taken for a circle. */
-#define THREADS_MAX 65536
 
 pid_t python_thread_native_id(const struct python_layout *layout, uint64_t id, pid_t tid,
                               const struct stack_areas *areas)
@@ -35,28 +31,32 @@ static int compare(const void *a, const void *b)
     return (left->native_id > right->native_id) - (left->native_id < right->native_id);
 }
 
-int python_threads_read(struct python_threads *threads, const struct python_place *place, pid_t tid,
-                        const struct stack_areas *areas)
+static bool read_word(const struct python_memory *memory, uint64_t address, uint64_t *ret_word)
 {
-    const struct python_layout *layout = &place->layout;
+    return python_read(memory, address, ret_word, sizeof *ret_word);
+}
+
+int python_threads_read(struct python_threads *threads, uint64_t runtime,
+                        const struct python_memory *memory, size_t most)
+{
+    const struct python_layout *layout = memory->layout;
     uint64_t interpreter, state, id;
-    size_t left = THREADS_MAX; /* also of those that are not added */
+    size_t left = most; /* also of those that are not added */
     int err = 0;
     threads->count = 0;
-    if (!memory_read_word(tid, areas, place->runtime + layout->runtime_interpreters, &interpreter))
+    if (!read_word(memory, runtime + layout->runtime_interpreters, &interpreter))
         return 0;
     for (size_t i = 0; interpreter && i < PYTHON_INTERPRETERS_MAX; i++) {
-        if (!memory_read_word(tid, areas, interpreter + layout->interpreter_threads, &state))
+        if (!read_word(memory, interpreter + layout->interpreter_threads, &state))
             break;
-        while (state && left && !err &&
-               memory_read_word(tid, areas, state + layout->thread_native_id, &id)) {
+        while (state && left && !err && read_word(memory, state + layout->thread_native_id, &id)) {
             left--;
-            err = add(threads, python_thread_native_id(layout, id, tid, areas), id, state);
-            if (!memory_read_word(tid, areas, state + layout->thread_next, &state))
+            err = add(threads, python_thread_native_id(layout, id, memory->tid, memory->areas), id,
+                      state);
+            if (!read_word(memory, state + layout->thread_next, &state))
                 break;
         }
-        if (err ||
-            !memory_read_word(tid, areas, interpreter + layout->interpreter_next, &interpreter))
+        if (err || !read_word(memory, interpreter + layout->interpreter_next, &interpreter))
             break;
     }
     if (threads->count)

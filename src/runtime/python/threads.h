@@ -2,12 +2,11 @@
 #ifndef FGPROF_RUNTIME_PYTHON_THREADS_H
 #define FGPROF_RUNTIME_PYTHON_THREADS_H
 
-#include "proc/stack_areas.h"
-#include "runtime/python/layout.h"
+#include "runtime/python/objects.h"
 
-#include <sys/types.h>
-
-#define PYTHON_INTERPRETERS_MAX 256 /* a longer list is taken for a circle */
+/* Longer lists are taken for circles. */
+#define PYTHON_INTERPRETERS_MAX 256
+#define PYTHON_STATES_MAX 65536
 
 /* Where a program's interpreter is. */
 struct python_place {
@@ -28,9 +27,10 @@ struct python_threads {
 };
 
 /* Lists the threads of all interpreters of the runtime, while the process runs: one that starts or
- * exits meanwhile may be missing. `tid` is a live thread. Returns 0 or -ENOMEM. */
-int python_threads_read(struct python_threads *threads, const struct python_place *place, pid_t tid,
-                        const struct stack_areas *areas);
+ * exits meanwhile may be missing. `runtime` is the address of _PyRuntime, and `most` how many
+ * thread states are read. Returns 0 or -ENOMEM. */
+int python_threads_read(struct python_threads *threads, uint64_t runtime,
+                        const struct python_memory *memory, size_t most);
 
 struct python_thread_state python_threads_find(const struct python_threads *threads,
                                                pid_t native_id);

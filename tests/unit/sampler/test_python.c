@@ -107,12 +107,15 @@ static void test_old_ones_make_room(void **state)
 static struct python_thread_state states[2];
 static size_t state_count;
 
-int __wrap_python_threads_read(struct python_threads *threads, const struct python_place *place,
-                               pid_t tid, const struct stack_areas *areas);
-int __wrap_python_threads_read(struct python_threads *threads, const struct python_place *place,
-                               pid_t tid, const struct stack_areas *areas)
+int __wrap_python_threads_read(struct python_threads *threads, uint64_t runtime,
+                               const struct python_memory *memory, size_t most);
+int __wrap_python_threads_read(struct python_threads *threads, uint64_t runtime,
+                               const struct python_memory *memory, size_t most)
 {
-    (void)place, (void)tid, (void)areas;
+    assert_int_equal(runtime, process.python.place.runtime);
+    assert_int_equal(memory->tid, process.threads.items[0].tid);
+    /* A list that is a circle must not hold up sampling. */
+    assert_in_range(most, PYTHON_INTERPRETERS_MAX + process.threads.count, 1000);
     threads->items = malloc(sizeof states);
     assert_non_null(threads->items);
     memcpy(threads->items, states, sizeof states);

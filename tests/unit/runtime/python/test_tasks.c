@@ -1,4 +1,5 @@
 #include "runtime/python/tasks.h"
+#include "base/clock.h"
 #include "unit.h"
 
 /* In this process, laid out as in CPython 3.13 and 3.14: words, by number. */
@@ -115,7 +116,7 @@ static void make_tasks(void)
 
 static enum python_task_state read_first(void)
 {
-    assert_int_equal(python_tasks_read(&tasks, &place, getpid(), NULL), 0);
+    assert_int_equal(python_tasks_read(&tasks, &place, &memory), 0);
     assert_true(tasks.count > 0);
     return python_task_read(&place, &memory, &tasks.items[0], &frames);
 }
@@ -274,6 +275,35 @@ static void test_hostile_lists_and_chains(void **state)
     assert_int_equal(frames.count, 0);
 }
 
+/* A list that is a circle, of tasks whose coroutines await themselves. */
+static void test_there_is_no_time_for_all(void **state)
+{
+    (void)state;
+    begin(0x030e00f0);
+    make_tasks();
+    link_lists();
+    AT(tasks_memory[1], NODE) = ADDRESS(tasks_memory[0]) + NODE;
+    set_coroutine(coroutines[0], 0x1000, coroutines[0], AWAITING);
+    memory.until_ns = monotonic_ns() + 1000000;
+    assert_int_equal(python_tasks_read(&tasks, &place, &memory), 0);
+    assert_true(tasks.is_cut);
+    assert_true(tasks.count < PYTHON_TASKS_MAX);
+    memory.until_ns = UINT64_MAX;
+    AT(tasks_memory[1], NODE) = ADDRESS(thread) + THREAD_TASKS;
+    assert_int_equal(read_first(), PYTHON_TASK_WAITING);
+    assert_false(tasks.is_cut);
+    assert_int_equal(tasks.count, 3);
+    assert_int_equal(frames.count, PYTHON_COROUTINES_MAX);
+    /* Less than reading a few of them takes: what is missing would be at the leaf. */
+    memory.until_ns = monotonic_ns() + 10000;
+    assert_int_equal(python_task_read(&place, &memory, &tasks.items[0], &frames), PYTHON_TASK_GONE);
+    assert_true(frames.count < PYTHON_COROUTINES_MAX);
+    memory.until_ns = 1;
+    assert_int_equal(python_tasks_read(&tasks, &place, &memory), 0);
+    assert_true(tasks.is_cut);
+    assert_int_equal(tasks.count, 0);
+}
+
 static void test_offsets_that_make_no_sense(void **state)
 {
     static const uint64_t good[PYTHON_ASYNCIO_WORDS] = {
@@ -353,13 +383,17 @@ static void test_sets(void **state)
     place.version = NULL; /* generators have another layout: only the list is read */
     python_tasks_take_version(&place, 0x030b02f0);
     weak_set[0] = ADDRESS(values);
-    assert_int_equal(python_tasks_read(&tasks, &place, getpid(), NULL), 0);
+    assert_int_equal(python_tasks_read(&tasks, &place, &memory), 0);
     assert_int_equal(tasks.count, 1);
+    memory.until_ns = 1;
+    assert_int_equal(python_tasks_read(&tasks, &place, &memory), 0);
+    assert_int_equal(tasks.count, 0);
+    assert_true(tasks.is_cut);
     /* Its __dict__ has been accessed. */
     make_weak_set(0x030d00f0);
     weak_set[1] = ADDRESS(dicts[2]);
     set_dict(2, "data", set);
-    assert_int_equal(python_tasks_read(&tasks, &place, getpid(), NULL), 0);
+    assert_int_equal(python_tasks_read(&tasks, &place, &memory), 0);
     assert_int_equal(tasks.count, 1);
 }
 
@@ -373,18 +407,18 @@ static void test_hostile_sets(void **state)
     table[6][0] = UINT64_MAX - 3;
     check_chain();
     set[4] = UINT64_MAX - 1;
-    assert_int_equal(python_tasks_read(&tasks, &place, getpid(), NULL), 0);
+    assert_int_equal(python_tasks_read(&tasks, &place, &memory), 0);
     assert_int_equal(tasks.count, 0);
     set[4] = 7;
     AT(keys[0], 24) = UINT64_MAX;
-    assert_int_equal(python_tasks_read(&tasks, &place, getpid(), NULL), 0);
+    assert_int_equal(python_tasks_read(&tasks, &place, &memory), 0);
     assert_int_equal(tasks.count, 0);
     AT(keys[0], 24) = 1;
     ((unsigned char *)keys[0])[9] = 255;
-    assert_int_equal(python_tasks_read(&tasks, &place, getpid(), NULL), 0);
+    assert_int_equal(python_tasks_read(&tasks, &place, &memory), 0);
     assert_int_equal(tasks.count, 0);
     dicts[0][4] = 9;
-    assert_int_equal(python_tasks_read(&tasks, &place, getpid(), NULL), 0);
+    assert_int_equal(python_tasks_read(&tasks, &place, &memory), 0);
     assert_int_equal(tasks.count, 0);
 }
 
@@ -406,6 +440,7 @@ int main(void)
         cmocka_unit_test(test_a_task_that_goes_on),
         cmocka_unit_test(test_awaited_by),
         cmocka_unit_test(test_hostile_lists_and_chains),
+        cmocka_unit_test(test_there_is_no_time_for_all),
         cmocka_unit_test(test_offsets_that_make_no_sense),
         cmocka_unit_test(test_sets),
         cmocka_unit_test(test_hostile_sets),

@@ -1,6 +1,7 @@
 /* Python threads in this process's memory, laid out as in CPython 3.11 to 3.13: words, by number.
  */
 #include "runtime/python/thread_names.h"
+#include "base/clock.h"
 #include "unit.h"
 
 #include <unistd.h>
@@ -159,6 +160,30 @@ static void test_hostile_threads(void **state)
     }
 }
 
+/* The program may have a great many modules. */
+static void test_there_is_no_time_for_all(void **state)
+{
+    enum { MODULES = 4096, ENTRY_WORDS = 2, HEAD_WORDS = 5 };
+    (void)state;
+    begin(VERSION_3_12);
+    uint64_t *many = calloc(HEAD_WORDS + MODULES * ENTRY_WORDS, sizeof *many);
+    assert_non_null(many);
+    memcpy(many, keys[0], HEAD_WORDS * sizeof *many);
+    many[3] = MODULES;
+    for (size_t i = 0; i < MODULES; i++) {
+        many[HEAD_WORDS + i * ENTRY_WORDS] = ADDRESS(text[i + 1 < MODULES ? 1 : 0]);
+        many[HEAD_WORDS + i * ENTRY_WORDS + 1] = ADDRESS(module);
+    }
+    dicts[0][4] = ADDRESS(many);
+    memory.until_ns = monotonic_ns() + 1000000;
+    read_names(VERSION_3_12);
+    assert_int_equal(names.count, 0);
+    memory.until_ns = 0;
+    read_names(VERSION_3_12);
+    assert_int_equal(names.count, THREADS);
+    free(many);
+}
+
 /* Cut between characters. */
 static void test_long_names(void **state)
 {
@@ -205,11 +230,9 @@ static int end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_version),
-        cmocka_unit_test(test_a_dictionary_of_its_own),
-        cmocka_unit_test(test_hostile_threads),
-        cmocka_unit_test(test_long_names),
-        cmocka_unit_test(test_names_that_were_made_up),
+        cmocka_unit_test(test_each_version),    cmocka_unit_test(test_a_dictionary_of_its_own),
+        cmocka_unit_test(test_hostile_threads), cmocka_unit_test(test_there_is_no_time_for_all),
+        cmocka_unit_test(test_long_names),      cmocka_unit_test(test_names_that_were_made_up),
     };
     return cmocka_run_group_tests(tests, NULL, end);
 }

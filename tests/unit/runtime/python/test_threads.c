@@ -32,11 +32,17 @@ static void begin(void)
     }
 }
 
+static int read_threads(size_t most)
+{
+    const struct python_memory memory = {.layout = &place.layout, .tid = getpid()};
+    return python_threads_read(&threads, place.runtime, &memory, most);
+}
+
 static void test_threads_of_all_interpreters(void **state)
 {
     (void)state;
     begin();
-    assert_int_equal(python_threads_read(&threads, &place, getpid(), NULL), 0);
+    assert_int_equal(read_threads(PYTHON_STATES_MAX), 0);
     assert_int_equal(threads.count, 3); /* one has not started yet */
     assert_int_equal(python_threads_find(&threads, 100).state, (uintptr_t)states[1]);
     assert_int_equal(python_threads_find(&threads, 200).state, (uintptr_t)states[3]);
@@ -54,7 +60,7 @@ static void test_threads_by_their_pthread(void **state)
     begin();
     place.layout.has_frame_objects = true;
     put(states[0], place.layout.thread_native_id, (uint64_t)pthread_self());
-    assert_int_equal(python_threads_read(&threads, &place, getpid(), NULL), 0);
+    assert_int_equal(read_threads(PYTHON_STATES_MAX), 0);
     assert_int_equal(threads.count, 1); /* the others are not addresses */
     assert_int_equal(python_threads_find(&threads, gettid()).state, (uintptr_t)states[0]);
     assert_int_equal(python_threads_find(&threads, gettid()).id, (uint64_t)pthread_self());
@@ -66,12 +72,14 @@ static void test_a_circle_ends(void **state)
     (void)state;
     begin();
     put(states[2], place.layout.thread_next, (uintptr_t)states[0]);
-    assert_int_equal(python_threads_read(&threads, &place, getpid(), NULL), 0);
-    assert_true(threads.count > 3 && threads.count <= 65536 + 1);
+    assert_int_equal(read_threads(PYTHON_STATES_MAX), 0);
+    assert_true(threads.count > 3 && threads.count <= PYTHON_STATES_MAX);
     assert_int_equal(python_threads_find(&threads, 300).state, (uintptr_t)states[0]);
+    assert_int_equal(read_threads(10), 0);
+    assert_true(threads.count > 3 && threads.count <= 10);
     put(interpreters[1], place.layout.interpreter_next, (uintptr_t)interpreters[1]);
     put(interpreters[0], place.layout.interpreter_threads, 0);
-    assert_int_equal(python_threads_read(&threads, &place, getpid(), NULL), 0);
+    assert_int_equal(read_threads(PYTHON_STATES_MAX), 0);
     assert_int_equal(python_threads_find(&threads, 200).state, (uintptr_t)states[3]);
     python_threads_free(&threads);
 }
@@ -86,7 +94,7 @@ static void test_a_circle_of_nothing_ends(void **state)
         put(states[2], place.layout.thread_next, (uintptr_t)states[2]);
         put(states[3], place.layout.thread_native_id, UINT64_MAX);
         put(states[3], place.layout.thread_next, (uintptr_t)states[3]);
-        assert_int_equal(python_threads_read(&threads, &place, getpid(), NULL), 0);
+        assert_int_equal(read_threads(PYTHON_STATES_MAX), 0);
         assert_int_equal(threads.count, has_frame_objects ? 0 : 2);
     }
     python_threads_free(&threads);
@@ -98,10 +106,10 @@ static void test_wild_pointers(void **state)
     begin();
     put(states[0], place.layout.thread_next, 64);
     put(interpreters[0], place.layout.interpreter_next, UINT64_MAX - 4);
-    assert_int_equal(python_threads_read(&threads, &place, getpid(), NULL), 0);
+    assert_int_equal(read_threads(PYTHON_STATES_MAX), 0);
     assert_int_equal(threads.count, 1);
     place.runtime = 8;
-    assert_int_equal(python_threads_read(&threads, &place, getpid(), NULL), 0);
+    assert_int_equal(read_threads(PYTHON_STATES_MAX), 0);
     assert_int_equal(threads.count, 0);
     python_threads_free(&threads);
 }
