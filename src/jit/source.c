@@ -18,7 +18,7 @@
 
 static void begin(struct jit_source *source, off_t size)
 {
-    source->offset = 0;
+    source->offset = source->end = 0;
     source->map = (struct perf_map){0};
     source->dump = (struct jitdump){0};
     source->line_count = 0;
@@ -63,10 +63,11 @@ bool jit_source_has_more(struct jit_source *source)
         return false;
     if (status.st_size < source->offset)
         begin(source, status.st_size);
-    bool has_more = status.st_size > source->offset && !source->is_spent && !source->is_full;
-    if (!has_more && !status.st_nlink && !source->is_dump)
+    source->size = status.st_size;
+    bool has_rest = source->size > source->offset && !source->is_spent && !source->is_full;
+    if (!has_rest && !status.st_nlink && !source->is_dump)
         jit_source_close(source);
-    return has_more;
+    return has_rest && source->size != source->end;
 }
 
 static int add_entry(void *context, const struct perf_map_entry *entry)
@@ -195,8 +196,12 @@ int jit_source_take(struct jit_source *source, const struct jit_reading *reading
     int err = announced->length
                   ? announced_take((struct bytes){begin, begin + announced->length, false}, code)
                   : 0;
-    if (!err)
+    if (!err) {
         *source = reading->source;
+        /* What was written during the read, and may have been missed by it, is not included. */
+        if (reading->is_at_end)
+            source->end = source->size;
+    }
     source->is_full = err == -ENOSPC;
     source->is_spent = source->is_spent || err == -EPROTO;
     return err == -ENOMEM ? err : 0;

@@ -15,7 +15,9 @@ struct jit_source {
     bool is_spent; /* broken or too large: nothing more is read */
     bool is_full;  /* the code has reached a limit */
     int fd;
-    off_t offset;          /* how far it has been read */
+    off_t size;            /* when jit_source_has_more last looked */
+    off_t end;             /* its size when its end was last reached; 0: it was not */
+    off_t offset;          /* how far it has been read; the end may be inside a record */
     off_t bytes_read;      /* since its end was last reached */
     uint64_t bytes_unread; /* how much was left out */
     struct perf_map map;
@@ -28,8 +30,9 @@ struct jit_source {
 void jit_source_open(struct jit_source *source, int fd, bool is_dump);
 void jit_source_close(struct jit_source *source);
 
-/* Whether there is anything new to read. A file that has become shorter was rewritten, and is read
- * from its start. A deleted map with nothing new is closed. */
+/* Whether there is anything new to read: not if the file ends where it did when its end was last
+ * reached. A file that has become shorter was rewritten, and is read from its start. A deleted map
+ * is closed once all of it was read, unless it ends within a line: its writer goes on. */
 bool jit_source_has_more(struct jit_source *source);
 
 /* What was read of a source. Zeroed at first; its buffer is used again. */

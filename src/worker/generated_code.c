@@ -173,15 +173,16 @@ int generated_update(struct generated_code *generated, struct unwinder *unwinder
     uint64_t begin_ns = thread_cpu_ns();
     open_owner(generated, observation);
     open_files(generated, results, *space);
-    bool has_news = jit_source_has_more(&generated->map) || jit_source_has_more(&generated->dump);
+    struct jit_code *code = &(*space)->jit->code;
+    size_t applied_before = code->applied_count;
     /* Code reported before the end of the files is reached is not new: it is taken in then. */
     uint64_t reader_ns, took_ns;
-    int err = read_files(generated, rule_tables_lookups(unwinder_rules(unwinder)),
-                         &(*space)->jit->code, &reader_ns);
+    int err =
+        read_files(generated, rule_tables_lookups(unwinder_rules(unwinder)), code, &reader_ns);
     if (err > 0)
         err = take_in(results, space);
     /* Code that was sampled before its function was known had no unwind rule. */
-    if (has_news)
+    if (code->applied_count != applied_before)
         unwinder_forget(unwinder, *space);
     took_ns = thread_cpu_ns() - begin_ns;
     /* The reader may claim any time, but can't have taken more than this. */

@@ -104,6 +104,29 @@ static void test_only_what_was_added_is_read(void **state)
     assert_int_equal(world->source.bytes_unread, 0);
 }
 
+/* Writers have buffers, so that a file mostly ends within a record. */
+static void test_an_end_within_a_record_is_read_once(void **state)
+{
+    struct world *world = *state;
+    struct jit_reading reading = {0};
+    begin(world, "1000 10 first\n2000 10 sec", 25, false);
+    read_all(world);
+    assert_false(jit_source_has_more(&world->source));
+    append(world, "o", 1);
+    assert_true(jit_source_has_more(&world->source));
+    /* What is written during a read may be missed. */
+    append(world, "n", 1);
+    assert_int_equal(jit_source_read(&world->source, TURN_BYTES, &reading), 0);
+    assert_true(reading.is_at_end);
+    append(world, "d\n", 2);
+    assert_int_equal(jit_source_take(&world->source, &reading, &world->code), 0);
+    assert_true(jit_source_has_more(&world->source));
+    read_all(world);
+    assert_name(world, 0x2000, "second");
+    assert_false(jit_source_has_more(&world->source));
+    buffer_free(&reading.announced);
+}
+
 static void test_one_that_is_written_anew(void **state)
 {
     struct world *world = *state;
@@ -114,6 +137,25 @@ static void test_one_that_is_written_anew(void **state)
     append(world, "1000 10 third\n", 14);
     read_all(world);
     assert_name(world, 0x1000, "third");
+    assert_name(world, 0x2000, "second");
+}
+
+/* It is looked at while it is empty, and then gets as long as it was. */
+static void test_one_that_is_as_long_again(void **state)
+{
+    struct world *world = *state;
+    char path[] = "/tmp/unit-jit-source-XXXXXX";
+    world->fd = mkstemp(path);
+    assert_true(world->fd >= 0);
+    append(world, "1000 10 first\n", 14);
+    jit_source_open(&world->source, open(path, O_RDONLY), false);
+    read_all(world);
+    assert_int_equal(ftruncate(world->fd, 0), 0);
+    assert_false(jit_source_has_more(&world->source));
+    assert_int_equal(lseek(world->fd, 0, SEEK_SET), 0);
+    append(world, "2000 9 second\n", 14);
+    read_all(world);
+    unlink(path);
     assert_name(world, 0x2000, "second");
 }
 
@@ -164,7 +206,6 @@ static void test_of_a_huge_map_the_end_is_read(void **state)
     assert_name(world, 0, "-");
     assert_non_null(symbol_at(world, 16 * count - 1));
     assert_true(world->source.bytes_unread > 1 << 20);
-    assert_int_equal(world->source.map.lines_ignored, 0);
     /* What is appended is read too, up to a limit. */
     fill(world, 30 << 20, 250);
     uint64_t unread = world->source.bytes_unread;
@@ -250,6 +291,7 @@ static void test_a_dump(void **state)
     size_t half = made.length - 100;
     begin(world, made.bytes, half, true);
     read_all(world);
+    assert_false(jit_source_has_more(&world->source));
     assert_name(world, 0x4000, "-");
     append(world, made.bytes + half, made.length - half);
     read_all(world);
@@ -328,7 +370,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         WITH_WORLD(test_only_what_was_added_is_read),
+        WITH_WORLD(test_an_end_within_a_record_is_read_once),
         WITH_WORLD(test_one_that_is_written_anew),
+        WITH_WORLD(test_one_that_is_as_long_again),
         WITH_WORLD(test_a_deleted_one_is_closed),
         WITH_WORLD(test_of_a_huge_map_the_end_is_read),
         WITH_WORLD(test_a_map_that_grows_without_end),
