@@ -9,7 +9,7 @@
 
 int jit_code_init(struct jit_code *code)
 {
-    *code = (struct jit_code){0};
+    *code = (struct jit_code){.lowest_line_offset = UINT32_MAX};
     return strings_init(&code->strings);
 }
 
@@ -63,14 +63,11 @@ int jit_code_add_line(struct jit_code *code, uint32_t offset, const char *file, 
     if (code->line_count >= JIT_LINES_MAX)
         return -ENOSPC;
     int err = intern(code, file, file_bytes, &row.file);
-    if (err)
-        return err;
-    if (array_reserve(&code->lines, &code->line_capacity, code->line_count + 1))
-        return -ENOMEM;
-    if (!code->line_count || offset < code->lowest_line_offset)
+    if (!err)
+        err = array_append(&code->lines, &code->line_count, &code->line_capacity, row);
+    if (!err && offset < code->lowest_line_offset)
         code->lowest_line_offset = offset;
-    code->lines[code->line_count++] = row;
-    return 0;
+    return err;
 }
 
 int jit_code_identify(struct jit_code *code, uint64_t id)
@@ -173,20 +170,28 @@ int jit_code_apply(struct jit_code *code)
     return 0;
 }
 
-/* Copies lines that belong to the next symbol. */
-static int add_lines(struct jit_code *code, const struct jit_code *from, uint32_t first,
-                     size_t count)
+/* What is copied fitted the limits before. */
+static int copy_text(struct jit_code *code, const struct jit_code *from, uint32_t *text)
+{
+    return strings_intern(&code->strings, strings_get(&from->strings, *text), text);
+}
+
+static int copy_lines(struct jit_code *code, const struct jit_code *from, size_t first,
+                      size_t count)
 {
     int err = 0;
     for (size_t i = 0; i < count && !err; i++) {
-        const struct jit_line *line = &from->lines[first + i];
-        const char *file = strings_get(&from->strings, line->file);
-        err = jit_code_add_line(code, line->offset, file, strlen(file), line->line);
+        struct jit_line line = from->lines[first + i];
+        err = copy_text(code, from, &line.file);
+        if (!err)
+            err = array_append(&code->lines, &code->line_count, &code->line_capacity, line);
     }
     return err;
 }
 
-/* Copies the symbol's lines unless another symbol's copy has them, and says where they are. */
+/* Copies the symbol's lines, unless it was moved and another copied symbol has them. `copied` has,
+ * for each line of `from`, the index + 1 of the copy of the lines that begin there; 0: not copied
+ * yet. */
 static int share_lines(struct jit_code *code, const struct jit_code *from, uint32_t *copied,
                        struct jit_symbol *symbol)
 {
@@ -194,8 +199,7 @@ static int share_lines(struct jit_code *code, const struct jit_code *from, uint3
     if (!symbol->line_count)
         return 0;
     if (!*line) {
-        int err = add_lines(code, from, symbol->first_line, symbol->line_count);
-        code->claimed_line_count = code->line_count;
+        int err = copy_lines(code, from, symbol->first_line, symbol->line_count);
         if (err)
             return err;
         *line = first + 1;
@@ -204,16 +208,39 @@ static int share_lines(struct jit_code *code, const struct jit_code *from, uint3
     return 0;
 }
 
-int jit_code_add_copy(struct jit_code *code, const struct jit_code *from, uint32_t symbol,
-                      uint32_t *copied)
+static int copy_symbol(struct jit_code *code, const struct jit_code *from, uint32_t number,
+                       uint32_t *copied)
 {
-    struct jit_symbol copy = from->symbols[symbol];
-    const char *name = strings_get(&from->strings, copy.name);
+    struct jit_symbol copy = from->symbols[number];
+    uint64_t id = copy.id;
     copy.id = 0;
-    int err = intern(code, name, strlen(name), &copy.name);
+    int err = copy_text(code, from, &copy.name);
     if (!err)
         err = share_lines(code, from, copied, &copy);
-    return err ? err : append(code, &copy);
+    if (!err)
+        err = append(code, &copy);
+    return err || !id ? err : jit_code_identify(code, id);
+}
+
+int jit_code_copy(struct jit_code *code, const struct jit_code *from, const struct renumber *needed)
+{
+    uint32_t *copied = calloc(from->line_count + 1, sizeof *copied);
+    int err = copied ? 0 : -ENOMEM;
+    for (uint32_t i = 0; i < from->symbol_count && !err; i++) {
+        if (renumber_of(needed, i) == ROW_GONE)
+            continue;
+        err = copy_symbol(code, from, i, copied);
+        code->applied_count += i < from->applied_count;
+    }
+    code->claimed_line_count = code->line_count;
+    /* Lines that were announced for a symbol that is still to come. */
+    if (!err)
+        err = copy_lines(code, from, from->claimed_line_count,
+                         from->line_count - from->claimed_line_count);
+    /* Also of lines that are not copied: see LINE_SHIFT. */
+    code->lowest_line_offset = from->lowest_line_offset;
+    free(copied);
+    return err;
 }
 
 /* Those that are some code's name now, or will be. */
@@ -223,30 +250,6 @@ static void keep_current(const struct jit_code *code, struct renumber *needed)
         renumber_keep(needed, code->ranges.items[i].symbol);
     for (size_t i = code->applied_count; i < code->symbol_count; i++)
         renumber_keep(needed, (uint32_t)i);
-}
-
-static int copy_needed(const struct jit_code *from, const struct renumber *needed,
-                       struct jit_code *code)
-{
-    uint32_t *copied = calloc(from->line_count + 1, sizeof *copied);
-    int err = jit_code_init(code);
-    if (!copied)
-        err = -ENOMEM;
-    for (uint32_t i = 0; i < from->symbol_count && !err; i++) {
-        if (renumber_of(needed, i) == ROW_GONE)
-            continue;
-        err = jit_code_add_copy(code, from, i, copied);
-        if (!err && from->symbols[i].id)
-            err = jit_code_identify(code, from->symbols[i].id);
-        code->applied_count += i < from->applied_count;
-    }
-    /* Lines that were announced for a symbol that is still to come. */
-    if (!err)
-        err = add_lines(code, from, (uint32_t)from->claimed_line_count,
-                        from->line_count - from->claimed_line_count);
-    code->lowest_line_offset = from->lowest_line_offset;
-    free(copied);
-    return err;
 }
 
 int jit_code_keep(struct jit_code *code, struct renumber *needed)
@@ -259,7 +262,9 @@ int jit_code_keep(struct jit_code *code, struct renumber *needed)
     renumber_assign(needed);
     if (!are_many)
         return 0;
-    int err = copy_needed(code, needed, &kept);
+    int err = jit_code_init(&kept);
+    if (!err)
+        err = jit_code_copy(&kept, code, needed);
     if (err) {
         jit_code_free(&kept);
         return err;

@@ -53,7 +53,7 @@ struct jit_code {
     struct jit_line *lines;
     size_t line_count, line_capacity;
     size_t claimed_line_count;   /* the lines before this one belong to symbols */
-    uint32_t lowest_line_offset; /* of all lines, if there are any */
+    uint32_t lowest_line_offset; /* of all lines, even those that were removed */
     struct strings strings;
     struct index by_id; /* symbols that have an id */
 };
@@ -85,15 +85,13 @@ int jit_code_prepare(struct jit_code *code);
 /* Puts what jit_code_prepare sorted over the ranges. Returns 0 or -ENOMEM. */
 int jit_code_apply(struct jit_code *code);
 
-/* Adds a copy of a symbol of `from` and of its lines. Symbols that were moved share their lines:
- * `copied` has, for each line of `from` and one more, the index + 1 in `code` of the copy of the
- * lines that begin there; 0: not copied yet. Errors as above. */
-int jit_code_add_copy(struct jit_code *code, const struct jit_code *from, uint32_t symbol,
-                      uint32_t *copied);
+/* Copies the symbols that `needed` keeps, with their lines but without ranges, to `code`, which
+ * was just initialized. Returns 0 or -ENOMEM. */
+int jit_code_copy(struct jit_code *code, const struct jit_code *from,
+                  const struct renumber *needed);
 
 /* Removes replaced symbols that `needed` does not keep, if there are many. The others get new
- * numbers, which are then in `needed`. Returns 0, or a negative errno, and then nothing has
- * changed. */
+ * numbers, which are then in `needed`. Returns 0, or -ENOMEM, and then nothing has changed. */
 int jit_code_keep(struct jit_code *code, struct renumber *needed);
 
 /* Whether no limit is nearly reached. */

@@ -88,7 +88,7 @@ int jit_keep_needed(struct jit *jit)
     for (size_t i = 0; i < jit->use_count && !err; i++)
         jit->uses[i].symbol = renumber_of(&symbols, jit->uses[i].symbol);
     renumber_free(&symbols);
-    return err == -ENOSPC ? 0 : err;
+    return err;
 }
 
 /* A function announced again at the same address is the same one, unless it has lines, which may
@@ -116,13 +116,16 @@ static bool is_contradicted(const struct jit *jit)
     return false;
 }
 
+/* The symbol of a settled address, or the one that it would be settled with now. */
+static uint32_t symbol_of(const struct jit *jit, const struct jit_use *use)
+{
+    return use->symbol == JIT_NO_SYMBOL ? jit_code_find(&jit->code, use->address) : use->symbol;
+}
+
 void jit_settle(struct jit *jit)
 {
-    for (size_t i = 0; i < jit->use_count; i++) {
-        struct jit_use *use = &jit->uses[i];
-        if (use->symbol == JIT_NO_SYMBOL)
-            use->symbol = jit_code_find(&jit->code, use->address);
-    }
+    for (size_t i = 0; i < jit->use_count; i++)
+        jit->uses[i].symbol = symbol_of(jit, &jit->uses[i]);
 }
 
 int jit_take_in(struct jit *jit, bool *ret_is_replaced)
@@ -148,28 +151,17 @@ const struct jit_symbol *jit_find(const struct jit *jit, uint32_t space, uint64_
     return &jit->code.symbols[jit->uses[number].symbol];
 }
 
-/* Copies the uses and the symbols that they have by now. `numbers` and `lines` map each symbol and
- * line to the index of its copy + 1; 0: not copied yet. */
-static int copy_uses(const struct jit *jit, struct jit *copy, uint32_t *numbers, uint32_t *lines)
+static int copy_to(const struct jit *jit, struct renumber *symbols, struct jit *copy)
 {
-    int err = 0;
+    for (size_t i = 0; i < jit->use_count; i++)
+        renumber_keep(symbols, symbol_of(jit, &jit->uses[i]));
+    renumber_assign(symbols);
+    int err = jit_code_copy(&copy->code, &jit->code, symbols);
     for (size_t i = 0; i < jit->use_count && !err; i++) {
         const struct jit_use *use = &jit->uses[i];
-        uint32_t symbol = use->symbol;
-        if (symbol == JIT_NO_SYMBOL)
-            symbol = jit_code_find(&jit->code, use->address);
         err = jit_note(copy, use->space, use->address);
-        if (err || symbol == JIT_NO_SYMBOL)
-            continue;
-        if (!numbers[symbol]) {
-            err = jit_code_add_copy(&copy->code, &jit->code, symbol, lines);
-            if (!err)
-                numbers[symbol] = (uint32_t)copy->code.symbol_count;
-        }
-        copy->uses[copy->use_count - 1].symbol = numbers[symbol] - 1;
-        /* Text that just fit its limit may exceed it in another order. That code stays without a
-         * name: JIT_NO_SYMBOL is 0 - 1. */
-        err = err == -ENOSPC ? 0 : err;
+        if (!err)
+            copy->uses[i].symbol = renumber_of(symbols, symbol_of(jit, use));
     }
     return err;
 }
@@ -177,17 +169,16 @@ static int copy_uses(const struct jit *jit, struct jit *copy, uint32_t *numbers,
 int jit_copy(const struct jit *jit, struct jit **ret_copy)
 {
     struct jit *copy = NULL;
-    uint32_t *numbers = calloc(jit->code.symbol_count + 1, sizeof *numbers);
-    uint32_t *lines = calloc(jit->code.line_count + 1, sizeof *lines);
-    int err = numbers && lines ? jit_new(&copy) : -ENOMEM;
+    struct renumber symbols;
+    int err = renumber_init(&symbols, jit->code.symbol_count);
     if (!err)
-        err = copy_uses(jit, copy, numbers, lines);
-    free(numbers);
-    free(lines);
-    if (err) {
+        err = jit_new(&copy);
+    if (!err)
+        err = copy_to(jit, &symbols, copy);
+    renumber_free(&symbols);
+    if (err)
         jit_free(copy);
-        return err;
-    }
-    *ret_copy = copy;
-    return 0;
+    else
+        *ret_copy = copy;
+    return err;
 }
