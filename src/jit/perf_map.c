@@ -84,8 +84,6 @@ int perf_map_read(struct perf_map *map, const char *text, size_t bytes, perf_map
             break;
         if (perf_map_parse_line(text + at, length, &entry))
             result = visit(context, &entry);
-        else
-            map->lines_ignored++;
         map->is_in_long_line = is_cut;
         at += length + !is_cut;
     }

@@ -25,7 +25,6 @@ bool perf_map_parse_line(const char *line, size_t bytes, struct perf_map_entry *
 /* The state of a reading. Starts zeroed. */
 struct perf_map {
     bool is_in_long_line; /* the rest of the line must be skipped */
-    uint64_t lines_ignored;
 };
 
 /* Returns 0 to go on; any other value ends the reading. */

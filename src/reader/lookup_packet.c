@@ -279,7 +279,6 @@ void lookup_packet_put_source(struct buffer *body, const struct jit_source *sour
     put_signed(body, source->bytes_read);
     packet_put_number(body, source->bytes_unread);
     packet_put_number(body, source->map.is_in_long_line);
-    packet_put_number(body, source->map.lines_ignored);
     packet_put_number(body, source->dump.has_header);
     packet_put_number(body, source->dump.is_swapped);
     packet_put_number(body, source->lines_start);
@@ -294,7 +293,6 @@ bool lookup_packet_take_source(struct bytes *body, struct jit_source *source)
     source->bytes_read = (off_t)take_up_to(body, INT64_MAX);
     source->bytes_unread = packet_number(body);
     source->map.is_in_long_line = take_up_to(body, 1);
-    source->map.lines_ignored = packet_number(body);
     source->dump.has_header = take_up_to(body, 1);
     source->dump.is_swapped = take_up_to(body, 1);
     source->lines_start = packet_number(body);

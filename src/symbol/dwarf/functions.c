@@ -115,7 +115,6 @@ static bool add_inlined(struct debug_functions *functions, const struct die *die
         functions->inlined[functions->inlined_count++] = (struct inlined_range){
             .start = ranges->items[i].start,
             .end = ranges->items[i].end,
-            .origin = die->origin,
             .call_file = die->call_file,
             .call_line = die->call_line,
             .die = at,

@@ -12,7 +12,6 @@ struct debug_function {
 
 struct inlined_range {
     uint64_t start, end;
-    struct value origin;
     struct value call_file, call_line; /* where it was called */
     uint64_t die;
 };
