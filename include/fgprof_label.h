@@ -42,6 +42,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -157,12 +158,15 @@ static inline int fgprof_label_has_other(void)
     return found;
 }
 
-/* Makes the mapping, still without contents. */
-static inline struct fgprof_label_context *fgprof_label_map(void)
+/* Makes the file to map; -1: the kernel can't, or the limit of a file's size is lower, beyond which
+ * ftruncate(2) would end the program (SIGXFSZ). */
+static inline int fgprof_label_file(void)
 {
     int fd = -1;
-    void *memory;
 #ifdef SYS_memfd_create
+    struct rlimit limit;
+    if (!getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur < FGPROF_LABEL_CONTEXT_BYTES)
+        return -1;
     fd = (int)syscall(SYS_memfd_create, "OTEL_CTX", 3u | 8u); /* CLOEXEC, sealing, NOEXEC_SEAL */
     if (fd < 0)
         fd = (int)syscall(SYS_memfd_create, "OTEL_CTX", 3u);
@@ -171,8 +175,15 @@ static inline struct fgprof_label_context *fgprof_label_map(void)
         fd = -1;
     }
 #endif
-    memory = mmap(NULL, FGPROF_LABEL_CONTEXT_BYTES, PROT_READ | PROT_WRITE,
-                  fd >= 0 ? MAP_PRIVATE : MAP_PRIVATE | MAP_ANONYMOUS, fd, 0);
+    return fd;
+}
+
+/* Makes the mapping, still without contents. */
+static inline struct fgprof_label_context *fgprof_label_map(void)
+{
+    int fd = fgprof_label_file();
+    void *memory = mmap(NULL, FGPROF_LABEL_CONTEXT_BYTES, PROT_READ | PROT_WRITE,
+                        fd >= 0 ? MAP_PRIVATE : MAP_PRIVATE | MAP_ANONYMOUS, fd, 0);
     if (fd >= 0)
         close(fd);
     if (memory == MAP_FAILED)

@@ -10,6 +10,7 @@
 #include "agent/pages.h"
 #include "agent/this_thread.h"
 #include "agent/values_format.h"
+#include "base/file_limit.h"
 #include "base/random.h"
 #include "base/text.h"
 #include "fgprof_profiles.h"
@@ -18,7 +19,6 @@
 #include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -83,14 +83,11 @@ static struct store *get_store(void)
     return store;
 }
 
-/* The size of the shared memory. It respects the file size limit, because a file that exceeds it
- * ends the program with SIGXFSZ. */
+/* The size of the shared memory, within the limit of a file's size. */
 static uint64_t shared_bytes(void)
 {
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur >= VALUES_BYTES_MAX)
-        return VALUES_BYTES_MAX;
-    return limit.rlim_cur - limit.rlim_cur % VALUES_SLAB_BYTES;
+    uint64_t limit = file_limit_bytes();
+    return limit >= VALUES_BYTES_MAX ? VALUES_BYTES_MAX : limit - limit % VALUES_SLAB_BYTES;
 }
 
 /* A program that locks everything it maps (mlockall(2)) would have the whole of it in memory from

@@ -1,4 +1,5 @@
 #include "proc/program.h"
+#include "base/file_limit.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +31,7 @@ static int keep_maps(int maps_fd)
            (got = pread(maps_fd, text + length, MAPS_KEPT_BYTES - length, (off_t)length)) > 0)
         length += (size_t)got;
     int fd = -1;
-    if (text && got == 0 && length)
+    if (text && got == 0 && length && length <= file_limit_bytes())
         fd = memfd_create("fgprof-maps", MFD_CLOEXEC);
     if (fd >= 0 && write(fd, text, length) != (ssize_t)length) {
         close(fd);

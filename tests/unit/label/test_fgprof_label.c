@@ -8,6 +8,7 @@ static int try_madvise(void *address, size_t bytes, int advice);
 #undef madvise
 #include "unit.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <sys/wait.h>
 
@@ -82,6 +83,29 @@ static void test_a_child_does_not_inherit_the_lock(void **state)
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
+/* In a child, which publishes its own context. */
+static int begin_without_files(void)
+{
+    const struct rlimit none = {0, 0};
+    struct fgprof_label_scope scope;
+    signal(SIGXFSZ, SIG_DFL);
+    return setrlimit(RLIMIT_FSIZE, &none) ? 1 : -fgprof_label_begin(&scope, "key", "1");
+}
+
+/* A file larger than the limit would end the program. */
+static void test_a_small_limit_of_files(void **state)
+{
+    int status;
+    (void)state;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (!child)
+        _exit(begin_without_files());
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 /* Every call with the lock held would wait, and then return -EBUSY. */
 static void test_errors_that_last_take_no_lock(void **state)
 {
@@ -110,6 +134,7 @@ int main(void)
         cmocka_unit_test(test_a_kernel_that_can_not_zero_a_page_in_a_child),
         cmocka_unit_test(test_a_kernel_that_copies_the_context_to_a_child),
         cmocka_unit_test(test_a_child_does_not_inherit_the_lock),
+        cmocka_unit_test(test_a_small_limit_of_files),
         cmocka_unit_test(test_errors_that_last_take_no_lock),
     };
     return cmocka_run_group_tests_name("fgprof_label", tests, NULL, NULL);

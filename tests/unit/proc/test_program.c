@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 struct child {
@@ -102,6 +103,25 @@ static void test_a_process_that_has_ended(void **state)
     end(&child);
 }
 
+/* A copy of the maps that is larger than a file may be would end this process. */
+static void test_a_small_limit_of_files(void **state)
+{
+    (void)state;
+    struct child child = start();
+    struct program *program;
+    struct rlimit before, none;
+    signal(SIGXFSZ, SIG_DFL);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    none = (struct rlimit){0, before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+    int err = program_open(&child.process, 0, 0, &program);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_int_equal(err, 0);
+    assert_int_equal(program->first_maps_fd, -1);
+    program_release(program);
+    end(&child);
+}
+
 static void test_the_last_reference_closes_it(void **state)
 {
     (void)state;
@@ -123,6 +143,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_it_ends_with_an_exec),
         cmocka_unit_test(test_a_process_that_has_ended),
+        cmocka_unit_test(test_a_small_limit_of_files),
         cmocka_unit_test(test_the_last_reference_closes_it),
     };
     return cmocka_run_group_tests_name("program", tests, NULL, NULL);
