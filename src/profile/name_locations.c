@@ -172,11 +172,10 @@ int name_jit_location(struct fgprof_profile *profile, const struct name_sources 
     struct profile_line row = {.line = line ? line->line : 0};
     uint32_t mapping_number;
     bool is_new;
-    char *demangled = reader_show(sources->reader, name, sources->names);
+    const char *shown = reader_show(sources->reader, name, sources->names);
     int err =
-        profile_add_function(profile, demangled ? demangled : name, name,
+        profile_add_function(profile, shown ? shown : name, name,
                              line ? strings_get(&code->strings, line->file) : "", &row.function);
-    free(demangled);
     if (!err)
         err = add_jit_mapping(profile, mapping, &mapping_number);
     if (!err)

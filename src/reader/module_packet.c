@@ -1,4 +1,5 @@
 #include "reader/module_packet.h"
+#include "base/file_limit.h"
 #include "elf/elf_file.h"
 
 #include <errno.h>
@@ -12,6 +13,8 @@ static int file_of(const struct module *module)
     const struct image *image = &module->image;
     if (!module->is_readable || image->fd >= 0)
         return image->fd;
+    if (image->bytes > file_limit_bytes())
+        return -EFBIG;
     int fd = memfd_create("fgprof-module", MFD_CLOEXEC);
     if (fd < 0)
         return -errno;

@@ -4,6 +4,7 @@
 #include "reader/module_packet.h"
 #include "reader/naming.h"
 #include "symbol/debug_file.h"
+#include "symbol/names/demangle.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -20,12 +21,21 @@ struct failed_module {
     const char *why;
 };
 
+/* Shown names are kept up to this size: programs that generate code may come and go for long. */
+#define SHOWN_BYTES_MAX (16u << 20)
+/* After as many names that made the reader fail, no others are tried: each may take as long as a
+ * question may. */
+#define SHOW_FAILURES_MAX 16
+
 struct reader {
     struct connection connection;
     struct failed_module failed[FAILED_MAX];
     size_t failures; /* how many in total */
     char why[WHY_BYTES];
-    bool cannot_show; /* it failed to */
+    struct shown_names shown;    /* the names that were asked for with reader_show */
+    enum fgprof_names shown_how; /* and how they are shown */
+    size_t shown_bytes;          /* of what they are shown as */
+    unsigned show_failures;
 };
 
 /* Makes sure that there is a reader, and begins the time of a question. */
@@ -53,6 +63,7 @@ void reader_free(struct reader *reader)
     if (!reader)
         return;
     connection_free(&reader->connection);
+    shown_names_free(&reader->shown);
     free(reader);
 }
 
@@ -154,9 +165,7 @@ static int receive_symbols(struct reader *reader, const struct reader_question *
 static int ask(struct reader *reader, const struct reader_question *question,
                reader_visit_fn *visit, void *context, int *ret_stop)
 {
-    int err = start(reader);
-    if (!err)
-        err = send_module(reader, question->module);
+    int err = send_module(reader, question->module);
     if (!err)
         err = send_addresses(reader, question);
     if (!err)
@@ -192,6 +201,10 @@ int reader_ask(struct reader *reader, const struct reader_question *question,
         *ret_why = failed->why;
         return -ENOEXEC;
     }
+    if (start(reader)) { /* which is no module's fault */
+        *ret_why = "no process to read it could be started";
+        return -ENOEXEC;
+    }
     int err = ask(reader, question, visit, context, &stop);
     *ret_why = reader->why;
     if (!err || err == -ENOEXEC || err == -ENOMEM)
@@ -206,9 +219,7 @@ static int ask_for_data(struct reader *reader, const struct module *module, enum
     const struct reader_question question = {.module = module};
     struct buffer body = {0};
     packet_put_number(&body, address);
-    int err = start(reader);
-    if (!err)
-        err = send_module(reader, module);
+    int err = send_module(reader, module);
     if (!err)
         err = packet_send(reader->connection.socket, kind, &body, -1);
     buffer_free(&body);
@@ -218,7 +229,7 @@ static int ask_for_data(struct reader *reader, const struct module *module, enum
 static int find_data(struct reader *reader, const struct module *module, enum packet_kind kind,
                      uint64_t address, char **ret_name, uint64_t *ret_offset)
 {
-    if (find_failed(reader, module))
+    if (find_failed(reader, module) || start(reader))
         return -ENOENT;
     int err = ask_for_data(reader, module, kind, address);
     if (err) {
@@ -248,30 +259,77 @@ int reader_find_class(struct reader *reader, const struct module *module, uint64
     return find_data(reader, module, PACKET_CLASS, address, ret_name, &offset);
 }
 
-char *reader_show(struct reader *reader, const char *name, enum fgprof_names names)
+/* ---- Names that a process gives ---- */
+
+/* *ret_shown: NULL is the name itself. Returns 0, -ENOMEM, or why the reader has failed. */
+static int ask_to_show(struct reader *reader, const char *name, enum fgprof_names names,
+                       char **ret_shown)
 {
+    struct packet *packet = &reader->connection.packet;
     struct buffer body = {0};
-    if (reader->cannot_show)
-        return NULL;
     packet_put_number(&body, names);
     packet_put_text(&body, name);
-    int err = start(reader);
-    if (!err)
-        err = packet_send(reader->connection.socket, PACKET_SHOW, &body, -1);
+    int err = packet_send(reader->connection.socket, PACKET_SHOW, &body, -1);
     buffer_free(&body);
-    struct packet *packet = &reader->connection.packet;
     if (!err)
         err = packet_receive(reader->connection.socket, reader->connection.until_ns, packet);
     if (!err && packet->fd >= 0)
         close(packet->fd);
     if (!err && (packet->kind != PACKET_SHOWN || packet->fd >= 0))
         err = -EPROTO;
-    if (err) {
-        connection_drop(&reader->connection);
-        reader->cannot_show = true;
-        return NULL;
-    }
+    if (err)
+        return err;
     struct bytes answer = packet_bytes(packet);
     const char *shown = take_text(&answer);
-    return shown && !answer.failed ? strdup(shown) : NULL;
+    if (answer.failed)
+        return -EPROTO;
+    *ret_shown = shown ? strdup(shown) : NULL;
+    return shown && !*ret_shown ? -ENOMEM : 0;
+}
+
+static void forget_shown(struct reader *reader, enum fgprof_names names)
+{
+    shown_names_free(&reader->shown);
+    reader->shown_how = names;
+    reader->shown_bytes = 0;
+    reader->show_failures = 0;
+}
+
+/* Takes over `shown`. Returns it, or NULL if there is no memory to keep it. */
+static const char *keep_shown(struct reader *reader, const char *name, char *shown)
+{
+    struct shown_names *known = &reader->shown;
+    uint32_t number;
+    if (array_reserve(&known->shown, &known->capacity, known->count + 1) ||
+        strings_intern(&known->symbols, name, &number)) {
+        free(shown);
+        return NULL;
+    }
+    reader->shown_bytes += shown ? strlen(shown) + 1 : 0;
+    known->shown[known->count++] = shown;
+    return shown;
+}
+
+const char *reader_show(struct reader *reader, const char *name, enum fgprof_names names)
+{
+    const struct shown_names *known = &reader->shown;
+    uint32_t number;
+    char *shown = NULL;
+    if (!demangle_may_change(name, names))
+        return NULL;
+    if (reader->shown_how != names ||
+        strings_bytes(&known->symbols) + reader->shown_bytes > SHOWN_BYTES_MAX)
+        forget_shown(reader, names);
+    if (strings_find(&known->symbols, name, &number))
+        return known->shown[number];
+    if (reader->show_failures >= SHOW_FAILURES_MAX || start(reader))
+        return NULL;
+    int err = ask_to_show(reader, name, names, &shown);
+    if (err)
+        connection_drop(&reader->connection);
+    if (err == -ENOMEM)
+        return NULL;
+    /* A name that made the reader fail is not tried again. */
+    reader->show_failures += err != 0;
+    return keep_shown(reader, name, shown);
 }

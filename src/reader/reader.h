@@ -46,8 +46,8 @@ int reader_find_variable(struct reader *reader, const struct module *module, uin
 int reader_find_class(struct reader *reader, const struct module *module, uint64_t address,
                       char **ret_name);
 
-/* The name to show for a name that a process gives (see demangle); the caller frees it. NULL: the
- * name itself. */
-char *reader_show(struct reader *reader, const char *name, enum fgprof_names names);
+/* The name to show for a name that a process gives (see demangle). NULL: the name itself, also if
+ * the reader fails. Valid until the next call. */
+const char *reader_show(struct reader *reader, const char *name, enum fgprof_names names);
 
 #endif

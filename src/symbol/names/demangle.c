@@ -252,10 +252,17 @@ static char *demangle_d(const char *symbol)
     return dlang_demangle(symbol, 0);
 }
 
+bool demangle_may_change(const char *symbol, enum fgprof_names names)
+{
+    bool is_mangled = symbol[0] == '_' && symbol[1] && strchr("ZRD", symbol[1]);
+    return names != FGPROF_NAMES_RAW && strnlen(symbol, SYMBOL_BYTES_MAX + 1) <= SYMBOL_BYTES_MAX &&
+           (is_mangled || (names == FGPROF_NAMES_SHORT && strchr(symbol, '<')));
+}
+
 char *demangle(const char *symbol, enum fgprof_names names)
 {
     char *name = NULL;
-    if (names == FGPROF_NAMES_RAW || strnlen(symbol, SYMBOL_BYTES_MAX + 1) > SYMBOL_BYTES_MAX)
+    if (!demangle_may_change(symbol, names))
         return NULL;
     if (strncmp(symbol, "_D", 2) == 0)
         return demangle_d(symbol);

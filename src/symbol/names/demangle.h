@@ -15,6 +15,10 @@
  * much time or memory. The caller frees it. */
 char *demangle(const char *symbol, enum fgprof_names names);
 
+/* Whether demangle may return a name for the symbol. Only looks at its length and at a few
+ * characters, so it is safe for any symbol. */
+bool demangle_may_change(const char *symbol, enum fgprof_names names);
+
 /* Removes the template arguments from a C++ function's source name, in place: changes
  * "std::vector<int, std::allocator<int> >::push_back" to "std::vector::push_back". The '<' of
  * operators stays ("operator<<"), and so does one at the start of a name ("<init>"). A name with

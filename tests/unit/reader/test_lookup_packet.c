@@ -1,6 +1,13 @@
 /* An answer with an impossible value in any field of a rule is refused. */
 #include "unit.h"
+#include "elf/elf_file.h"
 #include "reader/lookup_packet.h"
+#include "reader/module_packet.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 
 #define NUMBERS_MAX 32
 
@@ -268,6 +275,37 @@ static void test_queries(void **state)
     }
 }
 
+/* A module that is not a file becomes one, which would end this process if it were too large. */
+static void test_a_small_limit_of_files(void **state)
+{
+    struct module module = {.path = (char *)(uintptr_t) "[vdso]", .is_readable = true}, *taken;
+    struct packet packet = {.fd = -1};
+    struct rlimit before, none;
+    int ends[2];
+    (void)state;
+    image_open_memory(&module.image, calloc(1, 8192), 8192);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    signal(SIGXFSZ, SIG_DFL);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    none = (struct rlimit){0, before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+    int err = module_packet_send(ends[0], PACKET_LOAD, 7, &module);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_int_equal(err, 0);
+    assert_int_equal(packet_receive(ends[1], 0, &packet), 0);
+    struct bytes body = packet_bytes(&packet);
+    assert_int_equal(packet_number(&body), 7);
+    assert_int_equal(module_packet_take(&body, packet.fd, &taken), 0);
+    assert_false(taken->is_readable);
+    assert_int_equal(taken->error, -EFBIG);
+    module_clear(taken);
+    free(taken);
+    image_close(&module.image);
+    buffer_free(&packet.body);
+    close(ends[0]);
+    close(ends[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -281,6 +319,7 @@ int main(void)
         cmocka_unit_test(test_named_functions),
         cmocka_unit_test(test_runtimes),
         cmocka_unit_test(test_queries),
+        cmocka_unit_test(test_a_small_limit_of_files),
     };
     return cmocka_run_group_tests_name("lookup_packet", tests, NULL, NULL);
 }

@@ -120,19 +120,32 @@ void __wrap_symbols_find(struct symbols *symbols, uint64_t address, struct symbo
     }
 }
 
-#define SENDS_FILE "a symbol whose answer comes with a file"
+#define SENDS_FILE "_Z a symbol whose answer comes with a file"
 
 char *__real_demangle(const char *symbol, enum fgprof_names names);
 char *__wrap_demangle(const char *symbol, enum fgprof_names names);
 char *__wrap_demangle(const char *symbol, enum fgprof_names names)
 {
     struct buffer body = {0};
-    if (strcmp(symbol, SENDS_FILE) != 0)
+    if (strncmp(symbol, SENDS_FILE, strlen(SENDS_FILE)) != 0)
         return __real_demangle(symbol, names);
     packet_put_text(&body, "shown");
     send_to_parent(PACKET_SHOWN, &body, STDIN_FILENO);
     buffer_free(&body);
     return NULL;
+}
+
+/* How many starts fail, as where there may be no more processes. */
+static unsigned refused_starts;
+
+int __real_starter_start(struct starter *starter);
+int __wrap_starter_start(struct starter *starter);
+int __wrap_starter_start(struct starter *starter)
+{
+    if (!refused_starts)
+        return __real_starter_start(starter);
+    refused_starts--;
+    return -EAGAIN;
 }
 
 struct world {
@@ -306,18 +319,46 @@ static void test_it_has_no_other_files(void **state)
     assert_int_equal(count, 4 + 2);
 }
 
-/* A module is not blamed if something else kills the reader. */
-static void test_a_reader_that_was_killed(void **state)
+static void kill_reader(void)
 {
-    struct world *world = *state;
-    check_it_names(world, 0);
     pid_t pid = child_of(child_of(getpid()));
     struct pollfd ended = {.fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN};
     assert_int_equal(kill(pid, SIGKILL), 0);
     assert_int_equal(poll(&ended, 1, LIMIT_MS), 1);
     close(ended.fd);
+}
+
+/* A module is not blamed if something else kills the reader. */
+static void test_a_reader_that_was_killed(void **state)
+{
+    struct world *world = *state;
+    check_it_names(world, 0);
+    kill_reader();
     check_it_names(world, 0);
     check_it_names(world, 1);
+}
+
+/* Nor if no other could be started at that time. */
+static void test_a_reader_that_cannot_be_started(void **state)
+{
+    struct world *world = *state;
+    uint64_t offset;
+    char *name;
+    const char *shown;
+    check_it_names(world, 0);
+    kill_reader();
+    refused_starts = 3;
+    assert_int_equal(ask(world, 0, &world->address, 1), -ENOEXEC);
+    assert_string_equal(world->why, "no process to read it could be started");
+    assert_int_equal(
+        reader_find_variable(world->reader, &world->modules[1], world->address, &name, &offset),
+        -ENOENT);
+    assert_null(reader_show(world->reader, "_ZN3app4readEi", FGPROF_NAMES_SHORT));
+    assert_int_equal(refused_starts, 0);
+    check_it_names(world, 0);
+    check_it_names(world, 1);
+    shown = reader_show(world->reader, "_ZN3app4readEi", FGPROF_NAMES_SHORT);
+    assert_string_equal(shown, "app::read");
 }
 #endif
 
@@ -340,9 +381,12 @@ static void test_it_names_data(void **state)
 static void test_it_shows_names(void **state)
 {
     struct world *world = *state;
-    char *shown = reader_show(world->reader, "_ZN3app4readEi", FGPROF_NAMES_SHORT);
+    const char *shown = reader_show(world->reader, "_ZN3app4readEi", FGPROF_NAMES_SHORT);
     assert_string_equal(shown, "app::read");
-    free(shown);
+    shown = reader_show(world->reader, "_ZN3app4readEi", FGPROF_NAMES_FULL);
+    assert_string_equal(shown, "app::read(int)");
+    shown = reader_show(world->reader, "List<int>.Add", FGPROF_NAMES_SHORT);
+    assert_string_equal(shown, "List.Add");
     assert_null(reader_show(world->reader, "read", FGPROF_NAMES_SHORT));
 }
 
@@ -366,8 +410,69 @@ static void test_a_name_that_comes_with_a_file(void **state)
     size_t files = own_files();
     assert_null(reader_show(world->reader, SENDS_FILE, FGPROF_NAMES_SHORT));
     assert_true(own_files() <= files);
+    /* A new reader answers. */
+    assert_string_equal(reader_show(world->reader, "_ZN3app4readEi", FGPROF_NAMES_SHORT),
+                        "app::read");
+    check_it_names(world, 0);
+    pid_t reader = child_of(child_of(getpid()));
+    assert_null(reader_show(world->reader, SENDS_FILE, FGPROF_NAMES_SHORT));
+    assert_int_equal(child_of(child_of(getpid())), reader); /* it was not asked again */
+}
+
+/* Each makes the reader fail, and might as well make it hang. */
+static void test_many_names_that_cannot_be_shown(void **state)
+{
+    struct world *world = *state;
+    char name[80];
+    for (unsigned i = 0; i < 20; i++) {
+        snprintf(name, sizeof name, SENDS_FILE " %u", i);
+        assert_null(reader_show(world->reader, name, FGPROF_NAMES_SHORT));
+    }
     assert_null(reader_show(world->reader, "_ZN3app4readEi", FGPROF_NAMES_SHORT));
-    check_it_names(world, 0); /* a new reader answers */
+    check_it_names(world, 0);
+}
+
+/* Whether the reader is asked, when it has ended and no other can be started. */
+static bool is_asked(struct world *world, const char *name, enum fgprof_names names)
+{
+    kill_reader();
+    refused_starts = 1;
+    reader_show(world->reader, name, names);
+    bool was_started = !refused_starts;
+    refused_starts = 0;
+    check_it_names(world, 0); /* starts it again */
+    return was_started;
+}
+
+static void test_names_that_are_shown_without_asking(void **state)
+{
+    struct world *world = *state;
+    check_it_names(world, 0);
+    assert_false(is_asked(world, "_ZN3app4readEi", FGPROF_NAMES_RAW));
+    assert_false(is_asked(world, "read", FGPROF_NAMES_SHORT));
+    assert_false(is_asked(world, "_start", FGPROF_NAMES_SHORT));
+    assert_false(is_asked(world, "List<int>.Add", FGPROF_NAMES_FULL));
+    assert_true(is_asked(world, "_ZN3app4readEi", FGPROF_NAMES_SHORT));
+    assert_non_null(reader_show(world->reader, "_ZN3app4readEi", FGPROF_NAMES_SHORT));
+    assert_null(reader_show(world->reader, "_Z", FGPROF_NAMES_SHORT));
+    assert_false(is_asked(world, "_ZN3app4readEi", FGPROF_NAMES_SHORT));
+    assert_false(is_asked(world, "_Z", FGPROF_NAMES_SHORT));
+    assert_true(is_asked(world, "_ZN3app4readEi", FGPROF_NAMES_FULL));
+}
+
+/* Not all names of a program that generates code for ever are kept. */
+static void test_more_names_than_are_kept(void **state)
+{
+    struct world *world = *state;
+    char name[4000];
+    for (unsigned i = 0; i < 20000000 / sizeof name; i++) {
+        snprintf(name, sizeof name, "_Z%0*u", (int)sizeof name - 4, i);
+        assert_null(reader_show(world->reader, name, FGPROF_NAMES_SHORT));
+        if (!i)
+            assert_false(is_asked(world, name, FGPROF_NAMES_SHORT));
+    }
+    snprintf(name, sizeof name, "_Z%0*u", (int)sizeof name - 4, 0);
+    assert_true(is_asked(world, name, FGPROF_NAMES_SHORT));
 }
 #endif
 
@@ -506,10 +611,14 @@ int main(void)
 #ifndef __SANITIZE_ADDRESS__
         WITH_READER(test_it_has_no_other_files),
         WITH_READER(test_a_reader_that_was_killed),
+        WITH_READER(test_a_reader_that_cannot_be_started),
         WITH_READER(test_a_crash),
         WITH_READER(test_an_end),
         WITH_READER(test_text_that_was_not_cut),
         WITH_READER(test_a_name_that_comes_with_a_file),
+        WITH_READER(test_many_names_that_cannot_be_shown),
+        WITH_READER(test_names_that_are_shown_without_asking),
+        WITH_READER(test_more_names_than_are_kept),
         cmocka_unit_test_setup_teardown(test_a_hang, set_up_impatient, tear_down),
         WITH_READER(test_memory),
         WITH_READER(test_it_can_open_nothing),
