@@ -5,6 +5,7 @@
 #include "base/upper_bound.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,17 +62,24 @@ static int add_member(struct descendants *descendants, const struct relative *re
     return err;
 }
 
-/* Returns false if there is no such process. */
-static bool read_relative(pid_t pid, struct relative *ret_relative)
+/* Returns 0 or a negative errno. */
+static int read_relative(pid_t pid, struct relative *ret_relative)
 {
     char path[32];
     struct proc_stat stat;
     snprintf(path, sizeof path, "/proc/%d/stat", pid);
-    if (procfs_stat(AT_FDCWD, path, &stat))
-        return false;
-    *ret_relative =
-        (struct relative){.pid = pid, .parent = stat.parent, .start_tick = stat.start_tick};
-    return true;
+    int err = procfs_stat(AT_FDCWD, path, &stat);
+    if (!err)
+        *ret_relative =
+            (struct relative){.pid = pid, .parent = stat.parent, .start_tick = stat.start_tick};
+    return err;
+}
+
+/* Whether a read failed for want of descriptors or memory, which says nothing about the process.
+ * Other errors do: it is gone, or hidden from us, as hidepid of proc(5) does for good. */
+static bool is_shortage(int err)
+{
+    return err == -EMFILE || err == -ENFILE || err == -ENOMEM;
 }
 
 int descendants_add(struct descendants *descendants, pid_t pid)
@@ -85,7 +93,7 @@ int descendants_add(struct descendants *descendants, pid_t pid)
 static int see(struct descendants *descendants, pid_t pid, uint64_t unseen_ns, bool *ret_is_there)
 {
     struct relative relative;
-    *ret_is_there = read_relative(pid, &relative);
+    *ret_is_there = !read_relative(pid, &relative);
     relative.unseen_ns = unseen_ns;
     return *ret_is_there ? append(&descendants->seen, &relative) : 0;
 }
@@ -140,23 +148,40 @@ static int see_new(struct descendants *descendants, pid_t last_pid, uint64_t now
     return err;
 }
 
-/* Lists all processes; those already seen are in `seen` twice. */
-static int see_all(struct descendants *descendants)
+static int see_listed(struct descendants *descendants, pid_t pid, bool *ret_is_complete)
+{
+    struct relative relative;
+    int err = read_relative(pid, &relative);
+    *ret_is_complete = !is_shortage(err);
+    if (err)
+        return 0;
+    relative.is_listed = true;
+    relative.unseen_ns =
+        pid > descendants->last_pid ? descendants->complete_ns : descendants->listing.done_ns;
+    return append(&descendants->seen, &relative);
+}
+
+/* Lists all processes; those already seen are in `seen` twice. Returns 0 or -ENOMEM. Sets
+ * *ret_is_complete to whether the listing reached its end: a shortage breaks it off. */
+static int see_all(struct descendants *descendants, bool *ret_is_complete)
 {
     DIR *proc = opendir("/proc");
-    const struct dirent *entry;
+    bool is_complete = proc != NULL;
     int err = 0;
-    while (!err && proc && (entry = readdir(proc))) {
+    while (!err && is_complete) {
+        errno = 0;
+        const struct dirent *entry = readdir(proc);
+        if (!entry) {
+            is_complete = !errno;
+            break;
+        }
         pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
-        bool is_new = pid > descendants->last_pid, is_there = false;
         if (pid > 0)
-            err = see(descendants, pid,
-                      is_new ? descendants->complete_ns : descendants->listing.done_ns, &is_there);
-        if (is_there && !err)
-            descendants->seen.items[descendants->seen.count - 1].is_listed = true;
+            err = see_listed(descendants, pid, &is_complete);
     }
     if (proc)
         closedir(proc);
+    *ret_is_complete = is_complete;
     return err;
 }
 
@@ -264,8 +289,9 @@ static bool is_out_of_turn(const struct descendants *descendants, pid_t last_pid
     return false;
 }
 
-static int see_who_is_there(struct descendants *descendants, pid_t last_pid, bool lists,
-                            uint64_t now_ns)
+/* Lists all processes if `lists`. Sets *ret_has_listed to whether that was complete. */
+static int see_who_is_there(struct descendants *descendants, pid_t last_pid, uint64_t now_ns,
+                            bool lists, bool *ret_has_listed)
 {
     descendants->seen.count = 0;
     give_up_old_ids(descendants, now_ns);
@@ -274,26 +300,27 @@ static int see_who_is_there(struct descendants *descendants, pid_t last_pid, boo
         err = see_new(descendants, last_pid, now_ns);
     else
         descendants->given_up_pid = last_pid; /* they were not asked for */
-    return !err && lists ? see_all(descendants) : err;
+    *ret_has_listed = false;
+    return !err && lists ? see_all(descendants, ret_has_listed) : err;
 }
 
 int descendants_look(struct descendants *descendants, uint64_t now_ns)
 {
     uint64_t began_cpu_ns = thread_cpu_ns();
     pid_t last_pid = read_last_pid();
-    bool lists = must_list(descendants, last_pid, now_ns);
+    bool lists = must_list(descendants, last_pid, now_ns), has_listed;
     descendants->found.count = 0;
-    int err = see_who_is_there(descendants, last_pid, lists, now_ns);
+    int err = see_who_is_there(descendants, last_pid, now_ns, lists, &has_listed);
     if (err)
         return err;
-    err = descendants_relate(descendants, lists);
-    if (lists) {
+    err = descendants_relate(descendants, has_listed);
+    if (has_listed) {
         bool is_first = !descendants->listing.done_ns;
         descendants->last_pid_lags =
             descendants->last_pid_lags || (!is_first && is_out_of_turn(descendants, last_pid));
         descendants->listing = (struct throttle){now_ns, thread_cpu_ns() - began_cpu_ns};
     }
-    if (lists || !descendants->last_pid_lags)
+    if (has_listed || (!lists && !descendants->last_pid_lags))
         descendants->complete_ns = now_ns;
     descendants->looked_before_ns = descendants->looked_ns;
     descendants->looked_ns = now_ns;

@@ -52,7 +52,7 @@ struct descendants {
     pid_t given_up_pid;      /* the highest id that is no longer asked for */
     pid_t last_pid;          /* the last id that the kernel had handed out; 0: unknown */
     bool last_pid_lags;      /* it was seen not to be the last */
-    struct throttle listing; /* of all processes; its cost is CPU time */
+    struct throttle listing; /* the last complete one of all processes; its cost is CPU time */
     uint64_t looked_ns, looked_before_ns; /* when the last look began, and the one before */
     uint64_t complete_ns;                 /* start of the last look that missed no process */
 };

@@ -7,7 +7,9 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 static void test_last_pid(void **state)
 {
@@ -255,6 +257,44 @@ static void test_who_is_gone_is_no_member(void **state)
     descendants_free(&descendants);
 }
 
+/* Looks while at most `spare` descriptors can be opened. */
+static void look_short_of_files(struct descendants *descendants, rlim_t spare, uint64_t now_ns)
+{
+    struct rlimit before, limit;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    int lowest_free = dup(STDOUT_FILENO);
+    assert_true(lowest_free >= 0);
+    close(lowest_free);
+    limit = (struct rlimit){.rlim_cur = (rlim_t)lowest_free + spare, .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    int err = descendants_look(descendants, now_ns);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(err, 0);
+}
+
+/* Without a spare descriptor, /proc can't be opened; with one, it is, but no process in it. */
+static void test_a_listing_that_fails_drops_nobody(void **state)
+{
+    (void)state;
+    for (rlim_t spare = 0; spare <= 1; spare++) {
+        struct descendants descendants = {0};
+        assert_int_equal(descendants_add(&descendants, getpid()), 0);
+        assert_int_equal(descendants_look(&descendants, monotonic_ns()), 0);
+        const struct throttle listing = descendants.listing;
+        uint64_t later_ns = listing.done_ns + 1000000000u + 100 * listing.cost_ns;
+        look_short_of_files(&descendants, spare, later_ns);
+        assert_int_equal(descendants.listing.done_ns, listing.done_ns);
+        assert_int_equal(descendants.complete_ns, listing.done_ns);
+        pid_t child = born(NULL);
+        assert_int_equal(descendants_look(&descendants, later_ns + 1), 0);
+        assert_true(has_found(&descendants, child));
+        assert_int_equal(descendants.listing.done_ns, later_ns + 1);
+        assert_false(descendants.last_pid_lags);
+        descendants_free(&descendants);
+        end(child);
+    }
+}
+
 static void see(struct descendants *descendants, pid_t pid, pid_t parent)
 {
     const struct relative relative = {.pid = pid, .parent = parent, .start_tick = 5};
@@ -306,6 +346,7 @@ int main(void)
         WITH_IDS(test_an_id_that_nobody_has_is_asked_for_again),
         WITH_IDS(test_ids_that_stay_unseen_are_given_up),
         WITH_IDS(test_who_is_gone_is_no_member),
+        WITH_IDS(test_a_listing_that_fails_drops_nobody),
         cmocka_unit_test(test_a_hundred_thousand_processes),
     };
     return cmocka_run_group_tests_name("descendants", tests, NULL, NULL);
