@@ -66,7 +66,9 @@ FGPROF_API void fgprof_custom_each(fgprof_custom_fn *function, void *context);
  * never dereferenced: a pointer to it, or a number such as a descriptor, cast to a pointer. `skip`
  * is how many of the innermost functions are left out of the stack: with 0 it begins with the
  * function that calls fgprof_custom_add, with 1 with that one's caller; inlined functions do not
- * count. Errors: -EEXIST if the profile already has this value, and -ENOMEM. */
+ * count. Errors: -EEXIST if the profile already has this value, and -ENOMEM. The first value of a
+ * child of fork(2) needs memory as the first profile does, with the same errors: -ENOMEM, -EFBIG,
+ * those of memfd_create(2). */
 FGPROF_API int fgprof_custom_add(fgprof_custom_profile *profile, const void *value, unsigned skip);
 
 /* Removes a value. If the profile does not have it, nothing happens. */

@@ -12,6 +12,9 @@
 #define PAGE_BYTES 4096u /* of the smallest page that there is */
 /* A deeper stack is not tried page by page, but copied by the kernel each time. */
 #define DEPTH_MAX (8u << 20)
+/* What a thread's own stack has at least below its pthread_t in glibc: PTHREAD_STACK_MIN, 16 KiB,
+ * less glibc's struct pthread and its alignment. */
+#define OWN_BYTES (8u << 10)
 
 #if defined(__x86_64__)
 #define SP_AT 2u /* in AGENT_REGISTERS */
@@ -32,8 +35,7 @@ static uint64_t find_stack_end(void)
     return getauxval(AT_RANDOM); /* the kernel puts these bytes above the program's arguments */
 }
 
-/* Copies as much as can be read, without a fault, and returns how much that is. */
-static size_t copy_by_kernel(void *buffer, uint64_t address, size_t bytes)
+size_t capture_copy_by_kernel(void *buffer, uint64_t address, size_t bytes)
 {
     const struct iovec to = {.iov_base = buffer, .iov_len = bytes};
     const struct iovec from = {.iov_base = (void *)(uintptr_t)address, .iov_len = bytes};
@@ -45,20 +47,28 @@ static size_t copy_by_kernel(void *buffer, uint64_t address, size_t bytes)
 static bool is_readable(uint64_t address)
 {
     const long no_such_way = -1;
-    return syscall(SYS_rt_sigprocmask, no_such_way, address, NULL, sizeof(uint64_t)) == 0 ||
-           errno != EFAULT;
+    return syscall(SYS_rt_sigprocmask, no_such_way, address, NULL, sizeof(uint64_t)) &&
+           errno == EINVAL;
 }
 
+/* Some kernels look at the arguments in another order, and refuse the call before they read. It is
+ * tried once, because a fault takes longer than copying a stack. */
+static bool is_told_of_faults(void)
+{
+    static _Atomic int known; /* 1: yes, 2: no */
+    const uint64_t nowhere = 8;
+    if (!known)
+        known = is_readable(nowhere) ? 2 : 1;
+    return known == 1;
+}
+
+/* Tries each page from `start` to `limit`, except the first, which the thread is on. */
 static bool are_readable(uint64_t start, uint64_t limit)
 {
-    const uint64_t nowhere = 8;
-    if (is_readable(nowhere))
-        return false; /* this kernel looks at the arguments in another order */
-    for (uint64_t page = start & ~(uint64_t)(PAGE_BYTES - 1); page < limit; page += PAGE_BYTES) {
-        if (!is_readable(page))
-            return false;
-    }
-    return true;
+    uint64_t page = (start | (PAGE_BYTES - 1)) + 1;
+    while (page < limit && is_told_of_faults() && is_readable(page))
+        page += PAGE_BYTES;
+    return page >= limit;
 }
 
 static void remember(uint64_t start, uint64_t limit)
@@ -71,11 +81,10 @@ static void remember(uint64_t start, uint64_t limit)
     this_thread.stack_start = start;
 }
 
-/* Whether the thread is on the stack that it was started with: then everything between `sp` and the
- * stack's end can be read. If it is on another stack, as coroutines and signal handlers may be,
- * there is an unreadable gap in between, unless a program puts stacks next to each other. The
- * result is kept: a stack's pages stay readable as long as its thread runs. */
-static bool is_on_own_stack(uint64_t sp)
+/* Whether everything between `sp` and the end of the thread's own stack was readable when it was
+ * tried. Coroutines and signal handlers usually run on stacks with an unreadable gap in between.
+ * The result is kept, because trying a deep stack takes long. */
+static bool is_joined_to_own_stack(uint64_t sp)
 {
     uint64_t end = this_thread.stack_limit ? this_thread.stack_limit : find_stack_end();
     uint64_t tried = this_thread.stack_limit ? this_thread.stack_start : end;
@@ -89,16 +98,34 @@ static bool is_on_own_stack(uint64_t sp)
     return true;
 }
 
+/* From where on the memory can only be the thread's own stack, which stays readable as long as the
+ * thread runs. Below that may be another stack, because a program may put stacks next to each
+ * other, and may unmap any but the one that is in use. */
+static uint64_t find_own_start(void)
+{
+    uint64_t end = this_thread.stack_limit;
+    if (end != (uint64_t)(uintptr_t)pthread_self())
+        return this_thread.stack_start; /* the kernel keeps a gap below the main thread's stack */
+    return &__libc_stack_end ? end - OWN_BYTES : end;
+}
+
+/* Whether the part of a joined stack that is going to be copied is still readable. */
+static bool is_still_readable(uint64_t sp, size_t bytes)
+{
+    uint64_t own_start = find_own_start(), limit = sp + bytes;
+    return are_readable(sp, limit < own_start ? limit : own_start);
+}
+
 void capture_measure(struct capture *capture)
 {
     uint64_t sp = capture->registers[SP_AT];
     uint64_t bytes = AGENT_STACK_BYTES_MAX;
     capture->stack = sp;
-    capture->is_certain = is_on_own_stack(sp);
-    if (capture->is_certain && this_thread.stack_limit - sp < bytes)
+    capture->is_joined = is_joined_to_own_stack(sp);
+    if (capture->is_joined && this_thread.stack_limit - sp < bytes)
         bytes = this_thread.stack_limit - sp;
     capture->stack_bytes = (uint32_t)bytes;
-    capture->is_cut = !capture->is_certain || this_thread.stack_limit - sp > bytes;
+    capture->is_cut = !capture->is_joined || this_thread.stack_limit - sp > bytes;
 }
 
 /* No function of libc: sanitizers would complain of the frames that it steps over. */
@@ -124,16 +151,19 @@ uint32_t capture_copy(const struct capture *capture, void *buffer, bool *ret_is_
     size_t bytes = capture->stack_bytes;
     memcpy(buffer, capture->registers, sizeof capture->registers);
     *ret_is_cut = capture->is_cut;
-    if (capture->is_certain) {
+    /* Tried this late, because the caller may have waited for a lock since it measured. */
+    if (capture->is_joined && is_still_readable(capture->stack, bytes)) {
         copy(stack, capture->stack, bytes);
         return (uint32_t)bytes;
     }
-    bytes = copy_by_kernel(stack, capture->stack, bytes);
+    bytes = capture_copy_by_kernel(stack, capture->stack, bytes);
     if (!bytes) {
         /* Some containers refuse it. The thread's own page is readable. */
         bytes = PAGE_BYTES - capture->stack % PAGE_BYTES;
         bytes = bytes < capture->stack_bytes ? bytes : capture->stack_bytes;
         copy(stack, capture->stack, bytes);
     }
-    return (uint32_t)(bytes & ~(size_t)7);
+    bytes &= ~(size_t)7;
+    *ret_is_cut = capture->is_cut || bytes < capture->stack_bytes;
+    return (uint32_t)bytes;
 }

@@ -22,8 +22,8 @@ struct capture {
     uint64_t registers[AGENT_REGISTER_COUNT];
     uint64_t stack; /* where the copy begins */
     uint32_t stack_bytes;
-    bool is_cut;     /* the stack continues after them, or that is not known */
-    bool is_certain; /* the bytes can be read without a fault */
+    bool is_cut;    /* the stack continues after them, or that is not known */
+    bool is_joined; /* no gap was found between them and the end of the thread's own stack */
 };
 
 /* Takes AGENT_REGISTERS as they are in the function that this is in. */
@@ -59,6 +59,10 @@ capture_registers(uint64_t registers[AGENT_REGISTER_COUNT])
                      : "x9", "x10", "x30", "memory");
 #endif
 }
+
+/* Copies as much as can be read, without a fault, and returns how much that is. Some containers
+ * refuse it: then that is 0. */
+size_t capture_copy_by_kernel(void *buffer, uint64_t address, size_t bytes);
 
 /* Finds how much of the stack to copy, from the captured registers. */
 void capture_measure(struct capture *capture);

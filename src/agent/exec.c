@@ -65,59 +65,74 @@ static void put(char **to, const char *text)
     *to += length;
 }
 
-/* Copies the environment, with room for one more entry and the end, and puts the agent first in
- * LD_PRELOAD. `variable` has room for it. */
-static void add_agent(char *const environment[], size_t count, char *variable, char **ret_copy)
+/* Executes a program. `what` is its path, its name, or a pointer to its descriptor. */
+typedef int execute_fn(const void *what, char *const argv[], char *const environment[]);
+
+/* Puts the agent first in LD_PRELOAD. A function of its own, with arrays no larger than needed: the
+ * caller's stack may be a small one. */
+static __attribute__((noinline)) int execute_with_agent(execute_fn *function, const void *what,
+                                                        char *const argv[],
+                                                        char *const environment[], size_t count)
 {
     size_t at;
     const char *others = others_in(environment, count, &at);
-    memcpy(ret_copy, environment, count * sizeof *ret_copy);
-    ret_copy[count] = ret_copy[count + 1] = NULL;
-    ret_copy[at] = variable;
-    put(&variable, VARIABLE);
-    put(&variable, own_path);
+    /* The environment gets one more entry, or another one in place of its own, and its end. */
+    char variable[sizeof VARIABLE + strlen(own_path) + 1 + strlen(others)], *to = variable;
+    char *copy[count + 2];
+    memcpy(copy, environment, count * sizeof *copy);
+    copy[count] = copy[count + 1] = NULL;
+    copy[at] = variable;
+    put(&to, VARIABLE);
+    put(&to, own_path);
     if (*others)
-        put(&variable, ":");
-    put(&variable, others);
+        put(&to, ":");
+    put(&to, others);
+    return function(what, argv, copy);
 }
 
-#define VARIABLE_BYTES (sizeof VARIABLE + PATH_MAX + OTHERS_MAX + 1)
+static int execute(execute_fn *function, const void *what, char *const argv[],
+                   char *const environment[])
+{
+    size_t count = count_of(environment);
+    return goes_along(environment, count)
+               ? execute_with_agent(function, what, argv, environment, count)
+               : function(what, argv, environment);
+}
+
+static int by_path(const void *path, char *const argv[], char *const environment[])
+{
+    return (int)syscall(SYS_execve, path, argv, environment);
+}
+
+static int by_name(const void *file, char *const argv[], char *const environment[])
+{
+    int (*next)(const char *, char *const[], char *const[]) = NULL;
+    void *found = dlsym(RTLD_NEXT, "execvpe");
+    memcpy(&next, &found, sizeof next);
+    if (next)
+        return next(file, argv, environment);
+    errno = ENOSYS;
+    return -1;
+}
+
+static int by_descriptor(const void *fd, char *const argv[], char *const environment[])
+{
+    return (int)syscall(SYS_execveat, *(const int *)fd, "", argv, environment, AT_EMPTY_PATH);
+}
 
 EXPORT int execve(const char *path, char *const argv[], char *const environment[])
 {
-    size_t count = count_of(environment);
-    if (!goes_along(environment, count))
-        return (int)syscall(SYS_execve, path, argv, environment);
-    char variable[VARIABLE_BYTES], *copy[count + 2];
-    add_agent(environment, count, variable, copy);
-    return (int)syscall(SYS_execve, path, argv, copy);
+    return execute(by_path, path, argv, environment);
 }
 
 EXPORT int execvpe(const char *file, char *const argv[], char *const environment[])
 {
-    int (*next)(const char *, char *const[], char *const[]) = NULL;
-    void *found = dlsym(RTLD_NEXT, "execvpe");
-    size_t count = count_of(environment);
-    memcpy(&next, &found, sizeof next);
-    if (!next) {
-        errno = ENOSYS;
-        return -1;
-    }
-    if (!goes_along(environment, count))
-        return next(file, argv, environment);
-    char variable[VARIABLE_BYTES], *copy[count + 2];
-    add_agent(environment, count, variable, copy);
-    return next(file, argv, copy);
+    return execute(by_name, file, argv, environment);
 }
 
 EXPORT int fexecve(int fd, char *const argv[], char *const environment[])
 {
-    size_t count = count_of(environment);
-    if (!goes_along(environment, count))
-        return (int)syscall(SYS_execveat, fd, "", argv, environment, AT_EMPTY_PATH);
-    char variable[VARIABLE_BYTES], *copy[count + 2];
-    add_agent(environment, count, variable, copy);
-    return (int)syscall(SYS_execveat, fd, "", argv, copy, AT_EMPTY_PATH);
+    return execute(by_descriptor, &fd, argv, environment);
 }
 
 EXPORT int execv(const char *path, char *const argv[])

@@ -14,7 +14,8 @@
  * AGENT_PADDING fills the rest of the ring; it has at least 16 bytes, and only its fields up to
  * `kind` count. A record may be longer than its contents. If there is no room, the record is
  * dropped and counted; nobody waits. A record that is not committed, because its thread was killed,
- * blocks those after it: fgprof-c then continues at `written`, and raises `epoch`.
+ * blocks those after it: after a second, fgprof-c counts it as lost and continues at the next
+ * record that is committed. `epoch` stays.
  *
  * To begin a new epoch, fgprof-c raises `epoch` and only then reads `written`: records before that
  * position belong to earlier epochs, and later ones do not. If the ring has been full for ten
@@ -44,20 +45,12 @@ enum {
     AGENT_WANTS_THREADS = 4, /* threads that are made */
 };
 
-/* How the agent got into the program. */
-enum agent_way {
-    AGENT_PRELOADED = 1, /* LD_PRELOAD */
-    AGENT_LINKED,        /* a library that the program needs */
-    AGENT_LOADED,        /* by dlopen */
-};
-
 struct agent_header {
     char magic[8];
     uint32_t version;
     uint32_t header_bytes; /* where the ring begins */
     uint64_t ring_bytes;   /* a power of two */
     uint32_t pid;          /* in the program's own PID namespace; not that of a child of fork */
-    uint32_t way;          /* enum agent_way */
     char release[16];      /* of the agent, such as "0.1.0" */
     char allocator[64];    /* the file that provides malloc, base name; "": not known. If it is the
                               program itself, no allocations are seen */

@@ -13,9 +13,9 @@ static atomic_size_t arena_used;
 
 void *next_arena_alloc(size_t bytes)
 {
-    if (bytes > NEXT_ARENA_BYTES)
-        return NULL;
     /* In front of each object stands its size. */
+    if (bytes > NEXT_ARENA_BYTES - ALIGNMENT)
+        return NULL;
     size_t all = ALIGNMENT + ((bytes + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1));
     size_t at = atomic_fetch_add(&arena_used, all);
     if (at > NEXT_ARENA_BYTES - all)

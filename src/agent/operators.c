@@ -3,9 +3,10 @@
  * would seem to have a C++ library. So calls of them are patched.
  *
  * Names are as the Itanium C++ ABI mangles them. All take a size or an object first, and then up to
- * two words: an alignment, a size, or a reference to std::nothrow. jemalloc's functions have the
- * same form. */
+ * two words: an alignment, a size, or a reference to std::nothrow. jemalloc's functions and those
+ * of C23 have the same form. */
 #include "agent/hook.h"
+#include "agent/next.h"
 #include "agent/objects.h"
 #include "agent/patch.h"
 
@@ -36,7 +37,9 @@
     X(_ZdlPvSt11align_val_tRKSt9nothrow_t)                                                         \
     X(_ZdaPvSt11align_val_tRKSt9nothrow_t)                                                         \
     X(dallocx)                                                                                     \
-    X(sdallocx)
+    X(sdallocx)                                                                                    \
+    X(free_sized)                                                                                  \
+    X(free_aligned_sized)
 
 #define NEXT(name) void *(*name)(uintptr_t, uintptr_t, uintptr_t);
 static struct {
@@ -67,9 +70,10 @@ FREEING(FREE)
 static void *hooked_rallocx(void *object, size_t bytes, int flags)
 {
     bool due = object_is_due(bytes, AGENT_WANTS_HEAP), known = object_gone(object);
+    size_t old_bytes = known ? next.malloc_usable_size(object) : 0;
     void *resized = next_operators.rallocx(object, bytes, flags);
     if (!resized && known)
-        object_stays(object, bytes);
+        object_stays(object, old_bytes);
     else if (resized && due)
         object_made(resized, bytes);
     return resized;

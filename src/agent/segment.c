@@ -2,6 +2,7 @@
 #include "agent/objects.h"
 #include "agent/pages.h"
 #include "agent/process.h"
+#include "base/file_limit.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -37,6 +38,8 @@ static bool has_children; /* see struct segment_start */
 
 static int make_memfd(void)
 {
+    if (file_limit_bytes() < SEGMENT_BYTES)
+        return -1;
     int low = (int)syscall(SYS_memfd_create, AGENT_MEMFD,
                            MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
     if (low < 0)
@@ -83,7 +86,6 @@ static void fill_header(const struct agent_header *as, uint32_t wanted)
     header->header_bytes = AGENT_HEADER_BYTES;
     header->ring_bytes = AGENT_RING_BYTES;
     header->pid = (uint32_t)getpid();
-    header->way = as->way;
     memcpy(header->release, as->release, sizeof header->release);
     memcpy(header->allocator, as->allocator, sizeof header->allocator);
     header->code_start = as->code_start;
@@ -117,13 +119,11 @@ bool segment_open(const struct segment_start *start)
     return true;
 }
 
-void segment_describe(enum agent_way way, const char *allocator)
+void segment_describe(const char *allocator)
 {
     struct agent_header *header = atomic_load(&process->header);
-    if (!header)
-        return;
-    header->way = way;
-    strncpy(header->allocator, allocator, sizeof header->allocator - 1);
+    if (header)
+        strncpy(header->allocator, allocator, sizeof header->allocator - 1);
 }
 
 void segment_await_reader(void)

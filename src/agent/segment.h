@@ -19,7 +19,7 @@ struct segment_start {
 bool segment_open(const struct segment_start *start);
 
 /* Sets what is known only once the program's libraries are loaded. */
-void segment_describe(enum agent_way way, const char *allocator);
+void segment_describe(const char *allocator);
 
 /* In a child of fork: makes a segment for it in place of its parent's, for the same profiles, but
  * idle unless children are wanted, too. Until then the child has none. */

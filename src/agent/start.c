@@ -7,7 +7,6 @@
 #include "agent/patch.h"
 #include "agent/provider.h"
 #include "agent/segment.h"
-#include "agent/symbols.h"
 #include "agent/this_thread.h"
 
 #include <dlfcn.h>
@@ -69,6 +68,15 @@ static bool has_children(void)
     return children && strcmp(children, "1") == 0;
 }
 
+/* Whether somebody reads what this process reports. FGPROF_AGENT_PARENT is the profiler's process:
+ * it reads the program that it has started, and whatever that executes, but not other processes
+ * with the same variables. A parent in another PID namespace has no id here (getppid(2)). */
+static bool has_reader(void)
+{
+    uint64_t reader = number_of("FGPROF_AGENT_PARENT"), parent = (uint64_t)getppid();
+    return has_children() || !reader || !parent || reader == parent;
+}
+
 /* FGPROF_AGENT_WANTED is a sum of AGENT_WANTS_*, and FGPROF_AGENT_HEAP_RATE asks for the heap at
  * this rate: without a reader, from the program's first allocation on. */
 static void read_settings(struct segment_start *start)
@@ -80,6 +88,8 @@ static void read_settings(struct segment_start *start)
         start->wanted |= AGENT_WANTS_HEAP;
     else
         start->rate = AGENT_RATE_DEFAULT;
+    if (!has_reader())
+        start->wanted = 0;
 }
 
 /* The length of the entry that `at` begins with: entries end at spaces and colons (ld.so(8)). */
@@ -336,20 +346,6 @@ static void meet_provider(const struct provider *provider, bool comes_first)
     mmap_leave_out(provider->start, provider->limit);
 }
 
-static bool is_needed_by(const struct module *module, void *context)
-{
-    return symbols_need(module, context);
-}
-
-static enum agent_way find_way(const char *path, bool comes_first)
-{
-    if (find_entry(value_of("LD_PRELOAD"), path))
-        return AGENT_PRELOADED;
-    if (modules_visit(is_needed_by, (void *)(uintptr_t)file_name(path)))
-        return AGENT_LINKED;
-    return comes_first ? AGENT_PRELOADED : AGENT_LOADED; /* the former by /etc/ld.so.preload */
-}
-
 static void meet_libraries(void)
 {
     static struct provider provider;
@@ -362,7 +358,7 @@ static void meet_libraries(void)
     if (comes_first ? provider_at((uintptr_t)next.malloc, &provider)
                     : provider_before_agent(&provider))
         meet_provider(&provider, comes_first);
-    segment_describe(find_way(agent.dli_fname, comes_first), provider.name);
+    segment_describe(provider.name);
     if (leave_children_alone(agent.dli_fname))
         exec_go_along(agent.dli_fname);
 }

@@ -92,18 +92,3 @@ uint64_t symbols_address(const struct symbols *symbols, const char *name)
         return find_by_gnu_hash(symbols, name);
     return symbols->hash ? find_by_hash(symbols, name) : 0;
 }
-
-bool symbols_need(const struct module *module, const char *library)
-{
-    struct symbols symbols;
-    const ElfW(Dyn) *entry = dynamic_section(module);
-    if (!symbols_of(module, &symbols))
-        return false;
-    for (; entry->d_tag != DT_NULL; entry++) {
-        if (entry->d_tag != DT_NEEDED)
-            continue;
-        if (strcmp(file_name(symbols.names + entry->d_un.d_val), library) == 0)
-            return true;
-    }
-    return false;
-}

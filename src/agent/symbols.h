@@ -23,7 +23,4 @@ bool symbols_of(const struct module *module, struct symbols *ret_symbols);
 /* The address of a function that the module defines; 0: it defines none of that name. */
 uint64_t symbols_address(const struct symbols *symbols, const char *name);
 
-/* Whether the module says that it needs a library of this base name. */
-bool symbols_need(const struct module *module, const char *library);
-
 #endif

@@ -13,7 +13,7 @@ struct this_thread {
     int64_t bytes_left;
     uint64_t random;
     uint64_t rate;
-    /* capture.c: the part of the stack that is known to be readable; limit 0: none. */
+    /* capture.c: the memory up to the own stack's end that was once readable; limit 0: none. */
     uint64_t stack_start, stack_limit;
     uint32_t tid;       /* see this_thread_tid */
     uint32_t is_inside; /* the thread runs the agent's own code: what that allocates, or a signal

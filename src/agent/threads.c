@@ -49,14 +49,19 @@ static __attribute__((noinline)) void tell_made(struct agent_header *header, pth
     ring_commit(&place);
 }
 
-/* Does not change errno. */
-static void made(pthread_t thread)
+/* The thread runs already, and may have freed the memory that `from` points to. Does not change
+ * errno. */
+static void made(const void *from)
 {
     struct agent_header *header = atomic_load(&process->header);
     int error = errno;
+    pthread_t thread;
     if (!are_wanted(header))
         return;
-    tell_made(header, thread);
+    if (capture_copy_by_kernel(&thread, (uintptr_t)from, sizeof thread) == sizeof thread)
+        tell_made(header, thread);
+    else
+        ring_count_lost(header, AGENT_THREAD);
     errno = error;
 }
 
@@ -65,7 +70,7 @@ EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
 {
     int err = next.pthread_create(thread, attributes, start, argument);
     if (!err)
-        made(*thread);
+        made(thread);
     return err;
 }
 
@@ -74,7 +79,7 @@ EXPORT int thrd_create(thrd_t *thread, thrd_start_t start, void *argument)
 {
     int result = next.thrd_create(thread, start, argument);
     if (result == thrd_success)
-        made(*thread);
+        made(thread);
     return result;
 }
 

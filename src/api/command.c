@@ -23,7 +23,7 @@
 #define AGENT_FILE "libfgprof-agent.so"
 #define PRELOAD "LD_PRELOAD="
 #define SEPARATORS " :" /* ld.so(8): a path can't have them */
-#define VARIABLES_MAX 4
+#define VARIABLES_MAX 5
 #define PROGRAM_WAIT_NS 1000000000u
 
 extern char **environ;
@@ -43,7 +43,9 @@ static bool find_agent(char path[PATH_MAX])
            realpath(FGPROF_LIBRARIES_FULL "/" AGENT_FILE, path);
 }
 
-/* The agent comes first, so that it precedes other preloaded allocators. */
+/* The agent comes first, so that it precedes other preloaded allocators. A program that does not
+ * load it, because it is linked statically, hands the variables on to those that it starts. The
+ * agent in them finds that this process is not their parent, and stays idle. */
 static int make_variables(const char *path, const struct object_options *objects, bool has_children,
                           char *variables[VARIABLES_MAX])
 {
@@ -56,6 +58,7 @@ static int make_variables(const char *path, const struct object_options *objects
                  objects->kinds[OBJECT_ALLOCATION] ? objects->heap_rate : 0),
         asprintf(&variables[2], "FGPROF_AGENT_WANTED=%u", agent_wants(objects)),
         asprintf(&variables[3], "FGPROF_AGENT_CHILDREN=%d", has_children),
+        asprintf(&variables[4], "FGPROF_AGENT_PARENT=%d", getpid()),
     };
     int err = 0;
     for (size_t i = 0; i < VARIABLES_MAX; i++) {

@@ -25,7 +25,6 @@ static inline void segment_fill(struct segment *segment)
     header->header_bytes = AGENT_HEADER_BYTES;
     header->ring_bytes = segment->bytes - AGENT_HEADER_BYTES;
     header->pid = (uint32_t)getpid();
-    header->way = AGENT_LINKED;
     memcpy(header->magic, AGENT_MAGIC, sizeof header->magic);
 }
 

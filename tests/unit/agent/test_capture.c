@@ -50,7 +50,7 @@ __attribute__((noinline, no_sanitize("address"))) static void take_below(size_t 
 static void assert_to_end(void)
 {
     uint64_t all = this_thread.stack_limit - taken.capture.stack;
-    assert_true(taken.capture.is_certain);
+    assert_true(taken.capture.is_joined);
     assert_true(taken.is_cut == (all > AGENT_STACK_BYTES_MAX));
     assert_int_equal(taken.stack_bytes, taken.is_cut ? AGENT_STACK_BYTES_MAX : all);
 }
@@ -71,10 +71,10 @@ static void test_main_thread(void **state)
     (void)state;
     volatile uint64_t mark = 0x1234567890abcdefu;
     take_below(64);
-    assert_true(taken.capture.is_certain);
+    assert_true(taken.capture.is_joined);
     assert_true(has(mark));
     take_below(20000);
-    assert_true(taken.capture.is_certain);
+    assert_true(taken.capture.is_joined);
     assert_true(taken.is_cut);
     assert_int_equal(taken.stack_bytes, AGENT_STACK_BYTES_MAX);
     assert_false(has(mark));
@@ -139,7 +139,7 @@ static uint64_t run_on_coroutine(void (*function)(void))
     there.uc_link = &back;
     makecontext(&there, function, 0);
     assert_int_equal(swapcontext(&back, &there), 0);
-    assert_false(taken.capture.is_certain);
+    assert_false(taken.capture.is_joined);
     assert_true(taken.is_cut);
     munmap(memory, 65536 + 4096);
     return (uintptr_t)memory + 65536;
@@ -166,9 +166,57 @@ static void test_coroutines(void **state)
     (void)state;
     run_coroutine();
     take();
-    assert_true(taken.capture.is_certain);
+    assert_true(taken.capture.is_joined);
     run_coroutine();
     in_thread(coroutine_in_thread, NULL);
+}
+
+/* A thread's own stack without a guard page, on top of coroutine stacks without any. */
+#define PART_BYTES (256u << 10)
+
+static char *parts;
+
+/* The first copy finds that everything up to the thread's own stack can be read. Then the stack
+ * above this one is unmapped. */
+static void on_lowest_part(void)
+{
+    take_below(30000);
+    assert_true(taken.capture.is_joined);
+    assert_int_equal(munmap(parts + PART_BYTES, PART_BYTES), 0);
+    take();
+}
+
+static void *run_on_lowest_part(void *context)
+{
+    ucontext_t there;
+    assert_int_equal(getcontext(&there), 0);
+    there.uc_stack.ss_sp = parts;
+    there.uc_stack.ss_size = PART_BYTES;
+    there.uc_link = &back;
+    makecontext(&there, on_lowest_part, 0);
+    assert_int_equal(swapcontext(&back, &there), 0);
+    assert_true(taken.capture.stack + taken.stack_bytes == (uintptr_t)parts + PART_BYTES);
+    assert_true(taken.is_cut);
+    /* The thread's own stack is copied as before. */
+    take_in_thread(&(size_t){4000});
+    take_in_thread(&(size_t){40000});
+    return context;
+}
+
+static void test_stacks_next_to_each_other(void **state)
+{
+    pthread_attr_t attributes;
+    pthread_t thread;
+    (void)state;
+    parts = mmap(NULL, 3 * PART_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(parts != MAP_FAILED);
+    assert_int_equal(pthread_attr_init(&attributes), 0);
+    assert_int_equal(pthread_attr_setstack(&attributes, parts + 2 * PART_BYTES, PART_BYTES), 0);
+    assert_int_equal(pthread_create(&thread, &attributes, run_on_lowest_part, NULL), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    pthread_attr_destroy(&attributes);
+    munmap(parts, PART_BYTES);
+    munmap(parts + 2 * PART_BYTES, PART_BYTES);
 }
 
 static void on_signal(int number)
@@ -185,7 +233,7 @@ static void test_signal_stack(void **state)
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_ONSTACK};
     assert_int_equal(sigaction(SIGUSR1, &action, NULL), 0);
     raise(SIGUSR1);
-    assert_false(taken.capture.is_certain);
+    assert_false(taken.capture.is_joined);
     assert_true(taken.capture.stack + taken.stack_bytes == (uintptr_t)stack.ss_sp + 65536);
     assert_int_equal(sigaltstack(&old, NULL), 0);
     munmap(stack.ss_sp, 65536 + 4096);
@@ -261,6 +309,7 @@ int main(void)
         cmocka_unit_test(test_main_thread),
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_coroutines),
+        cmocka_unit_test(test_stacks_next_to_each_other),
         cmocka_unit_test(test_signal_stack),
         cmocka_unit_test(test_unwinding),
         cmocka_unit_test(test_a_copy_by_the_kernel_that_is_refused),

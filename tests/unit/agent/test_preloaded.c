@@ -2,6 +2,8 @@
  * them. */
 #include "target.h"
 
+#include <sys/resource.h>
+
 static void start(struct target *target, const char *preload, const char *command, uint32_t wanted,
                   uint64_t rate)
 {
@@ -79,7 +81,6 @@ static void check_functions(const char *preload, const char *allocator)
     /* An object that could not be made larger is reported once more. */
     assert_int_equal(target.reader.made, truth.made + 1);
     assert_string_equal(target.reader.header->allocator, allocator);
-    assert_int_equal(target.reader.header->way, AGENT_PRELOADED);
     target_go(&target);
     assert_exact(&target, target_done(&target));
     target_end(&target);
@@ -118,6 +119,21 @@ static void test_other_allocators(void **state)
         skip();
 }
 
+/* jemalloc's own function that resizes reports an object that it could not make larger once more,
+ * with the size that it has. */
+static void test_functions_of_jemalloc(void **state)
+{
+    (void)state;
+    static const char path[] = LIBRARIES "/libjemalloc.so.2";
+    char preload[1024];
+    if (!is_installed(path))
+        skip();
+    snprintf(preload, sizeof preload, "%s:%s", AGENT, path);
+    check_exact(preload, "allocations jemalloc");
+    snprintf(preload, sizeof preload, "%s %s", path, AGENT);
+    check_exact(preload, "allocations jemalloc");
+}
+
 static void test_calls_of_libc(void **state)
 {
     (void)state;
@@ -147,6 +163,24 @@ static void test_dlsym_that_allocates(void **state)
     (void)state;
     check_threads(GREEDY_DLSYM ":" AGENT, "allocations threads 10", 10);
     check_threads(AGENT ":" GREEDY_DLSYM, "allocations threads 10", 10);
+}
+
+/* Threads that free the memory with their pthread_t before the function that creates them returns.
+ */
+static void test_threads_that_free_their_pthread_t(void **state)
+{
+    (void)state;
+    struct target target;
+    target_start(&target, AGENT ":" LATE_CREATE, NULL, NULL, "allocations unmapping-threads");
+    target_ready(&target);
+    target_go(&target);
+    target_done(&target);
+    target_end(&target);
+    start(&target, AGENT ":" LATE_CREATE, "allocations unmapping-threads", AGENT_WANTS_THREADS,
+          EVERY_OBJECT);
+    struct truth truth = target_done(&target);
+    assert_int_equal(target.reader.threads + target.reader.header->threads_lost, truth.made);
+    target_end(&target);
 }
 
 /* Signal handlers that interrupt the agent: their allocations are not sampled then, but frees are
@@ -268,6 +302,26 @@ static void test_fork(void **state)
     target_end(&target);
 }
 
+/* Making a file larger than the limit permits would end the program: the agent stays off. */
+static void test_a_small_limit_of_files(void **state)
+{
+    (void)state;
+    struct target target;
+    struct reader reader;
+    struct rlimit before, none;
+    check_exact(AGENT, "allocations file-limit");
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    none = (struct rlimit){0, before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+    target_start(&target, AGENT, NULL, NULL, "allocations rounds 10");
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_int_equal(target_ready(&target), target.pid);
+    assert_false(reader_open(&reader, target.pid));
+    target_go(&target);
+    target_done(&target);
+    target_end(&target);
+}
+
 static void test_other_children(void **state)
 {
     (void)state;
@@ -379,6 +433,36 @@ static void test_early(void **state)
                 AGENT_RATE_DEFAULT);
 }
 
+/* Asserts what is wanted of the process that says that it is ready. */
+static void check_wanted(const char *command, const char *children, uint32_t wanted)
+{
+    struct target target;
+    assert_int_equal(setenv("FGPROF_AGENT_CHILDREN", children, 1), 0);
+    target_start(&target, AGENT, "FGPROF_AGENT_WANTED", "6", command);
+    assert_int_equal(unsetenv("FGPROF_AGENT_CHILDREN"), 0);
+    assert_true(reader_open(&target.reader, target_ready(&target)));
+    assert_int_equal(target.reader.header->wanted, wanted);
+    reader_stop(&target.reader); /* so that it does not wait for a reader when it exits */
+    target_end(&target);
+}
+
+/* Other programs than the one that the profiler starts may inherit what it asks for: through a
+ * program without the agent, or because they are linked with it. Nobody reads them. */
+static void test_only_the_program_that_was_started_is_read(void **state)
+{
+    (void)state;
+    char own_id[16];
+    snprintf(own_id, sizeof own_id, "%d", (int)getpid());
+    assert_int_equal(setenv("FGPROF_AGENT_PARENT", own_id, 1), 0);
+    check_wanted("allocations early", "0", 6);
+    check_wanted("executes-static execv " FIXTURES "/fixture-allocations early x x", "0", 6);
+    check_wanted("executes-static fork execv " FIXTURES "/fixture-allocations early x", "0", 0);
+    check_wanted("executes-static fork execv " FIXTURES "/fixture-allocations early x", "1", 6);
+    check_wanted("executes fork execv " FIXTURES "/fixture-linked early x", "0", 0);
+    assert_int_equal(unsetenv("FGPROF_AGENT_PARENT"), 0);
+    check_wanted("executes-static fork execv " FIXTURES "/fixture-allocations early x", "0", 6);
+}
+
 static void check_environment(const char *preload, const char *variable, const char *value,
                               const char *expected)
 {
@@ -437,14 +521,26 @@ static void test_segment(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_functions),       cmocka_unit_test(test_other_allocators),
-        cmocka_unit_test(test_calls_of_libc),   cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_2000_threads),    cmocka_unit_test(test_dlsym_that_allocates),
-        cmocka_unit_test(test_signal_handlers), cmocka_unit_test(test_stress),
-        cmocka_unit_test(test_estimate),        cmocka_unit_test(test_fork),
-        cmocka_unit_test(test_other_children),  cmocka_unit_test(test_mappings),
-        cmocka_unit_test(test_full_ring),       cmocka_unit_test(test_new_epoch),
-        cmocka_unit_test(test_early),           cmocka_unit_test(test_environment_of_children),
+        cmocka_unit_test(test_functions),
+        cmocka_unit_test(test_other_allocators),
+        cmocka_unit_test(test_functions_of_jemalloc),
+        cmocka_unit_test(test_calls_of_libc),
+        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_2000_threads),
+        cmocka_unit_test(test_dlsym_that_allocates),
+        cmocka_unit_test(test_threads_that_free_their_pthread_t),
+        cmocka_unit_test(test_signal_handlers),
+        cmocka_unit_test(test_stress),
+        cmocka_unit_test(test_estimate),
+        cmocka_unit_test(test_fork),
+        cmocka_unit_test(test_a_small_limit_of_files),
+        cmocka_unit_test(test_other_children),
+        cmocka_unit_test(test_mappings),
+        cmocka_unit_test(test_full_ring),
+        cmocka_unit_test(test_new_epoch),
+        cmocka_unit_test(test_early),
+        cmocka_unit_test(test_only_the_program_that_was_started_is_read),
+        cmocka_unit_test(test_environment_of_children),
         cmocka_unit_test(test_segment),
     };
     return cmocka_run_group_tests_name("preloaded", tests, NULL, NULL);
