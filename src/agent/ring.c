@@ -32,16 +32,21 @@ uint64_t ring_now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* The reader may have been killed: then nobody else would ever turn the agent off. */
+/* The reader may have been killed: then nobody else would ever turn the agent off.
+ *
+ * Other threads do the same meanwhile. `full_read` is stored last and loaded first, so that a
+ * thread that finds how far the ring was read does not find a time from before that. It may find a
+ * time that is later than its own. */
 static void note_full(struct agent_header *header, uint64_t read)
 {
     struct process *own = process;
     uint64_t now_ns = ring_now_ns();
+    uint64_t full_read = atomic_load_explicit(&own->full_read, memory_order_acquire);
     uint64_t since_ns = atomic_load_explicit(&own->full_since_ns, memory_order_relaxed);
-    if (!since_ns || atomic_load_explicit(&own->full_read, memory_order_relaxed) != read) {
-        atomic_store_explicit(&own->full_read, read, memory_order_relaxed);
+    if (!since_ns || full_read != read) {
         atomic_store_explicit(&own->full_since_ns, now_ns, memory_order_relaxed);
-    } else if (now_ns - since_ns > RING_PATIENCE_NS) {
+        atomic_store_explicit(&own->full_read, read, memory_order_release);
+    } else if (now_ns > since_ns + RING_PATIENCE_NS) {
         atomic_store_explicit(&header->wanted, 0, memory_order_relaxed);
         atomic_store_explicit(&own->full_since_ns, 0, memory_order_relaxed);
     }

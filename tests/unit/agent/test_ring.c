@@ -6,6 +6,9 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
 
 #define WRITERS 4u
 #define RECORDS 100000u
@@ -16,7 +19,7 @@ static int set_up(void **state)
 {
     (void)state;
     reader.header = mmap(NULL, AGENT_HEADER_BYTES + AGENT_RING_BYTES, PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     reader.rows = calloc(READER_ROWS, sizeof *reader.rows);
     process->full_since_ns = 0;
     return reader.header == MAP_FAILED;
@@ -155,6 +158,93 @@ static void test_nobody_reads(void **state)
     assert_int_equal(reader.header->wanted, 0);
 }
 
+/* What two threads share that find the ring full: here they are two processes, and one single-steps
+ * the other. */
+struct together {
+    struct process process;
+    atomic_bool has_begun, has_ended;
+};
+
+static void find_full(struct together *together)
+{
+    if (ptrace(PTRACE_TRACEME, 0, NULL, NULL))
+        _exit(77);
+    raise(SIGSTOP);
+    together->has_begun = true;
+    append(AGENT_ALLOCATED, 1, 1000);
+    together->has_ended = true;
+    _exit(0);
+}
+
+static void step(pid_t pid)
+{
+    int status;
+    assert_int_equal(ptrace(PTRACE_SINGLESTEP, pid, NULL, NULL), 0);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFSTOPPED(status) && WSTOPSIG(status) == SIGTRAP);
+}
+
+/* The ring was last full long ago, and has been read since. */
+static pid_t start_where_it_is_full_again(struct together *together)
+{
+    int status;
+    *together = (struct together){.process = {.full_since_ns = 1}};
+    reader.header->written = AGENT_RING_BYTES;
+    reader.header->read = 16;
+    reader.header->wanted = AGENT_WANTS_HEAP;
+    pid_t pid = fork();
+    if (pid == 0)
+        find_full(together);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+        skip();
+    assert_true(WIFSTOPPED(status));
+    assert_int_equal(ptrace(PTRACE_SETOPTIONS, pid, NULL, (void *)PTRACE_O_EXITKILL), 0);
+    return pid;
+}
+
+/* Interrupts the other one after this many instructions, and finds the ring full meanwhile. Returns
+ * false if it was done by then. */
+static bool interrupt_after(unsigned instructions, struct together *together)
+{
+    int status;
+    pid_t pid = start_where_it_is_full_again(together);
+    while (!together->has_begun)
+        step(pid);
+    for (unsigned i = 0; i < instructions && !together->has_ended; i++)
+        step(pid);
+    bool is_interrupted = !together->has_ended;
+    append(AGENT_ALLOCATED, 1, 1000);
+    assert_int_equal(reader.header->wanted, AGENT_WANTS_HEAP);
+    assert_int_equal(ptrace(PTRACE_DETACH, pid, NULL, NULL), 0);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    assert_int_equal(reader.header->wanted, AGENT_WANTS_HEAP);
+    return is_interrupted;
+}
+
+/* Neither takes the time of the one for the time since which nothing was read. */
+static void test_two_threads_find_it_full(void **state)
+{
+    struct together *together =
+        mmap(NULL, sizeof *together, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct process *before = process;
+    unsigned instructions = 0;
+    (void)state;
+#ifdef __SANITIZE_THREAD__
+    skip(); /* its runtime takes too many instructions */
+#elif defined(__aarch64__)
+    skip(); /* a pair of exclusive instructions never ends if it is single-stepped */
+#endif
+    assert_true(together != MAP_FAILED);
+    process = &together->process;
+    while (interrupt_after(instructions, together))
+        instructions++;
+    process = before;
+    munmap(together, sizeof *together);
+    assert_true(instructions > 20);
+}
+
 static void *write_all(void *context)
 {
     uint64_t writer = (uintptr_t)context;
@@ -202,6 +292,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_reader_ahead, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_given_up, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_nobody_reads, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_two_threads_find_it_full, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_many_writers, set_up, tear_down),
     };
     return cmocka_run_group_tests_name("ring", tests, NULL, NULL);
