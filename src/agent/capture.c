@@ -35,7 +35,8 @@ static uint64_t find_stack_end(void)
     return getauxval(AT_RANDOM); /* the kernel puts these bytes above the program's arguments */
 }
 
-size_t capture_copy_by_kernel(void *buffer, uint64_t address, size_t bytes)
+/* Copies as much as can be read, without a fault, and returns how much that is. */
+static size_t copy_by_kernel(void *buffer, uint64_t address, size_t bytes)
 {
     const struct iovec to = {.iov_base = buffer, .iov_len = bytes};
     const struct iovec from = {.iov_base = (void *)(uintptr_t)address, .iov_len = bytes};
@@ -60,6 +61,14 @@ static bool is_told_of_faults(void)
     if (!known)
         known = is_readable(nowhere) ? 2 : 1;
     return known == 1;
+}
+
+bool capture_read_word(uint64_t address, uint64_t *ret_word)
+{
+    if (is_told_of_faults() && !is_readable(address))
+        return false;
+    *ret_word = *(const volatile uint64_t *)(uintptr_t)address;
+    return true;
 }
 
 /* Tries each page from `start` to `limit`, except the first, which the thread is on. */
@@ -156,7 +165,7 @@ uint32_t capture_copy(const struct capture *capture, void *buffer, bool *ret_is_
         copy(stack, capture->stack, bytes);
         return (uint32_t)bytes;
     }
-    bytes = capture_copy_by_kernel(stack, capture->stack, bytes);
+    bytes = copy_by_kernel(stack, capture->stack, bytes);
     if (!bytes) {
         /* Some containers refuse it. The thread's own page is readable. */
         bytes = PAGE_BYTES - capture->stack % PAGE_BYTES;

@@ -60,9 +60,8 @@ capture_registers(uint64_t registers[AGENT_REGISTER_COUNT])
 #endif
 }
 
-/* Copies as much as can be read, without a fault, and returns how much that is. Some containers
- * refuse it: then that is 0. */
-size_t capture_copy_by_kernel(void *buffer, uint64_t address, size_t bytes);
+/* Reads a word that another thread may have unmapped. Returns false if it has. */
+bool capture_read_word(uint64_t address, uint64_t *ret_word);
 
 /* Finds how much of the stack to copy, from the captured registers. */
 void capture_measure(struct capture *capture);

@@ -55,11 +55,11 @@ static void made(const void *from)
 {
     struct agent_header *header = atomic_load(&process->header);
     int error = errno;
-    pthread_t thread;
+    uint64_t thread;
     if (!are_wanted(header))
         return;
-    if (capture_copy_by_kernel(&thread, (uintptr_t)from, sizeof thread) == sizeof thread)
-        tell_made(header, thread);
+    if (capture_read_word((uintptr_t)from, &thread))
+        tell_made(header, (pthread_t)thread);
     else
         ring_count_lost(header, AGENT_THREAD);
     errno = error;
