@@ -199,7 +199,7 @@ static void begin_call(struct http_server *server, int socket)
 
 /* ---- The process that speaks HTTP ---- */
 
-/* Starts it. Returns 0 or a negative errno. */
+/* Starts it. Returns 0 or a negative errno: -EPIPE if nothing can start it any more. */
 static int start_http(struct http_server *server)
 {
     const struct buffer nothing = {0};
@@ -207,6 +207,8 @@ static int start_http(struct http_server *server)
     if (http < 0)
         return http;
     int err = packet_send(http, HTTP_LISTEN, &nothing, server->listener->fd);
+    if (err == -EPIPE)
+        err = -ECONNRESET; /* it has ended already */
     pthread_mutex_lock(&server->lock);
     if (!err && server->is_ending)
         err = -ECANCELED;
@@ -265,7 +267,7 @@ static bool pause_before_restart(struct http_server *server)
 static void give_up(struct http_server *server)
 {
     pthread_mutex_lock(&server->lock);
-    server->has_failed = !server->is_ending;
+    server->has_failed |= !server->is_ending;
     pthread_mutex_unlock(&server->lock);
     session_stop(server->session);
 }
