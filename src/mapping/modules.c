@@ -359,7 +359,7 @@ static int module_open(struct modules *modules, uint32_t number, int proc_fd, pi
     if (err && !is_jitdump(module->path))
         image_close(&module->image);
     module->is_readable = !err;
-    module->is_orphan = err == -EAGAIN || err == -ETIMEDOUT || (err && is_gone(proc_fd, tid));
+    module->is_orphan = err == -EAGAIN || (err && is_gone(proc_fd, tid));
     module->error = err;
     if (err == -ENOMEM) {
         module_free(module);
@@ -369,11 +369,15 @@ static int module_open(struct modules *modules, uint32_t number, int proc_fd, pi
     return 0;
 }
 
-static bool is_same(const struct module *module, const struct maps_entry *entry)
+/* A file that could not be had in time is tried again once there is time to wait for it. */
+static bool is_same(struct modules *modules, const struct module *module,
+                    const struct maps_entry *entry)
 {
+    uint64_t wait_ns;
     return !module->is_orphan && module->inode == entry->inode &&
            module->dev_major == entry->dev_major && module->dev_minor == entry->dev_minor &&
-           strcmp(module->path, entry->path) == 0;
+           strcmp(module->path, entry->path) == 0 &&
+           (module->error != -ETIMEDOUT || wait_left(modules, &wait_ns));
 }
 
 /* The descriptor + 1 of the process's root directory, kept open because its module may be named
@@ -409,7 +413,7 @@ int modules_get(struct modules *modules, int proc_fd, pid_t tid, const struct ma
     for (size_t i = 0; i < modules->count; i++) {
         if (!modules->items[i]) {
             number = i;
-        } else if (is_same(modules->items[i], entry)) {
+        } else if (is_same(modules, modules->items[i], entry)) {
             *ret_module = modules->items[i];
             return 0;
         }

@@ -1,7 +1,7 @@
 /* The modules that processes have mapped. Each is opened when first seen, and kept open as long as
  * a mapping refers to it. Files of a file system that another process provides (FUSE) are copied,
- * if that process answers in time; a file that could not be is opened again for the next process
- * that maps it. */
+ * if that process answers in time; a file that could not be is tried again when the mappings of a
+ * process are next read. */
 #ifndef FGPROF_MAPPING_MODULES_H
 #define FGPROF_MAPPING_MODULES_H
 
