@@ -580,7 +580,8 @@ struct fgprof_summary {
     /* Tasks of asyncio, if they are counted (fgprof_options_set_tasks), or of a dump: */
     uint64_t task_ns;     /* of tasks while they were suspended */
     uint64_t tasks_moved; /* how often one went on while it was read: not counted then */
-    uint64_t tasks_cut;   /* how often not all were read: more than 100,000, or the list changed */
+    uint64_t tasks_cut;   /* how often not all were read: more than 100,000, too many for the time,
+                             or the list changed */
     uint64_t tasks_version; /* of an interpreter whose tasks can't be read, as PY_VERSION_HEX; 0:
                                there was none */
     /* If a critical path was asked for (fgprof_profile_set_critical): */

@@ -246,7 +246,7 @@ static void summarize_tasks(const struct fgprof_summary *summary)
               " went on while it was read, and was not counted then");
     say_count(summary->tasks_cut, "list of tasks was not read to its end",
               "lists of tasks were not read to their ends",
-              ": there were too many tasks, or they changed meanwhile");
+              ": there were too many tasks for the time, or they changed meanwhile");
     if (summary->tasks_version)
         say_more("asyncio tasks of Python %" PRIu64 ".%" PRIu64 " are not read",
                  summary->tasks_version >> 24, summary->tasks_version >> 16 & 0xff);

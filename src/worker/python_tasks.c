@@ -238,7 +238,8 @@ static int read_some(struct program_tasks *tasks, struct task_reading *reading,
                             : read_until(tasks, reading, begun_ns + PART_OF_PASS_NS);
     tasks->cost_ns += monotonic_ns() - begun_ns;
     tasks->reading.cost_ns = tasks->cost_ns;
-    /* What is left of the last time. */
+    /* What is left of the last time, for which there is as much again. */
+    reading->memory.until_ns = monotonic_ns() + READING_NS;
     if (!err && tick->is_last && tick->at_ns > tasks->counted_ns) {
         err = begin_pass(tasks, reading, tick, begun_ns);
         if (!err)
