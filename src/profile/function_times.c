@@ -107,8 +107,8 @@ static const char *name_of(const struct fgprof_profile *profile, const struct fu
     return key->name == NO_NAME ? NULL : strings_get(&profile->strings, key->name);
 }
 
-/* As callers know it. A goroutine's id of more than 31 bits becomes a positive number, but one that
- * is too large for a thread's. */
+/* As callers know it. A goroutine's id of more than 31 bits becomes a positive number, which is
+ * nearly always too large for a thread's. */
 static pid_t tid_of(const struct profile_sample *sample)
 {
     return (pid_t)signed_tid(sample->tid, sample->is_goroutine);

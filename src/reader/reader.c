@@ -23,8 +23,8 @@ struct failed_module {
 
 /* Shown names are kept up to this size: programs that generate code may come and go for long. */
 #define SHOWN_BYTES_MAX (16u << 20)
-/* After as many names that made the reader fail, no others are tried: each may take as long as a
- * question may. */
+/* After as many names that made the reader crash, or one that took as long as a question may, no
+ * others are tried. */
 #define SHOW_FAILURES_MAX 16
 
 struct reader {
@@ -330,6 +330,6 @@ const char *reader_show(struct reader *reader, const char *name, enum fgprof_nam
     if (err == -ENOMEM)
         return NULL;
     /* A name that made the reader fail is not tried again. */
-    reader->show_failures += err != 0;
+    reader->show_failures += err == -ETIMEDOUT ? SHOW_FAILURES_MAX : err != 0;
     return keep_shown(reader, name, shown);
 }

@@ -114,7 +114,7 @@ enum {
 };
 
 static const struct top_column thread_columns[THREAD_COLUMNS] = {
-    [THREAD_ID] = {"TID", 7, 50, true},
+    [THREAD_ID] = {"TID", 9, 50, true},
     [THREAD_NAME] = {"THREAD", 15, ALWAYS, false},
     [THREAD_STATES] = {"STATES", STATES_COLUMNS, 90, false},
     [THREAD_RUN] = {"RUN%", 4, ALWAYS, true},
