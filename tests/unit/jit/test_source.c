@@ -140,16 +140,24 @@ static void test_one_that_is_written_anew(void **state)
     assert_name(world, 0x2000, "second");
 }
 
-/* It is looked at while it is empty, and then gets as long as it was. */
-static void test_one_that_is_as_long_again(void **state)
+#define TEMPORARY "/tmp/unit-jit-source-XXXXXX"
+
+/* Makes a map with a line, and reads it. */
+static void read_first(struct world *world, char *path)
 {
-    struct world *world = *state;
-    char path[] = "/tmp/unit-jit-source-XXXXXX";
     world->fd = mkstemp(path);
     assert_true(world->fd >= 0);
     append(world, "1000 10 first\n", 14);
     jit_source_open(&world->source, open(path, O_RDONLY), false);
     read_all(world);
+}
+
+/* It is looked at while it is empty, and then gets as long as it was. */
+static void test_one_that_is_as_long_again(void **state)
+{
+    struct world *world = *state;
+    char path[] = TEMPORARY;
+    read_first(world, path);
     assert_int_equal(ftruncate(world->fd, 0), 0);
     assert_false(jit_source_has_more(&world->source));
     assert_int_equal(lseek(world->fd, 0, SEEK_SET), 0);
@@ -162,12 +170,8 @@ static void test_one_that_is_as_long_again(void **state)
 static void test_a_deleted_one_is_closed(void **state)
 {
     struct world *world = *state;
-    char path[] = "/tmp/unit-jit-source-XXXXXX";
-    world->fd = mkstemp(path);
-    assert_true(world->fd >= 0);
-    append(world, "1000 10 first\n", 14);
-    jit_source_open(&world->source, open(path, O_RDONLY), false);
-    read_all(world);
+    char path[] = TEMPORARY;
+    read_first(world, path);
     assert_true(world->source.is_open);
     unlink(path);
     append(world, "2000 10 last words\n", 19);
