@@ -2,6 +2,7 @@
 #include "base/array.h"
 #include "base/bounded_copy.h"
 #include "base/clock.h"
+#include "base/file_limit.h"
 #include "elf/elf_file.h"
 #include "proc/maps.h"
 #include "proc/memory.h"
@@ -163,11 +164,7 @@ static size_t open_for_names_max(void)
  * written, when modules take all the others. */
 static int keep_reserve(int fd)
 {
-    struct rlimit limit;
-    if (fd < 0 || getrlimit(RLIMIT_NOFILE, &limit))
-        return fd;
-    rlim_t part = limit.rlim_cur / PART_FOR_OTHERS;
-    if ((rlim_t)fd + (part < FDS_FOR_OTHERS ? part : FDS_FOR_OTHERS) < limit.rlim_cur)
+    if (fd < 0 || file_limit_leaves(fd, FDS_FOR_OTHERS))
         return fd;
     close(fd);
     return -EMFILE;

@@ -1,4 +1,5 @@
 #include "observe/ring.h"
+#include "base/file_limit.h"
 #include "proc/procfs.h"
 
 #include <errno.h>
@@ -37,11 +38,9 @@ static atomic_uint thread_events;
 static bool has_room(int fd)
 {
     struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit))
-        return true;
-    rlim_t part = limit.rlim_cur / PART_FOR_THREADS;
-    rlim_t reserve = part < FDS_FOR_OTHERS ? part : FDS_FOR_OTHERS;
-    return atomic_load(&thread_events) < part && (rlim_t)fd + reserve < limit.rlim_cur;
+    bool may_more = getrlimit(RLIMIT_NOFILE, &limit) ||
+                    atomic_load(&thread_events) < limit.rlim_cur / PART_FOR_THREADS;
+    return may_more && file_limit_leaves(fd, FDS_FOR_OTHERS);
 }
 
 int ring_open_event(const struct perf_event_attr *attributes, pid_t tid, int cpu)
