@@ -352,6 +352,32 @@ def test_the_gil_has_an_owner_3_11(world):
     check_gil(world, "3.11")
 
 
+def check_lock(world, version):
+    """Threads that wait for a lock are not idle, though one of Python's is a semaphore, as a queue's is."""
+    need_record(world)
+    kept = world.path("lock.fgprof")
+    with ready(interpreter(version), program(world, "lock"), stdin=subprocess.PIPE) as target:
+        world.attach(target, "-o", kept)
+    report = json.loads(world.fgprof("report", "--json", kept).stdout)
+    first = report["findings"][0]
+    assert re.match(r"3 threads wait [\d.]+ s for a lock that take takes$", first["text"]), report["findings"]
+    assert re.search("> take > (clock_nanosleep|select)$", first["detail"]), report["findings"]
+    idle = [path["frames"] for path in report["idle"]["paths"]]
+    assert any("Queue.get" in frames for frames in idle), idle
+    assert not any("take" in frames for frames in idle), idle
+
+
+@users_build
+def test_a_lock_is_named_first_3_11(world):
+    check_lock(world, "3.11")
+
+
+@users_build
+def test_a_lock_is_named_first_3_14(world):
+    """Each thread waits for a semaphore of its own."""
+    check_lock(world, "3.14")
+
+
 def test_a_dump_shows_who_holds_the_gil(world):
     """Waits for it are short: usually the thread has moved when the dump is written."""
     with ready(interpreter("3.11"), program(world, "chains"), stdin=subprocess.PIPE) as target:

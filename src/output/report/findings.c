@@ -256,11 +256,11 @@ static void find_user_without_lock(const struct report *report, const struct loc
 /* "mutex g_lock, which ", or "a lock that " if it has no name. */
 static void append_lock(struct buffer *buffer, const struct report *report, uint32_t call)
 {
-    static const enum resource_kind kinds[] = {RESOURCE_MUTEX, RESOURCE_RWLOCK};
+    static const enum resource_kind kinds[] = {RESOURCE_MUTEX, RESOURCE_RWLOCK, RESOURCE_SEMAPHORE};
     const char *name = label_text(&report->labels, call);
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+    for (size_t i = 0; i < COUNT_OF(kinds); i++) {
         const char *kind = resource_kind_name(kinds[i]);
-        if (!text_begins(name, kind))
+        if (!text_begins(name, kind) || strcmp(name, kind) == 0)
             continue;
         name_append_short(buffer, name, REPORT_FILE_COLUMNS);
         buffer_puts(buffer, ", which ");
@@ -346,7 +346,13 @@ static bool is_said(const struct report *report, const char *path)
 
 static bool is_for_lock(const struct report *report, uint32_t node)
 {
-    return label_has_role(&report->labels, leaf_of(report, REPORT_WAITING, node), LABEL_LOCK);
+    uint64_t lock_ns = 0;
+    for (size_t i = 0; i < report->use_count; i++) {
+        const struct report_use *use = &report->uses[i];
+        if (use->activity == REPORT_WAITING && use->node == node && use->is_lock)
+            lock_ns += use->time_ns;
+    }
+    return lock_ns > report->trees[REPORT_WAITING].nodes[node].self_ns / 2;
 }
 
 static int add_path(struct report *report, enum report_activity activity,

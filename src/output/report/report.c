@@ -31,6 +31,7 @@ struct making {
     uint32_t *thread_of;  /* by sample */
     uint32_t *lock_frame; /* by stack: the number of the frame, root first, or NO_LOCK */
     uint32_t *depth;      /* by stack: its frames down to the program's call of the C library */
+    uint32_t *taker;      /* by stack: see report_find_semaphores */
     struct labelled_stack labelled;
 };
 
@@ -55,18 +56,33 @@ static uint32_t find_lock_frame(const struct labels *labels, const struct labell
     return found;
 }
 
+/* What the taker of a semaphore calls to wait for it. */
+static uint32_t find_semaphore_frame(const struct labels *labels,
+                                     const struct labelled_stack *labelled, const char *taker)
+{
+    for (size_t i = labelled->depth; i-- > 1;) {
+        if (strcmp(label_text(labels, labelled->labels[i - 1]), taker) == 0)
+            return (uint32_t)i;
+    }
+    return NO_LOCK;
+}
+
 /* Stacks are cut in the C library, because the rest depends on the library's version. */
 static int look_at_stacks(struct making *making)
 {
     const struct fgprof_profile *profile = making->report->profile;
     struct labels *labels = &making->report->labels;
-    int err = 0;
+    int err = report_find_semaphores(profile, making->taker);
     for (size_t i = 0; i < profile->stack_count && !err; i++) {
         const struct labelled_stack *labelled = &making->labelled;
         err = labels_of_stack(labels, profile, &profile->stacks[i], &making->labelled);
         if (err)
             break;
-        making->lock_frame[i] = find_lock_frame(labels, labelled);
+        if (making->taker[i] != NO_TAKER)
+            making->lock_frame[i] = find_semaphore_frame(
+                labels, labelled, strings_get(&profile->strings, making->taker[i]));
+        if (making->taker[i] == NO_TAKER || making->lock_frame[i] == NO_LOCK)
+            making->lock_frame[i] = find_lock_frame(labels, labelled);
         making->depth[i] = making->lock_frame[i] != NO_LOCK ? making->lock_frame[i] + 1
                                                             : (uint32_t)labelled->program_depth;
     }
@@ -163,8 +179,8 @@ static int add_use(struct report *report, const struct report_use *use)
     struct report_use row = *use;
     uint32_t number;
     row.time_ns = 0;
-    int err = INDEX_INTERN(&report->use_index, offsetof(struct report_use, time_ns), &row,
-                           &report->uses, &report->use_count, &report->use_capacity, &number);
+    int err = INDEX_INTERN(&report->use_index, REPORT_USE_KEY_BYTES, &row, &report->uses,
+                           &report->use_count, &report->use_capacity, &number);
     if (!err)
         report->uses[number].time_ns += use->time_ns;
     return err;
@@ -281,12 +297,14 @@ static int count_samples(struct report *report)
         .thread_of = calloc(report->view->sample_count + 1, sizeof *making.thread_of),
         .lock_frame = calloc(report->profile->stack_count + 1, sizeof *making.lock_frame),
         .depth = calloc(report->profile->stack_count + 1, sizeof *making.depth),
+        .taker = calloc(report->profile->stack_count + 1, sizeof *making.taker),
     };
-    bool is_made = making.thread_of && making.lock_frame && making.depth &&
+    bool is_made = making.thread_of && making.lock_frame && making.depth && making.taker &&
                    !look_at_stacks(&making) && !look_at_threads(&making) && !make_trees(&making);
     free(making.thread_of);
     free(making.lock_frame);
     free(making.depth);
+    free(making.taker);
     free(making.labelled.labels);
     return is_made ? 0 : -ENOMEM;
 }

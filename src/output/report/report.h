@@ -1,11 +1,12 @@
 /* The contents of a report, before it becomes text or JSON: the samples of a profile by threads and
  * by call trees, and what follows from them. Each part has a file that makes it, in this order:
  *
- *   report.c    threads, processes and their times; the call trees; which waits are idle
- *   symbols.c   modules whose symbols would help, and why stacks are cut
- *   holders.c   resources, owners and waiters; which threads had CPUs that others waited for
- *   findings.c  what is worth a look, the largest first
- *   next.c      the command to run next
+ *   semaphores.c  which semaphores serve as locks
+ *   report.c      threads, processes and their times; the call trees; which waits are idle
+ *   symbols.c     modules whose symbols would help, and why stacks are cut
+ *   holders.c     resources, owners and waiters; which threads had CPUs that others waited for
+ *   findings.c    what is worth a look, the largest first
+ *   next.c        the command to run next
  *
  * text.c and json.c write the same contents. */
 #ifndef FGPROF_OUTPUT_REPORT_REPORT_H
@@ -66,11 +67,12 @@ struct report_process {
 struct report_use {
     uint32_t activity; /* enum report_activity */
     uint32_t node, thread;
-    uint32_t call; /* the label of the system call or kernel function that it waited in; 0: none.
-                      For elapsed time, the state of a thread that waited in none. */
+    uint32_t call;    /* the label of the system call or kernel function that it waited in; 0: none.
+                         For elapsed time, the state of a thread that waited in none. */
+    uint32_t is_lock; /* whether it waited for a lock; the last field that tells uses apart */
     uint64_t time_ns;
-    bool is_lock; /* it waited for a lock */
 };
+#define REPORT_USE_KEY_BYTES (offsetof(struct report_use, is_lock) + sizeof(uint32_t))
 
 /* The nodes of an activity with the most self time. */
 struct report_path {
@@ -152,6 +154,10 @@ int report_make(struct report *report);
 void report_free(struct report *report);
 
 /* Make the parts. Each returns 0 or -ENOMEM. */
+/* Sets for each stack of the profile the name of the function that waits there for a semaphore
+ * which serves as a lock, a string of the profile, or NO_TAKER. */
+#define NO_TAKER UINT32_MAX
+int report_find_semaphores(const struct fgprof_profile *profile, uint32_t *ret_takers);
 int report_find_modules(struct report *report);
 int report_find_holders(struct report *report);
 int report_find(struct report *report);

@@ -224,6 +224,135 @@ static void test_paths_are_of_the_program(void **state)
     ASSERT_REPORT(profile, "  mutex g_lock              run > pthread_mutex_lock\n");
 }
 
+/* Who takes a semaphore, and who ends the waits for it. */
+struct use {
+    const char *taker, *giver, *file, *waker; /* "": without a name */
+    bool has_kernel_frames;
+};
+
+static uint32_t kernel_place(struct fgprof_profile *profile, const char *name)
+{
+    uint32_t location = place(profile, PROFILE_NO_MAPPING, name);
+    profile->locations[location].is_kernel = true;
+    return location;
+}
+
+static uint32_t place_of_use(struct fgprof_profile *profile, uint32_t mapping, const char *name,
+                             const char *file)
+{
+    uint64_t address = 0x1000 + 16 * profile->location_count;
+    return *name ? make_function(profile, address, mapping, name, file, 12)
+                 : make_location(profile, address, mapping, 0, NULL);
+}
+
+/* Threads "a" and "b" wait for a semaphore. */
+static void make_semaphore(struct fgprof_profile *profile, const struct use *use)
+{
+    uint32_t app = make_mapping(profile, 0x400000, "/srv/app", "aa");
+    uint32_t libc = make_mapping(profile, 0x7f0000000000, "/usr/lib/libc.so.6", "bb");
+    uint32_t wait = place(profile, libc, "sem_wait"), post = place(profile, libc, "sem_post");
+    uint32_t take = place_of_use(profile, app, use->taker, use->file);
+    uint32_t give = place_of_use(profile, app, use->giver, use->file);
+    uint32_t run = place(profile, app, "run"), save = place(profile, app, "save");
+    struct spent waits[] = {{"a", 1, THREAD_SLEEPING, "futex", 9500, false, 0},
+                            {"b", 2, THREAD_SLEEPING, "futex", 9000, false, 0}};
+    struct spent naps = {"b", 2, THREAD_SLEEPING, "futex", 1000, false, 0};
+    struct profile_wait row = {.kind = make_string(profile, "semaphore"),
+                               .resource = make_string(profile, "semaphore 0x1000"),
+                               .owner_process = PROFILE_NO_OWNER,
+                               .owner_stack = PROFILE_NO_STACK,
+                               .waker = make_string(profile, use->waker),
+                               .waker_process_plus_1 = 1,
+                               .waker_tid = *use->waker == 'b' ? 2 : 3};
+    process_of(profile, 10, "app");
+    uint32_t waits_in[] = {kernel_place(profile, "futex_wait"), wait, take, run};
+    uint32_t gives_in[] = {kernel_place(profile, "futex_wake"), post, give, run};
+    unsigned skipped = !use->has_kernel_frames;
+    assert_int_equal(
+        profile_add_stack(profile, gives_in + skipped, 4 - skipped, &row.waker_stack_plus_1), 0);
+    row.waker_stack_plus_1++;
+    spend(profile, &waits[0], waits_in + skipped, 4 - skipped);
+    SPEND(profile, waits[1], wait, take, save);
+    SPEND(profile, naps, place(profile, libc, "pause"), take, save);
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(profile_add_wait(profile, &row, &profile->samples[i].wait_plus_1), 0);
+        profile->samples[i].wait_plus_1++;
+        row.waker = row.waker_process_plus_1 = row.waker_stack_plus_1 = 0;
+    }
+}
+
+static void test_a_semaphore_that_its_waiters_give_back_is_a_lock(void **state)
+{
+    make_semaphore(*state, &(struct use){"price", "price", "shop.c", "b", false});
+    ASSERT_REPORT(*state, "Worth a look:\n"
+                          "  1. 1 thread waits 9.50 s for a lock that price takes\n");
+    ASSERT_REPORT(*state, "\nWaiting: 9.50 s of thread time\n");
+    assert_lacks(*state, " here:\n     run > price > sem_wait");
+}
+
+static void test_a_semaphore_with_kernel_frames(void **state)
+{
+    make_semaphore(*state, &(struct use){"price", "price", "shop.c", "b", true});
+    ASSERT_REPORT(*state, "  1. 1 thread waits 9.50 s for a lock that price takes\n");
+    ASSERT_REPORT(*state, "\n      9.50      9.50        1  semaphore                 "
+                          "run > price > sem_wait\n");
+}
+
+/* The workers of a pool that ends wake each other, each once. */
+static void test_a_semaphore_that_is_given_back_once_is_no_lock(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    profile->has_sleeps = true;
+    make_semaphore(profile, &(struct use){"_worker", "_worker", "/lib/thread.py", "b", false});
+    profile->samples[0].sleeps = 1;
+    assert_lacks(profile, "for a lock");
+    ASSERT_REPORT(profile, "\nIdle: 19.50 s of thread time\n");
+    profile->samples[0].sleeps = 2;
+    ASSERT_REPORT(profile, "  1. 1 thread waits 9.50 s for a lock that _worker takes\n");
+}
+
+/* Equal functions, but another call. */
+static void test_waits_that_end_otherwise_are_apart(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    struct spent others = {"a", 1, THREAD_SLEEPING, "futex", 3000, false, 0};
+    make_semaphore(profile, &(struct use){"price", "price", "shop.c", "b", false});
+    uint32_t libc = make_mapping(profile, 0x7f0000000000, "/usr/lib/libc.so.6", "bb");
+    SPEND(profile, others, place(profile, libc, "sem_wait"),
+          place_of_use(profile, 0, "price", "shop.c"), place(profile, 0, "run"));
+    ASSERT_REPORT(profile, "  1. 1 thread waits 9.50 s for a lock that price takes\n");
+    ASSERT_REPORT(profile, "\nWaiting: 12.50 s of thread time\n");
+}
+
+/* Threads of Python's may each wait for a semaphore of their own. */
+static void test_a_lock_of_pythons(void **state)
+{
+    make_semaphore(*state, &(struct use){"price", "price", "/srv/shop.py", "c", false});
+    ASSERT_REPORT(*state, "  1. 1 thread waits 9.50 s for a lock that price takes\n");
+}
+
+/* As a queue's, whose waits end when another thread puts something in. */
+static void test_other_semaphores_are_no_locks(void **state)
+{
+    static const struct use uses[] = {
+        {"price", "put", "shop.c", "b", false},
+        {"price", "price", "shop.c", "c", false},
+        {"price", "put", "shop.c", "c", false},
+        {"get", "put", "/lib/queue.py", "b", false},
+        {"", "", "", "b", false},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof uses / sizeof *uses; i++) {
+        struct fgprof_profile *profile = make_profile();
+        profile->period_ns = 10000000;
+        profile->summary.elapsed_ns = 10ull * SECOND;
+        make_semaphore(profile, &uses[i]);
+        assert_lacks(profile, "for a lock");
+        ASSERT_REPORT(profile, "\nIdle: 19.50 s of thread time\n");
+        fgprof_profile_free(profile);
+    }
+}
+
 /* Paths that differ only in the middle, in the middle of a long name, or in the depth of a
  * recursion. */
 static void test_no_two_rows_look_alike(void **state)
@@ -749,6 +878,14 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_report_with_all_kinds_of_holders_is_one_page, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_a_cpu_user_of_no_process, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_semaphore_that_its_waiters_give_back_is_a_lock,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_semaphore_with_kernel_frames, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_waits_that_end_otherwise_are_apart, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_semaphore_that_is_given_back_once_is_no_lock, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_a_lock_of_pythons, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_other_semaphores_are_no_locks, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_deep_stack, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_only_kept_samples_count, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_the_next_command, set_up, tear_down),
