@@ -102,7 +102,7 @@ const char *credentials_read(const struct push_options *options,
 {
     const char *token = getenv("FGPROF_PUSH_TOKEN"), *user = getenv("FGPROF_PUSH_USER");
     const char *headers = getenv("FGPROF_PUSH_HEADERS"), *problem = NULL;
-    *ret_credentials->header = *ret_credentials->password = *ret_credentials->others = '\0';
+    *ret_credentials = (struct credentials){0}; /* all bytes of it are sent */
     if (options->token_file || (token && *token))
         problem = read_token(options, token, ret_credentials);
     else if (options->user_file || (user && *user))

@@ -250,18 +250,18 @@ static void send_file(struct post *post, int fd, const int *profiler,
 static void serve(int socket)
 {
     struct packet packet = {0};
-    struct credentials credentials;
     struct post post;
     struct post_answer answer;
     signal(SIGPIPE, SIG_IGN);
     if (packet_receive(socket, monotonic_ns() + POST_WAIT_NS, &packet) == 0 &&
-        post_read(&packet, &post, &credentials) == 0) {
+        post_read(&packet, &post) == 0) {
         send_file(&post, packet.fd, &socket, &answer);
         post_answer_send(socket, &answer);
-        credentials_forget(&credentials);
     }
     if (packet.fd >= 0)
         close(packet.fd);
+    if (packet.body.length)
+        explicit_bzero(packet.body.bytes, packet.body.length);
     buffer_free(&packet.body);
 }
 

@@ -11,15 +11,6 @@ enum { POST, POST_ANSWER };
 
 /* ---- Requests ---- */
 
-static void put_credentials(struct buffer *body, const struct credentials *credentials)
-{
-    packet_put_text(body, credentials->header);
-    packet_put_text(body, credentials->password);
-    for (const char *other = credentials->others; *other; other += strlen(other) + 1)
-        packet_put_text(body, other);
-    packet_put_text(body, NULL);
-}
-
 static int send_with_file(int socket, const struct post *post, int fd)
 {
     struct buffer body = {0};
@@ -28,7 +19,7 @@ static int send_with_file(int socket, const struct post *post, int fd)
     packet_put_number(&body, post->is_gzip);
     packet_put_number(&body, post->is_connect);
     packet_put_text(&body, post->ca_file);
-    put_credentials(&body, post->credentials);
+    buffer_write(&body, post->credentials, sizeof *post->credentials);
     int err = packet_send(socket, POST, &body, fd);
     if (body.length)
         explicit_bzero(body.bytes, body.length);
@@ -47,43 +38,17 @@ int post_send(int socket, const struct post *post)
     return err;
 }
 
-/* Returns whether the text was there, and had room. */
-static bool take_text(struct bytes *body, char *to, size_t room)
-{
-    const char *text = packet_text(body);
-    if (!text || strlen(text) >= room)
-        return false;
-    strcpy(to, text);
-    return true;
-}
-
-static bool take_credentials(struct bytes *body, struct credentials *credentials)
-{
-    char *to = credentials->others, *end = to + sizeof credentials->others - 1;
-    const char *other;
-    if (!take_text(body, credentials->header, sizeof credentials->header) ||
-        !take_text(body, credentials->password, sizeof credentials->password))
-        return false;
-    while ((other = packet_text(body))) {
-        if (strlen(other) >= (size_t)(end - to))
-            return false;
-        to = stpcpy(to, other) + 1;
-    }
-    *to = '\0';
-    return true;
-}
-
-int post_read(const struct packet *packet, struct post *ret_post,
-              struct credentials *ret_credentials)
+int post_read(const struct packet *packet, struct post *ret_post)
 {
     struct bytes body = packet_bytes(packet);
-    *ret_post = (struct post){.url = packet_text(&body), .credentials = ret_credentials};
+    *ret_post = (struct post){.url = packet_text(&body)};
     ret_post->type = packet_text(&body);
     ret_post->is_gzip = packet_number(&body);
     ret_post->is_connect = packet_number(&body);
     ret_post->ca_file = packet_text(&body);
+    ret_post->credentials = (const struct credentials *)body.at;
     bool is_whole = packet->kind == POST && packet->fd >= 0 && ret_post->url && ret_post->type &&
-                    take_credentials(&body, ret_credentials) && !body.failed;
+                    !body.failed && bytes_left(&body) == sizeof *ret_post->credentials;
     return is_whole ? 0 : -EPROTO;
 }
 

@@ -31,8 +31,7 @@ int post_send(int socket, const struct post *post);
 
 /* Reads a request, which is valid as long as the packet; its body is left in the packet's file.
  * Returns 0 or -EPROTO. */
-int post_read(const struct packet *packet, struct post *ret_post,
-              struct credentials *ret_credentials);
+int post_read(const struct packet *packet, struct post *ret_post);
 
 /* Returns 0 or a negative errno. */
 int post_answer_send(int socket, const struct post_answer *answer);

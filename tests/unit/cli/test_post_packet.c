@@ -4,7 +4,6 @@
 
 #include <errno.h>
 
-static struct credentials found_credentials;
 static struct post found;
 
 static void send_request(void)
@@ -29,15 +28,15 @@ static void test_a_request_arrives(void **state)
 {
     (void)state;
     send_request();
-    assert_int_equal(post_read(&packet, &found, &found_credentials), 0);
+    assert_int_equal(post_read(&packet, &found), 0);
     assert_string_equal(found.url, "https://localhost:4040/push");
     assert_string_equal(found.type, "application/json");
     assert_true(found.is_gzip);
     assert_false(found.is_connect);
     assert_null(found.ca_file);
-    assert_string_equal(found_credentials.header, "Authorization: Bearer secret");
-    assert_string_equal(found_credentials.password, "");
-    assert_memory_equal(found_credentials.others, "X-Scope-OrgID: one\0X-Key: two\0", 31);
+    assert_string_equal(found.credentials->header, "Authorization: Bearer secret");
+    assert_string_equal(found.credentials->password, "");
+    assert_memory_equal(found.credentials->others, "X-Scope-OrgID: one\0X-Key: two\0", 31);
     char *body = contents_of(packet.fd, NULL);
     assert_string_equal(body, "body");
     free(body);
@@ -48,7 +47,7 @@ static void test_a_request_that_is_cut(void **state)
     (void)state;
     send_request();
     while (packet.body.length--)
-        assert_int_equal(post_read(&packet, &found, &found_credentials), -EPROTO);
+        assert_int_equal(post_read(&packet, &found), -EPROTO);
     packet.body.length = 0;
 }
 
@@ -58,7 +57,7 @@ static void test_a_request_without_a_body(void **state)
     send_request();
     close(packet.fd);
     packet.fd = -1;
-    assert_int_equal(post_read(&packet, &found, &found_credentials), -EPROTO);
+    assert_int_equal(post_read(&packet, &found), -EPROTO);
 }
 
 static int read_answer(const struct post_answer *sent, struct post_answer *ret_answer)
