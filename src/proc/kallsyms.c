@@ -1,14 +1,15 @@
 #include "proc/kallsyms.h"
 #include "base/array.h"
+#include "base/procfs_file.h"
 #include "base/upper_bound.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#define BLOCK_BYTES (64u << 10)
+#define BYTES_MAX (64u << 20) /* what follows is ignored */
+#define LINE_BYTES 1024       /* a longer line can't be a symbol: KSYM_NAME_LEN is 512 */
 #define ADDRESS_DIGITS_MAX 16
 /* The last function before the symbols of another module has no known end. It is assumed to reach
  * to the end of the page after the one in which it begins. */
@@ -50,43 +51,30 @@ static bool parse_line(const char *text, struct line *ret_line)
     return line.name_bytes > 0;
 }
 
-/* Passes each complete line in `text`, which ends with NUL, to `take`. Returns where the first
- * incomplete line begins, and sets *ret_result to what `take` returned last. */
-static char *take_lines(char *text, line_fn *take, void *context, int *ret_result)
+/* Passes each complete line to `take`. Returns what that returned last, 0 at the end, or a negative
+ * errno. */
+static int read_lines(const char *path, line_fn *take, void *context)
 {
+    FILE *file = procfs_open(AT_FDCWD, path);
+    char text[LINE_BYTES];
     struct line line;
-    char *end;
-    *ret_result = 0;
-    for (; !*ret_result && (end = strchr(text, '\n')); text = end + 1) {
-        *end = '\0';
-        if (parse_line(text, &line))
-            *ret_result = take(context, &line);
-    }
-    return text;
-}
-
-/* A line longer than a block can't be a symbol, and is skipped. Returns what `take` returned last,
- * 0 at the end, or a negative errno. */
-static int read_lines(int fd, line_fn *take, void *context)
-{
-    char block[BLOCK_BYTES + 1];
-    size_t held = 0, read_bytes = 0;
+    size_t read_bytes = 0;
+    bool is_rest = false; /* of a line that is too long */
     int result = 0;
-    while (!result && read_bytes < KALLSYMS_BYTES_MAX) {
-        ssize_t got = read(fd, block + held, BLOCK_BYTES - held);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return got ? -errno : 0;
-        read_bytes += (size_t)got;
-        held += (size_t)got;
-        block[held] = '\0';
-        char *rest = take_lines(block, take, context, &result);
-        held -= (size_t)(rest - block);
-        memmove(block, rest, held);
-        if (held == BLOCK_BYTES)
-            held = 0;
+    if (!file)
+        return -errno;
+    while (!result && read_bytes < BYTES_MAX && fgets(text, sizeof text, file)) {
+        size_t length = strcspn(text, "\n");
+        bool is_whole = text[length] == '\n' && !is_rest;
+        is_rest = text[length] != '\n';
+        read_bytes += length + 1;
+        text[length] = '\0';
+        if (is_whole && parse_line(text, &line))
+            result = take(context, &line);
     }
+    if (!result && ferror(file))
+        result = -errno;
+    fclose(file);
     return result;
 }
 
@@ -103,9 +91,9 @@ static int judge(void *context, const struct line *line)
     return line->address ? IS_SHOWN : IS_HIDDEN;
 }
 
-int kallsyms_check_file(int fd)
+int kallsyms_check(const char *path)
 {
-    int result = read_lines(fd, judge, NULL);
+    int result = read_lines(path, judge, NULL);
     if (result < 0)
         return result;
     return result == IS_SHOWN ? 0 : -EACCES;
@@ -128,18 +116,6 @@ static void note_module(struct reading *reading, const struct line *line)
     memcpy(reading->module, line->module, bytes);
     reading->module[bytes] = '\0';
     reading->module_number = bytes ? reading->module_number + 1 : 0;
-}
-
-static int add_name(struct kallsyms *kallsyms, const struct line *line, uint32_t *ret_name)
-{
-    size_t end = kallsyms->names_bytes + line->name_bytes + 1;
-    if (array_reserve(&kallsyms->names, &kallsyms->names_capacity, end))
-        return -ENOMEM;
-    *ret_name = (uint32_t)kallsyms->names_bytes;
-    memcpy(kallsyms->names + kallsyms->names_bytes, line->name, line->name_bytes);
-    kallsyms->names[end - 1] = '\0';
-    kallsyms->names_bytes = end;
-    return 0;
 }
 
 static bool is_named(const struct line *line, const char *name)
@@ -166,10 +142,13 @@ static int add(void *context, const struct line *line)
     note_scheduler(kallsyms, line);
     if (array_reserve(&kallsyms->symbols, &kallsyms->capacity, kallsyms->count + 1))
         return -ENOMEM;
-    if (line->is_function && add_name(kallsyms, line, &symbol.name))
-        return -ENOMEM;
+    if (line->is_function) {
+        symbol.name = (uint32_t)kallsyms->names.length;
+        buffer_write(&kallsyms->names, line->name, line->name_bytes);
+        buffer_write(&kallsyms->names, "", 1);
+    }
     kallsyms->symbols[kallsyms->count++] = symbol;
-    return 0;
+    return kallsyms->names.error;
 }
 
 /* Names were added in the file's order, and data has the largest number. */
@@ -198,11 +177,11 @@ static void sort(struct kallsyms *kallsyms)
     array_trim(&kallsyms->symbols, &kallsyms->capacity, kept);
 }
 
-int kallsyms_read_file(int fd, struct kallsyms *kallsyms)
+int kallsyms_read(const char *path, struct kallsyms *kallsyms)
 {
     struct reading reading = {0};
-    int err = read_lines(fd, add, &reading);
-    if (!err && !reading.kallsyms.names_bytes)
+    int err = read_lines(path, add, &reading);
+    if (!err && !reading.kallsyms.names.length)
         err = -EACCES;
     if (err) {
         kallsyms_free(&reading.kallsyms);
@@ -224,7 +203,7 @@ const char *kallsyms_find(const struct kallsyms *kallsyms, uint64_t address)
     uint64_t page = symbol->address - symbol->address % PAGE_BYTES;
     if (symbol->name == KALLSYMS_NO_NAME || (!has_end && address - page >= 2 * PAGE_BYTES))
         return NULL;
-    return kallsyms->names + symbol->name;
+    return kallsyms->names.bytes + symbol->name;
 }
 
 bool kallsyms_is_scheduler(const struct kallsyms *kallsyms, uint64_t address)
@@ -235,34 +214,6 @@ bool kallsyms_is_scheduler(const struct kallsyms *kallsyms, uint64_t address)
 void kallsyms_free(struct kallsyms *kallsyms)
 {
     free(kallsyms->symbols);
-    free(kallsyms->names);
+    buffer_free(&kallsyms->names);
     *kallsyms = (struct kallsyms){0};
-}
-
-/* ---- The file itself ---- */
-
-static int open_file(void)
-{
-    int fd = open("/proc/kallsyms", O_RDONLY | O_CLOEXEC);
-    return fd < 0 ? -errno : fd;
-}
-
-int kallsyms_check(void)
-{
-    int fd = open_file();
-    if (fd < 0)
-        return fd;
-    int err = kallsyms_check_file(fd);
-    close(fd);
-    return err;
-}
-
-int kallsyms_read(struct kallsyms *kallsyms)
-{
-    int fd = open_file();
-    if (fd < 0)
-        return fd;
-    int err = kallsyms_read_file(fd, kallsyms);
-    close(fd);
-    return err;
 }

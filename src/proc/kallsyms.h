@@ -6,9 +6,12 @@
 #ifndef FGPROF_PROC_KALLSYMS_H
 #define FGPROF_PROC_KALLSYMS_H
 
+#include "base/buffer.h"
+
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
+
+#define KALLSYMS_PATH "/proc/kallsyms"
 
 struct kernel_symbol {
     uint64_t address;
@@ -21,26 +24,19 @@ struct kernel_symbol {
 struct kallsyms {
     struct kernel_symbol *symbols; /* by address, each address once */
     size_t count, capacity;
-    char *names; /* each ends with NUL */
-    size_t names_bytes, names_capacity;
+    struct buffer names; /* each ends with NUL */
     /* Of the functions by which threads sleep; 0: not known. */
     uint64_t scheduler_begin, scheduler_end;
 };
 
-/* Whether /proc/kallsyms shows addresses: 0 if so, -EACCES if they are hidden (kptr_restrict in the
+/* Whether the file shows addresses: 0 if so, -EACCES if they are hidden (kptr_restrict in the
  * kernel's Documentation/admin-guide/sysctl/kernel.rst), or another negative errno, such as -ENOENT
- * if the kernel was built without symbols. */
-int kallsyms_check(void);
+ * if the kernel was built without symbols. Lines of any other form are skipped. */
+int kallsyms_check(const char *path);
 
-/* Replaces the contents of `kallsyms` by what /proc/kallsyms has now. Returns 0, -ENOMEM or what
+/* Replaces the contents of `kallsyms` by what the file has now. Returns 0, -ENOMEM or what
  * kallsyms_check returns; on error `kallsyms` is unchanged. */
-int kallsyms_read(struct kallsyms *kallsyms);
-
-/* The same two functions for an open file. Lines of any other form are skipped, and everything
- * after KALLSYMS_BYTES_MAX is ignored. */
-#define KALLSYMS_BYTES_MAX (64u << 20)
-int kallsyms_check_file(int fd);
-int kallsyms_read_file(int fd, struct kallsyms *kallsyms);
+int kallsyms_read(const char *path, struct kallsyms *kallsyms);
 
 /* The name of the function that the address is in, as the kernel itself would name it; NULL if it
  * is in none. Valid until the next read. */

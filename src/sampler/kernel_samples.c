@@ -28,7 +28,7 @@
 /* Kernel addresses are useless without symbols. */
 static bool may_name_kernel(struct sampler *sampler)
 {
-    int err = sampler->options->has_kernel_stacks ? kallsyms_check() : 0;
+    int err = sampler->options->has_kernel_stacks ? kallsyms_check(KALLSYMS_PATH) : 0;
     sampler->counts.kernel_names_refusal = -err;
     return sampler->options->has_kernel_stacks && !err;
 }

@@ -104,7 +104,7 @@ static int start_opening(struct sampler *sampler)
         .stack_window_ns = sampler->clock.ticks.period_ns / STACK_WINDOW_PART,
         .stack_pause_ns = STACK_PAUSE_NS,
         .tells_wakes = true,
-        .keeps_chains = sampler->options->has_kernel_stacks && !kallsyms_check(),
+        .keeps_chains = sampler->options->has_kernel_stacks && !kallsyms_check(KALLSYMS_PATH),
     };
     if (sampler->options->take_bpf_log) {
         opening->options.log = append_log;

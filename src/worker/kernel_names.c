@@ -17,7 +17,7 @@ static int read_symbols(struct kernel_names *names, bool *ret_was_read)
     *ret_was_read = false;
     if (!throttle_allows(&names->reading, now_ns, READ_EACH_NS, READ_PART_OF_TIME))
         return 0;
-    int err = kallsyms_read(&names->kallsyms);
+    int err = kallsyms_read(KALLSYMS_PATH, &names->kallsyms);
     *ret_was_read = !err;
     names->reading = (struct throttle){now_ns, monotonic_ns() - now_ns};
     return err == -ENOMEM ? err : 0;

@@ -1,5 +1,5 @@
 /* Naming the kernel's functions in call chains, with made-up symbols. */
-#include "unit.h"
+#include "kallsyms_text.h"
 #include "base/clock.h"
 #include "worker/kernel_names.h"
 
@@ -14,12 +14,10 @@ struct world {
 
 static void setup(struct world *world, const char *symbols)
 {
-    int fd = file_of_text(symbols);
     *world = (struct world){0};
     world->chain.addresses = world->addresses;
     assert_int_equal(strings_init(&world->strings), 0);
-    assert_int_equal(kallsyms_read_file(fd, &world->names.kallsyms), 0);
-    close(fd);
+    assert_int_equal(kallsyms_read_text(symbols, &world->names.kallsyms), 0);
     world->names.reading.done_ns = monotonic_ns(); /* this machine's symbols are not read */
 }
 
@@ -149,7 +147,7 @@ static void test_symbols_are_read_once_they_are_needed(void **state)
     (void)state;
     struct world world;
     setup(&world, three);
-    if (kallsyms_check() != 0)
+    if (kallsyms_check(KALLSYMS_PATH) != 0)
         skip();
     world.addresses[0] = 0x1310;
     world.chain.count = 1;

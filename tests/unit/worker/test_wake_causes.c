@@ -1,5 +1,5 @@
 /* What ended a wait, from the kernel's functions, with made-up symbols. */
-#include "unit.h"
+#include "kallsyms_text.h"
 #include "base/clock.h"
 #include "worker/wake_causes.h"
 
@@ -40,11 +40,9 @@ struct world {
 
 static void set_up(struct world *world)
 {
-    int fd = file_of_text(symbols);
     memset(world, 0, sizeof *world);
     assert_int_equal(results_init(&world->results), 0);
-    assert_int_equal(kallsyms_read_file(fd, &world->names.kallsyms), 0);
-    close(fd);
+    assert_int_equal(kallsyms_read_text(symbols, &world->names.kallsyms), 0);
     world->names.reading.done_ns = monotonic_ns(); /* this machine's symbols are not read */
 }
 
