@@ -93,6 +93,8 @@ static int begin_program(struct collector *collector, struct object_process *pro
     process->hurried = 0;
     process->sources.opening = (struct throttle){0};
     object_read_areas(process, kept_fd >= 0 ? kept_fd : own->program->maps_fd);
+    if (kept_fd >= 0)
+        process->areas_reading = (struct throttle){0}; /* it may have mapped more by now */
     /* All objects of the previous program are gone. */
     return process->span.has_before
                ? collector_report_all(collector, process, OBJECT_FORGOTTEN, false)
@@ -264,13 +266,20 @@ static bool has_told(const struct collector *collector, const struct object_proc
     return has_told || collector->error;
 }
 
+static void end_sources(struct collector *collector, struct object_process *process)
+{
+    for (size_t i = 0; i < WAYS; i++) {
+        if (ways[i]->end_program)
+            ways[i]->end_program(collector, process);
+    }
+}
+
 static int end_program(struct collector *collector, struct object_process *process)
 {
     const struct news_message message = {.kind = NEWS_PROGRAM_ENDED,
                                          .after = collector->after,
                                          .program = process->programs[0].program};
-    for (size_t i = 0; i < WAYS; i++)
-        ways[i]->end_program(collector, process);
+    end_sources(collector, process);
     stack_areas_free(&process->areas);
     array_remove(process->programs, &process->program_count, process->programs);
     process->span.has_before = true;
@@ -471,8 +480,7 @@ void collector_free(struct collector *collector)
     while (collector->notices && queue_take(collector->notices, &notice))
         heed(collector, &notice);
     while (collector->process_count) {
-        for (size_t i = 0; i < WAYS; i++)
-            ways[i]->end_program(collector, collector->processes[0].process);
+        end_sources(collector, collector->processes[0].process);
         drop_process(collector, 0);
     }
     while (collector->left) {

@@ -121,30 +121,17 @@ static int note_thread(struct collector *collector, const struct notice *notice)
 
 /* ---- Where threads begin ---- */
 
-/* Reads the code ranges again when new ones are needed, but not too often. */
-static bool read_code(struct object_process *process)
-{
-    struct process_makers *own = &process->makers;
-    uint64_t now_ns = monotonic_ns();
-    if (own->has_code && !throttle_allows(&own->code_reading, now_ns, PATIENCE_NS, 100))
-        return false;
-    own->has_code = true;
-    int err = code_ranges_read(&own->code, object_program(process)->maps_fd);
-    own->code_reading = (struct throttle){now_ns, monotonic_ns() - now_ns};
-    return !err;
-}
-
 /* The address of the thread's first function; 0: not known. */
 static uint64_t find_start(struct object_process *process, pid_t tid)
 {
-    struct process_makers *own = &process->makers;
     uint64_t start = 0;
-    bool is_new = !own->has_code;
-    if (!object_program(process) || tid == process->pid || (is_new && !read_code(process)))
+    if (!object_program(process) || tid == process->pid)
         return 0;
-    int err = thread_start_find(tid, &own->code, &start);
-    if (err == -ENOTSUP && !is_new && read_code(process))
-        thread_start_find(tid, &own->code, &start);
+    if (!process->areas_reading.done_ns)
+        object_read_areas_again(process); /* these are from the program's beginning */
+    int err = thread_start_find(tid, &process->areas, &start);
+    if (err == -ENOTSUP && object_read_areas_again(process))
+        thread_start_find(tid, &process->areas, &start);
     return start;
 }
 
@@ -411,17 +398,8 @@ static uint64_t told_ns(const struct collector *collector, const struct object_p
     return exec_ns > process->span.opened_ns && taken_ns >= exec_ns ? UINT64_MAX : taken_ns;
 }
 
-/* The code of the next program is not known yet. */
-static void end_program(struct collector *collector, struct object_process *process)
-{
-    (void)collector;
-    process->makers.has_code = false;
-    process->makers.code_reading = (struct throttle){0};
-}
-
 static void forget(struct collector *collector, struct object_process *process)
 {
-    code_ranges_free(&process->makers.code);
     free(process->makers.threads);
     process->makers = (struct process_makers){0};
     if (collector->births && !collector_process(collector, process->pid))
@@ -451,7 +429,6 @@ const struct object_way way_makers = {.prepare = prepare,
                                       .note_thread = note_thread,
                                       .tell = tell,
                                       .told_ns = told_ns,
-                                      .end_program = end_program,
                                       .forget = forget,
                                       .count = count,
                                       .end = end};

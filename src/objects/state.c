@@ -34,15 +34,21 @@ enum program_match object_program_match(struct object_process *process, uint64_t
     return program_span_match(span, exec_ns, at_ns);
 }
 
+bool object_read_areas_again(struct object_process *process)
+{
+    bool may_read =
+        process->program_count &&
+        throttle_allows(&process->areas_reading, monotonic_ns(), AREAS_EACH_NS, AREAS_PART_OF_TIME);
+    if (may_read)
+        object_read_areas(process, process->programs[0].program->maps_fd);
+    return may_read;
+}
+
 const struct stack_area *object_area(struct object_process *process, uint64_t address)
 {
     const struct stack_area *area = stack_areas_find(&process->areas, address);
-    if (area || !process->program_count ||
-        !throttle_allows(&process->areas_reading, monotonic_ns(), AREAS_EACH_NS,
-                         AREAS_PART_OF_TIME))
-        return area;
-    object_read_areas(process, process->programs[0].program->maps_fd);
-    return stack_areas_find(&process->areas, address);
+    return area || !object_read_areas_again(process) ? area
+                                                     : stack_areas_find(&process->areas, address);
 }
 
 void collector_share_out(struct collector *collector)

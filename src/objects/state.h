@@ -38,10 +38,6 @@ struct process_makers {
     size_t count, capacity;
     size_t untold; /* how many threads are not is_told */
     bool is_short; /* some had to wait for room */
-    /* The code of its program: */
-    struct code_ranges code;
-    bool has_code;
-    struct throttle code_reading;
 };
 
 /* page_faults.c: its memory. */
@@ -210,5 +206,7 @@ int collector_report_all(struct collector *collector, struct object_process *pro
 
 /* Reads the mappings of the process's program. */
 void object_read_areas(struct object_process *process, int maps_fd);
+/* The same from its current maps, but not too often. Returns whether it did. */
+bool object_read_areas_again(struct object_process *process);
 
 #endif

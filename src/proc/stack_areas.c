@@ -9,11 +9,11 @@
 static int take_in(void *context, const struct maps_entry *entry)
 {
     struct stack_areas *areas = context;
-    if (!entry->readable)
+    if (!entry->readable && !entry->executable)
         return 0;
     const struct stack_area area = {
         entry->start, entry->end, !entry->inode && strcmp(entry->path, "[stack]") == 0,
-        entry->inode && !entry->writable,
+        entry->inode && !entry->writable, entry->executable,
         /* File systems without a block device, FUSE among them, have major number 0. */
         entry->inode && !entry->dev_major};
     return array_append(&areas->items, &areas->count, &areas->capacity, area);

@@ -1,4 +1,5 @@
-/* Where a process's readable mappings end: a stack is copied up to there and no further. */
+/* A process's mappings that can be read or executed. A stack is copied up to the end of its mapping
+ * and no further. */
 #ifndef FGPROF_PROC_STACK_AREAS_H
 #define FGPROF_PROC_STACK_AREAS_H
 
@@ -10,6 +11,7 @@ struct stack_area {
     uint64_t start, end;
     bool grows_down;   /* the main thread's stack, which may have grown since */
     bool is_only_read; /* it is of a file, and not to be written */
+    bool has_code;     /* it may be executed */
     bool may_wait;     /* its pages may be of a file system that a process provides, which may not
                           answer: see memory.c */
 };

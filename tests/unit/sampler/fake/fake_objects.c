@@ -32,8 +32,7 @@ bool __wrap_births_copy_stack(const struct births *births, struct snapshot *snap
 bool __wrap_births_has_end(const struct births *births, pid_t tid);
 uint64_t __wrap_births_lost(const struct births *births);
 uint64_t __wrap_thread_robust_list(pid_t tid);
-int __wrap_thread_start_find(pid_t tid, const struct code_ranges *ranges, uint64_t *ret_start);
-int __wrap_code_ranges_read(struct code_ranges *ranges, int maps_fd);
+int __wrap_thread_start_find(pid_t tid, const struct stack_areas *areas, uint64_t *ret_start);
 
 int __wrap_births_new(bool has_children, struct births **ret_births, int *ret_stack_refusal)
 {
@@ -117,20 +116,13 @@ uint64_t __wrap_thread_robust_list(pid_t tid)
     return 0x10000u + (uint64_t)tid;
 }
 
-int __wrap_thread_start_find(pid_t tid, const struct code_ranges *ranges, uint64_t *ret_start)
+int __wrap_thread_start_find(pid_t tid, const struct stack_areas *areas, uint64_t *ret_start)
 {
     const struct fake_thread *thread = fake_find(tid);
-    (void)ranges;
+    (void)areas;
     if (!thread || !thread->start)
         return -ENOTSUP;
     *ret_start = thread->start;
-    return 0;
-}
-
-int __wrap_code_ranges_read(struct code_ranges *ranges, int maps_fd)
-{
-    (void)maps_fd;
-    ranges->count = 0;
     return 0;
 }
 
