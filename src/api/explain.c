@@ -188,19 +188,19 @@ static const struct reason about_growth[] = {
 static void explain_refused_faults(const char *process, int error, char *buffer,
                                    size_t buffer_bytes)
 {
-    long paranoid = procfs_number("/proc/sys/kernel/perf_event_paranoid", 0);
-    const char *needed = perf_permission_needed(-error);
+    const struct process_rights rights = process_rights_read();
+    const char *needed = perf_permission_needed(&rights, -error);
     if (!needed)
         snprintf(buffer, buffer_bytes,
                  "not permitted to see the page faults of %s, which show where its memory grows: a "
                  "seccomp filter or security module refuses perf_event_open, although the "
                  "capability is there",
                  process);
-    else if (paranoid > 2 && error == -EACCES)
+    else if (rights.paranoid > 2 && error == -EACCES)
         snprintf(buffer, buffer_bytes,
                  "not permitted to see the page faults of %s, which show where its memory grows: "
                  "run with %s, or with kernel.perf_event_paranoid of at most 2 (it is %ld)",
-                 process, needed, paranoid);
+                 process, needed, rights.paranoid);
     else
         snprintf(buffer, buffer_bytes,
                  "not permitted to see the page faults of %s, which show where its memory grows: "

@@ -52,7 +52,7 @@ static bool has_only_admin(const struct process_rights *rights)
 
 /* Debian and Ubuntu patch many of their kernels: a perf_event_paranoid of 3 or more requires
  * CAP_SYS_ADMIN. Elsewhere 3 is the same as 2. */
-const char *perf_permission_needed_with(const struct process_rights *rights, int error)
+const char *perf_permission_needed(const struct process_rights *rights, int error)
 {
     bool is_closed = error == EACCES && rights->paranoid > 2;
     enum needed needed;
@@ -67,12 +67,12 @@ const char *perf_permission_needed_with(const struct process_rights *rights, int
     return text_of(rights, needed);
 }
 
-int perf_permission_paranoid_with(const struct process_rights *rights)
+int perf_permission_paranoid(const struct process_rights *rights)
 {
     return has(rights, CAP_PERFMON) && !has_only_admin(rights) ? 2 : 1;
 }
 
-const char *bpf_permission_needed_with(const struct process_rights *rights)
+const char *bpf_permission_needed(const struct process_rights *rights)
 {
     bool lacks_bpf = !has(rights, CAP_BPF), lacks_perfmon = !has(rights, CAP_PERFMON);
     enum needed needed;
@@ -87,7 +87,7 @@ const char *bpf_permission_needed_with(const struct process_rights *rights)
     return text_of(rights, needed);
 }
 
-static struct process_rights read_rights(void)
+struct process_rights process_rights_read(void)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3] = {0};
@@ -100,22 +100,4 @@ static struct process_rights read_rights(void)
         .is_in_namespace = stat("/proc/self/ns/user", &namespace) == 0 &&
                            namespace.st_ino != INITIAL_USER_NAMESPACE,
     };
-}
-
-const char *perf_permission_needed(int error)
-{
-    const struct process_rights rights = read_rights();
-    return perf_permission_needed_with(&rights, error);
-}
-
-int perf_permission_paranoid(void)
-{
-    const struct process_rights rights = read_rights();
-    return perf_permission_paranoid_with(&rights);
-}
-
-const char *bpf_permission_needed(void)
-{
-    const struct process_rights rights = read_rights();
-    return bpf_permission_needed_with(&rights);
 }

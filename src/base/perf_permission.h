@@ -14,19 +14,17 @@ struct process_rights {
     bool is_in_namespace;  /* its user namespace is not the initial one: they do not count */
 };
 
+/* Those of this process. */
+struct process_rights process_rights_read(void);
+
 /* The least capability that would help after perf_event_open(2) has failed with this errno, as text
- * for the user; NULL if this process has it. EACCES comes from the kernel itself; EPERM from a
+ * for the user; NULL if the process has it. EACCES comes from the kernel itself; EPERM from a
  * seccomp filter or a container. */
-const char *perf_permission_needed(int error);
+const char *perf_permission_needed(const struct process_rights *rights, int error);
 /* The same after bpf(2) has failed with EPERM. */
-const char *bpf_permission_needed(void);
+const char *bpf_permission_needed(const struct process_rights *rights);
 
-/* With which kernel.perf_event_paranoid this process, as it is, would have perf events. */
-int perf_permission_paranoid(void);
-
-/* The same for a process with these rights. */
-const char *perf_permission_needed_with(const struct process_rights *rights, int error);
-int perf_permission_paranoid_with(const struct process_rights *rights);
-const char *bpf_permission_needed_with(const struct process_rights *rights);
+/* With which kernel.perf_event_paranoid the process, as it is, would have perf events. */
+int perf_permission_paranoid(const struct process_rights *rights);
 
 #endif

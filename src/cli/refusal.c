@@ -1,5 +1,4 @@
 #include "cli/refusal.h"
-#include "base/kernel_version.h"
 #include "base/perf_permission.h"
 
 #include <errno.h>
@@ -9,11 +8,12 @@ static char remedy[256];
 
 static const char *remedy_of_perf_permission(int error)
 {
-    const char *needed = perf_permission_needed(error);
+    const struct process_rights rights = process_rights_read();
+    const char *needed = perf_permission_needed(&rights, error);
     if (error == EACCES && needed)
         snprintf(remedy, sizeof remedy,
                  "; %s would help, or: sudo sysctl kernel.perf_event_paranoid=%d", needed,
-                 perf_permission_paranoid());
+                 perf_permission_paranoid(&rights));
     else if (error == EACCES)
         return "; a security module refuses it, although the capability is there";
     else if (needed)
@@ -50,12 +50,13 @@ const char *refusal_bpf_remedy(int error)
         return ""; /* the kernel can't prove that a program is harmless */
     if (error != EPERM)
         return refusal_remedy(error);
-    const char *needed = bpf_permission_needed();
+    const struct process_rights rights = process_rights_read();
+    const char *needed = bpf_permission_needed(&rights);
     if (needed) {
         snprintf(remedy, sizeof remedy, "; %s would help", needed);
         return remedy;
     }
-    if (kernel_version_is_before(kernel_version_read(), 5, 11)) /* see base/memlock.h */
+    if (kernel_version_is_before(rights.kernel, 5, 11)) /* see base/memlock.h */
         return refusal_remedy(ENOBUFS);
     return "; a seccomp filter or security module refuses it, although the capabilities are there: "
            "a container needs a seccomp profile that permits bpf";

@@ -13,13 +13,13 @@ static const char *events(struct kernel_version kernel, long paranoid, uint64_t 
                           int error)
 {
     const struct process_rights rights = {kernel, paranoid, capabilities, false};
-    return perf_permission_needed_with(&rights, error);
+    return perf_permission_needed(&rights, error);
 }
 
 static const char *bpf(struct kernel_version kernel, uint64_t capabilities)
 {
     const struct process_rights rights = {kernel, 2, capabilities, false};
-    return bpf_permission_needed_with(&rights);
+    return bpf_permission_needed(&rights);
 }
 
 static void test_events(void **state)
@@ -51,7 +51,7 @@ static void test_events_of_a_kernel_that_is_closed(void **state)
 static int paranoid(struct kernel_version kernel, uint64_t capabilities, bool is_in_namespace)
 {
     const struct process_rights rights = {kernel, 3, capabilities, is_in_namespace};
-    return perf_permission_paranoid_with(&rights);
+    return perf_permission_paranoid(&rights);
 }
 
 static void test_paranoid(void **state)
@@ -80,9 +80,9 @@ static void test_a_user_namespace(void **state)
 {
     (void)state;
     const struct process_rights rights = {linux_5_8, 2, UINT64_MAX, true};
-    assert_string_equal(perf_permission_needed_with(&rights, EACCES),
+    assert_string_equal(perf_permission_needed(&rights, EACCES),
                         "CAP_PERFMON in the initial user namespace");
-    assert_string_equal(bpf_permission_needed_with(&rights),
+    assert_string_equal(bpf_permission_needed(&rights),
                         "CAP_BPF and CAP_PERFMON in the initial user namespace");
 }
 
