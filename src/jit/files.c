@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,25 +14,17 @@
 /* Allows for the kernel's file clock, and for a start that is known only in ticks. */
 #define CLOCK_SLACK_S 1
 
-/* "Uid:\treal\teffective\tsaved\tfile", "NSpid:\toutermost ... innermost" (proc(5)). */
+/* "Uid:\treal\teffective\tsaved\tfile" (proc(5)). */
 bool jit_owner_parse(const char *status, uid_t *ret_user, pid_t *ret_pid)
 {
-    const char *user = strstr(status, "\nUid:"), *pids = strstr(status, "\nNSpid:");
-    unsigned effective;
-    if (!user || !pids || sscanf(user, "\nUid: %*u %u", &effective) != 1)
+    const char *user = strstr(status, "\nUid:");
+    pid_t ids[PID_NAMESPACES_MAX];
+    unsigned effective, count = procfs_parse_namespace_ids(status, ids);
+    if (!count || !user || sscanf(user, "\nUid: %*u %u", &effective) != 1)
         return false;
-    pid_t pid = 0;
-    char *end;
-    for (const char *from = pids + sizeof "\nNSpid:" - 1; *from == '\t' || *from == ' ';
-         from = end) {
-        long number = strtol(from, &end, 10);
-        if (end == from)
-            break;
-        pid = (pid_t)number;
-    }
     *ret_user = effective;
-    *ret_pid = pid;
-    return pid > 0;
+    *ret_pid = ids[count - 1];
+    return true;
 }
 
 static int began_s(int proc_fd, int64_t *ret_began_s)

@@ -68,18 +68,6 @@ bool cpu_group_parse(const char *text, bool is_v2, char ret_path[CPU_GROUP_BYTES
     return false;
 }
 
-/* Finds the number behind `name` at the beginning of a line. */
-static bool find_number(const char *text, const char *name, uint64_t *ret_number)
-{
-    size_t bytes = strlen(name);
-    for (const char *line = text; line; line = strchr(line, '\n')) {
-        line += *line == '\n';
-        if (strncmp(line, name, bytes) == 0 && line[bytes] == ' ')
-            return sscanf(line + bytes, "%" SCNu64, ret_number) == 1;
-    }
-    return false;
-}
-
 static uint64_t times(uint64_t number, uint64_t factor)
 {
     return number > UINT64_MAX / factor ? UINT64_MAX : number * factor;
@@ -87,10 +75,9 @@ static uint64_t times(uint64_t number, uint64_t factor)
 
 uint64_t cpu_throttled_parse(const char *text)
 {
-    uint64_t number;
-    if (find_number(text, "throttled_usec", &number)) /* version 2 */
-        return times(number, NS_PER_US);
-    return find_number(text, "throttled_time", &number) ? number : 0;
+    long usec = procfs_status_number(text, "throttled_usec "); /* version 2 */
+    long nsec = procfs_status_number(text, "throttled_time ");
+    return usec > 0 ? times((uint64_t)usec, NS_PER_US) : nsec > 0 ? (uint64_t)nsec : 0;
 }
 
 uint64_t cpu_quota_parse(const char *text)

@@ -60,7 +60,8 @@ pid_t procfs_inner_tid(int proc_fd, pid_t tid);
  * capabilities: AT_SECURE of /proc/PID/auxv (getauxval(3)). */
 bool procfs_is_secure(int proc_fd);
 
-/* The number after `key` (such as "TracerPid:") in the text of /proc/PID/status, or -1. */
+/* The number after `key` (such as "TracerPid:"), with which a line of the text begins, as in
+ * /proc/PID/status; -1: there is no such line. */
 long procfs_status_number(const char *status, const char *key);
 
 #define PID_NAMESPACES_MAX 33 /* MAX_PID_NS_LEVEL of the kernel's pid_namespace.h, and ours */
