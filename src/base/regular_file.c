@@ -36,7 +36,7 @@ static bool is_of_kernel(int path_fd)
 
 /* Opens the file behind `path_fd` for reading, if it is a regular file. `path_fd` was opened with
  * O_PATH, which does not touch the file, and is closed. If it is a negative errno, returns that. */
-static int reopen(int path_fd)
+static int reopen(int path_fd, int flags)
 {
     struct stat status;
     if (path_fd < 0)
@@ -45,18 +45,20 @@ static int reopen(int path_fd)
     if (fstat(path_fd, &status) == 0 && S_ISREG(status.st_mode) && !is_of_kernel(path_fd)) {
         char self[64];
         snprintf(self, sizeof self, "/proc/self/fd/%d", path_fd);
-        fd = open(self, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+        fd = open(self, O_RDONLY | O_CLOEXEC | O_NOCTTY | flags);
         if (fd < 0)
             fd = -errno;
+        else
+            fcntl(fd, F_SETFL, 0); /* the flags are only for opening it */
     }
     close(path_fd);
     return fd;
 }
 
-int open_regular_file(int dir_fd, const char *path)
+int open_regular_file(int dir_fd, const char *path, int flags)
 {
     int path_fd = openat(dir_fd, path, O_PATH | O_CLOEXEC);
-    return reopen(path_fd < 0 ? -errno : path_fd);
+    return reopen(path_fd < 0 ? -errno : path_fd, flags);
 }
 
 /* The state of a path walk below another root. The directories from the root to the current one are
@@ -158,5 +160,5 @@ int open_regular_file_in_root(int root_fd, const char *path, bool follows_last)
     /* Linux has it from 5.6 on; filters of system calls that do not know it refuse it. */
     if (fd == -ENOSYS || fd == -EPERM)
         fd = walk_in_root(root_fd, path, follows_last);
-    return reopen(fd);
+    return reopen(fd, O_NONBLOCK);
 }

@@ -247,7 +247,7 @@ int sandboxed_run(const struct cli_options *options, size_t input_count, sandbox
     struct child child = {0};
     struct result result = {.is_open = false};
     for (size_t i = 0; i < input_count; i++)
-        inputs[i] = open_regular_file(AT_FDCWD, options->inputs[i]);
+        inputs[i] = open_regular_file(AT_FDCWD, options->inputs[i], 0);
     int err = fork_child(options, inputs, input_count, work, &child);
     for (size_t i = 0; i < input_count; i++) {
         if (inputs[i] >= 0)

@@ -41,7 +41,7 @@
 
 static int open_regular(int dir_fd, const char *path)
 {
-    int fd = open_regular_file(dir_fd, path);
+    int fd = open_regular_file(dir_fd, path, O_NONBLOCK);
     return fd == -ENOEXEC ? -ENXIO : fd;
 }
 
@@ -183,14 +183,14 @@ int mapped_file_open(int proc_fd, pid_t tid, const struct maps_entry *entry)
 {
     char path[32];
     int fd = open_by_place(proc_fd, entry);
-    if (fd == -ENXIO)
+    if (fd == -ENXIO || fd == -EAGAIN)
         return fd;
     if (fd < 0)
         fd = has_path(entry) ? open_by_name(proc_fd, tid, entry) : -ENOENT;
     if (fd < 0 && fd != -EMFILE) {
         snprintf(path, sizeof path, "task/%d/exe", tid);
         int program_fd = open_if_mapped(proc_fd, path, tid, entry);
-        if (program_fd >= 0)
+        if (program_fd >= 0 || program_fd == -EAGAIN)
             fd = program_fd;
     }
     return keep_reserve(fd);

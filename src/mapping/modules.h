@@ -63,6 +63,7 @@ int module_compare(struct module *module, pid_t tid, uint64_t bias);
  *   -ENOENT  it has been deleted, and can't be reached otherwise
  *   -ESTALE  another file is at its path
  *   -ENXIO   it is not a regular file
+ *   -EAGAIN  another process has a lease on it (see base/regular_file.h)
  *   -EMFILE  the open-file limit, less our reserve, is reached
  * or another negative errno. */
 int mapped_file_open(int proc_fd, pid_t tid, const struct maps_entry *entry);

@@ -333,7 +333,7 @@ int fgprof_recording_version(const char *path, unsigned *ret_version)
 {
     struct inflated out = {0};
     uint32_t version;
-    int fd = open_regular_file(AT_FDCWD, path);
+    int fd = open_regular_file(AT_FDCWD, path, 0);
     if (fd < 0)
         return fd;
     int err = read_inflated(fd, RECORDING_HEAD_BYTES, &out);
@@ -371,7 +371,7 @@ int fgprof_profile_read_fd(int fd, const char *name, unsigned *ret_version,
 
 int fgprof_profile_read(const char *path, struct fgprof_profile **ret_profile)
 {
-    int fd = open_regular_file(AT_FDCWD, path);
+    int fd = open_regular_file(AT_FDCWD, path, 0);
     if (fd < 0)
         return fd;
     int err = fgprof_profile_read_fd(fd, path, NULL, ret_profile);

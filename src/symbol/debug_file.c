@@ -34,7 +34,7 @@ static int open_own(struct debug_files *files, const char *path)
     const struct own_debug_files *own = (struct own_debug_files *)files;
     int root_fd_plus_1 = own->module->root_fd_plus_1;
     int fd = root_fd_plus_1 ? open_regular_file_in_root(root_fd_plus_1 - 1, path, true) : -ENOENT;
-    return fd < 0 ? open_regular_file(AT_FDCWD, path) : fd;
+    return fd < 0 ? open_regular_file(AT_FDCWD, path, O_NONBLOCK) : fd;
 }
 
 static int fetch_own(struct debug_files *files, const unsigned char *build_id, size_t bytes,

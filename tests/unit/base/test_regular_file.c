@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -146,16 +147,36 @@ static void test_in_root_without_openat2(void **state)
 static void test_files_of_the_kernel(void **state)
 {
     (void)state;
-    assert_int_equal(open_regular_file(AT_FDCWD, "/proc/self/maps"), -ENOEXEC);
-    assert_int_equal(open_regular_file(AT_FDCWD, "/proc/kmsg"), -ENOEXEC);
-    assert_int_equal(open_regular_file(AT_FDCWD, "/sys/kernel/uevent_seqnum"), -ENOEXEC);
+    assert_int_equal(open_regular_file(AT_FDCWD, "/proc/self/maps", 0), -ENOEXEC);
+    assert_int_equal(open_regular_file(AT_FDCWD, "/proc/kmsg", 0), -ENOEXEC);
+    assert_int_equal(open_regular_file(AT_FDCWD, "/sys/kernel/uevent_seqnum", 0), -ENOEXEC);
     assert_int_equal(symlinkat("/proc/self/maps", root_fd, "maps"), 0);
-    assert_int_equal(open_regular_file(root_fd, "maps"), -ENOEXEC);
+    assert_int_equal(open_regular_file(root_fd, "maps", 0), -ENOEXEC);
     unlinkat(root_fd, "maps", 0);
     /* A link in /proc to a file elsewhere leads there. */
-    int fd = open_regular_file(AT_FDCWD, "/proc/self/exe");
+    int fd = open_regular_file(AT_FDCWD, "/proc/self/exe", 0);
     assert_true(fd >= 0);
     close(fd);
+}
+
+/* Whoever opens such a file waits until its holder gives the lease up, or 45 seconds. */
+static void test_a_leased_file_is_not_waited_for(void **state)
+{
+    (void)state;
+    signal(SIGIO, SIG_IGN); /* tells the holder, which is this process */
+    int holder = openat(root_fd, "top", O_RDONLY | O_CLOEXEC);
+    if (fcntl(holder, F_SETLEASE, F_WRLCK))
+        skip(); /* not every file system has leases */
+    alarm(20);
+    assert_int_equal(open_regular_file(root_fd, "top", O_NONBLOCK), -EAGAIN);
+    assert_int_equal(open_regular_file_in_root(root_fd, "top", true), -EAGAIN);
+    assert_int_equal(fcntl(holder, F_SETLEASE, F_UNLCK), 0);
+    int fd = open_regular_file(root_fd, "top", O_NONBLOCK);
+    assert_true(fd >= 0);
+    assert_false(fcntl(fd, F_GETFL) & O_NONBLOCK);
+    alarm(0);
+    close(fd);
+    close(holder);
 }
 
 int main(void)
@@ -164,6 +185,7 @@ int main(void)
         cmocka_unit_test(test_in_root),
         cmocka_unit_test(test_in_root_without_openat2),
         cmocka_unit_test(test_files_of_the_kernel),
+        cmocka_unit_test(test_a_leased_file_is_not_waited_for),
     };
     return cmocka_run_group_tests_name("regular_file", tests, set_up, tear_down);
 }

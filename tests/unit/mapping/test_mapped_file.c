@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -154,6 +155,27 @@ static void test_shared_memory_is_not_opened_by_its_name(void **state)
     close(memory_fd);
 }
 
+/* A target that has a lease on its own file does not delay us. */
+static void test_a_leased_file_is_not_waited_for(void **state)
+{
+    struct mapped *mapped = *state;
+    signal(SIGIO, SIG_IGN); /* tells the holder, which is this process */
+    int holder = open(mapped->paths[0], O_RDONLY | O_CLOEXEC);
+    if (fcntl(holder, F_SETLEASE, F_WRLCK))
+        skip(); /* not every file system has leases */
+    mapped->memory = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, holder, 0);
+    assert_true(mapped->memory != MAP_FAILED);
+    mapped->entries[0].start = (uint64_t)(uintptr_t)mapped->memory;
+    mapped->entries[0].end = mapped->entries[0].start + 4096;
+    alarm(20);
+    assert_int_equal(mapped_file_open(mapped->proc_fd, getpid(), &mapped->entries[0]), -EAGAIN);
+    assert_int_equal(fcntl(holder, F_SETLEASE, F_UNLCK), 0);
+    close(holder);
+    assert_is_file(mapped_file_open(mapped->proc_fd, getpid(), &mapped->entries[0]),
+                   &mapped->entries[0]);
+    alarm(0);
+}
+
 #define WITH_FILES(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -164,6 +186,7 @@ int main(void)
         WITH_FILES(test_another_inode_by_the_same_path),
         WITH_FILES(test_another_device),
         WITH_FILES(test_shared_memory_is_not_opened_by_its_name),
+        WITH_FILES(test_a_leased_file_is_not_waited_for),
     };
     return cmocka_run_group_tests_name("mapped_file", tests, NULL, NULL);
 }
