@@ -1,5 +1,6 @@
 #include "wait/peers.h"
 #include "base/array.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 int peers_add_process(struct peers *peers, pid_t process_id, int proc_fd)
@@ -72,6 +74,18 @@ static int sockets_of(struct peers *peers, int proc_fd, const struct sockets **r
     return 0;
 }
 
+/* A line that the name of a Unix socket forges in the kernel's table (see sockets_finish) may claim
+ * the inode of a socket that is in no table, such as a netlink socket. The kernel has the name of
+ * a socket's protocol as an attribute (sockfs_xattr_get in its net/socket.c): "UNIX", and later
+ * "UNIX-STREAM" for stream sockets. */
+static bool may_be_unix(const struct waited_file *file)
+{
+    char path[64], protocol[32] = "";
+    snprintf(path, sizeof path, "/proc/self/fd/%d/fd/%d", file->proc_fd, file->fd);
+    return getxattr(path, "system.sockprotoname", protocol, sizeof protocol) < 0 ||
+           text_begins(protocol, "UNIX");
+}
+
 static int find_socket(struct peers *peers, const struct waited_file *file,
                        struct peer_answer *answer)
 {
@@ -80,7 +94,7 @@ static int find_socket(struct peers *peers, const struct waited_file *file,
     if (err)
         return err == -ENOENT ? 0 : err;
     const struct socket *socket = sockets_find(sockets, answer->resource.key);
-    if (!socket)
+    if (!socket || (socket->protocol == SOCKET_UNIX && !may_be_unix(file)))
         return 0;
     answer->is_known = true;
     answer->resource.kind = socket_resource_kind(socket);

@@ -289,6 +289,32 @@ static void test_tcp_of_both_kinds(void **state)
     close(listening);
 }
 
+/* The name of a Unix socket looks like a line of the kernel's table, for a socket in no table. */
+static void test_a_forged_socket(void **state)
+{
+    (void)state;
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct stat status;
+    const pid_t own = getpid();
+    int netlink = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, 0);
+    int named = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), plain[2];
+    assert_int_equal(fstat(netlink, &status), 0);
+    int length =
+        snprintf(address.sun_path + 1, sizeof address.sun_path - 1,
+                 "%d\n0: 2 0 0 0001 01 %llu /run/forged", own, (unsigned long long)status.st_ino);
+    socklen_t bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
+    assert_int_equal(bind(named, (const struct sockaddr *)&address, bytes), 0);
+    struct peer_answer answer = answer_of(netlink, FILE_USE_READ, &own, 1);
+    assert_false(answer.is_known);
+    assert_string_equal(answer.text, "");
+    assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, plain), 0);
+    assert_string_equal(answer_of(plain[0], FILE_USE_READ, &own, 1).text, "unix datagram");
+    close(netlink);
+    close(named);
+    close(plain[0]);
+    close(plain[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -298,6 +324,7 @@ int main(void)
         cmocka_unit_test(test_unix_sockets),
         cmocka_unit_test(test_tcp),
         cmocka_unit_test(test_tcp_of_both_kinds),
+        cmocka_unit_test(test_a_forged_socket),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
