@@ -95,24 +95,19 @@ static enum access check_token(const char *token_file, const char *authorization
     if (read_token(token_file, token))
         access = ACCESS_TOKEN_UNREADABLE;
     else if (is_equal(sent, token))
-        access = ACCESS_GRANTED;
+        access = ACCESS_BY_TOKEN;
     explicit_bzero(token, sizeof token);
     explicit_bzero(sent, sizeof sent);
     return access;
 }
 
-bool access_needs_token(const struct access_rules *rules, const struct peer *peer)
-{
-    return rules->token_file && !(rules->allows_local_users && peer->is_local);
-}
-
 enum access access_check(const struct access_rules *rules, const struct peer *peer,
                          const char *authorization)
 {
-    if (access_needs_token(rules, peer))
-        return check_token(rules->token_file, authorization);
     if (rules->allows_local_users && peer->is_local)
         return ACCESS_GRANTED;
+    if (rules->token_file)
+        return check_token(rules->token_file, authorization);
     if (!peer->has_uid)
         return ACCESS_UNKNOWN_USER;
     return peer->uid == 0 || peer->uid == rules->own_uid ? ACCESS_GRANTED : ACCESS_OTHER_USER;

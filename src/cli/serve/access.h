@@ -12,6 +12,7 @@ struct access_rules {
 
 enum access {
     ACCESS_GRANTED,
+    ACCESS_BY_TOKEN, /* granted, which it would not be without the token */
     ACCESS_OTHER_USER,
     ACCESS_UNKNOWN_USER,
     ACCESS_WITHOUT_TOKEN, /* or with a wrong one */
@@ -21,9 +22,6 @@ enum access {
 /* `authorization`: the header of that name; NULL: there is none. */
 enum access access_check(const struct access_rules *rules, const struct peer *peer,
                          const char *authorization);
-
-/* Whether it may ask only with a token. */
-bool access_needs_token(const struct access_rules *rules, const struct peer *peer);
 
 /* Whether the file holds a token. Returns NULL, or the reason why not. */
 const char *access_check_token_file(const char *path);

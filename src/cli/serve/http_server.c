@@ -60,15 +60,6 @@ static bool is_from_another_site(const struct question *question)
     return is_equal(question->site, "cross-site") && !follows_link;
 }
 
-/* A page of another site whose name leads here (DNS rebinding) can read the answer, but it has no
- * token. With one, a proxy may pass on whatever name it has. */
-static bool is_named_right(const struct http_server *server, const struct question *question,
-                           const struct peer *peer)
-{
-    return access_needs_token(&server->rules, peer) ||
-           listener_is_named(server->listener, question->host);
-}
-
 /* Says how to get in. */
 static void refuse_user(struct answer *answer, const struct access_rules *rules,
                         const struct peer *peer)
@@ -87,11 +78,12 @@ static void refuse_user(struct answer *answer, const struct access_rules *rules,
 }
 
 /* If it may not ask, answers why, and returns false. */
-static bool check_access(const struct access_rules *rules, const struct question *question,
+static bool check_access(enum access access, const struct access_rules *rules,
                          const struct peer *peer, struct answer *answer)
 {
-    switch (access_check(rules, peer, question->authorization)) {
+    switch (access) {
     case ACCESS_GRANTED:
+    case ACCESS_BY_TOKEN:
         return true;
     case ACCESS_WITHOUT_TOKEN:
         return answer_failure(answer, 401,
@@ -118,11 +110,14 @@ static void answer_question(const struct call *call, const struct question *ques
         .peer = call->peer,
         .client_fd = call->socket,
     };
-    if (!check_access(&server->rules, question, &request.peer, answer))
+    enum access access = access_check(&server->rules, &request.peer, question->authorization);
+    if (!check_access(access, &server->rules, &request.peer, answer))
         return;
+    /* A page of another site whose name leads here (DNS rebinding) can read the answer, but it has
+     * no token. With one, a proxy may pass on whatever name it has. */
     if (is_from_another_site(question))
         answer_failure(answer, 403, "a page of another site asks for this");
-    else if (is_named_right(server, question, &request.peer))
+    else if (access == ACCESS_BY_TOKEN || listener_is_named(server->listener, question->host))
         answer_request(&request, answer);
     else
         answer_failure(answer, 403, "the header Host does not name this server");

@@ -64,13 +64,13 @@ static void test_a_token_is_demanded_of_everyone(void **state)
     struct access_rules rules = {.own_uid = OWN_UID, .token_file = file.path};
     assert_int_equal(access_check(&rules, &own, NULL), ACCESS_WITHOUT_TOKEN);
     assert_int_equal(access_check(&rules, &root, NULL), ACCESS_WITHOUT_TOKEN);
-    assert_int_equal(access_check(&rules, &other, "Bearer secret"), ACCESS_GRANTED);
-    assert_int_equal(access_check(&rules, &unknown, "Bearer secret"), ACCESS_GRANTED);
+    assert_int_equal(access_check(&rules, &other, "Bearer secret"), ACCESS_BY_TOKEN);
+    assert_int_equal(access_check(&rules, &unknown, "Bearer secret"), ACCESS_BY_TOKEN);
     /* With this option, local users need no token. */
     rules.allows_local_users = true;
     assert_int_equal(access_check(&rules, &other, NULL), ACCESS_GRANTED);
     assert_int_equal(access_check(&rules, &remote, NULL), ACCESS_WITHOUT_TOKEN);
-    assert_int_equal(access_check(&rules, &remote, "Bearer secret"), ACCESS_GRANTED);
+    assert_int_equal(access_check(&rules, &remote, "Bearer secret"), ACCESS_BY_TOKEN);
     close(file.fd);
 }
 
@@ -83,9 +83,9 @@ static void test_the_whole_token_is_compared(void **state)
         snprintf(header, sizeof header, "Bearer %s", wrong[i]);
         assert_int_equal(check("secret", header), ACCESS_WITHOUT_TOKEN);
     }
-    assert_int_equal(check("secret\r\n", "Bearer secret"), ACCESS_GRANTED);
+    assert_int_equal(check("secret\r\n", "Bearer secret"), ACCESS_BY_TOKEN);
     /* Line ends of the file, and spaces before the token, are not compared. */
-    assert_int_equal(check("secret\n\n\n", "bearer   secret"), ACCESS_GRANTED);
+    assert_int_equal(check("secret\n\n\n", "bearer   secret"), ACCESS_BY_TOKEN);
 }
 
 static void test_the_longest_token(void **state)
@@ -95,7 +95,7 @@ static void test_the_longest_token(void **state)
     memset(token, 'x', sizeof token - 1);
     token[sizeof token - 1] = '\0';
     snprintf(header, sizeof header, "Bearer %s", token);
-    assert_int_equal(check(token, header), ACCESS_GRANTED);
+    assert_int_equal(check(token, header), ACCESS_BY_TOKEN);
     header[strlen(header) - 1] = 'y';
     assert_int_equal(check(token, header), ACCESS_WITHOUT_TOKEN);
     header[strlen(header) - 1] = 'x';
@@ -111,10 +111,10 @@ static void test_the_token_as_a_password(void **state)
         const char *header;
         enum access expected;
     } cases[] = {
-        {"Basic YW55OnNlY3JldA==", ACCESS_GRANTED},       /* any:secret */
-        {"basic OnNlY3JldA==", ACCESS_GRANTED},           /* :secret */
-        {"Basic YTpzZWNyZXQ=", ACCESS_GRANTED},           /* a:secret */
-        {"Basic eHg6c2VjcmV0", ACCESS_GRANTED},           /* xx:secret */
+        {"Basic YW55OnNlY3JldA==", ACCESS_BY_TOKEN},      /* any:secret */
+        {"basic OnNlY3JldA==", ACCESS_BY_TOKEN},          /* :secret */
+        {"Basic YTpzZWNyZXQ=", ACCESS_BY_TOKEN},          /* a:secret */
+        {"Basic eHg6c2VjcmV0", ACCESS_BY_TOKEN},          /* xx:secret */
         {"Basic c2VjcmV0", ACCESS_WITHOUT_TOKEN},         /* secret, without a user */
         {"Basic YW55OnNlY3JldDo=", ACCESS_WITHOUT_TOKEN}, /* any:secret: */
         {"Basic YW55OnNlY3JldA=", ACCESS_WITHOUT_TOKEN},
