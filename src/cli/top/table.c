@@ -86,33 +86,30 @@ static uint64_t more(uint64_t now, uint64_t before)
     return now > before ? now - before : 0;
 }
 
-/* Finds the view's row for the same function as `sought`, from *place on. All views are sorted in
- * the same order. */
-static const struct fgprof_function *next_function(const struct top_view *view, size_t *place,
+/* The view's row for the same function as `sought`. */
+static const struct fgprof_function *find_function(const struct top_view *view,
                                                    const struct fgprof_function *sought)
 {
-    int order = -1;
-    while (view && *place < view->function_count &&
-           (order = top_compare_functions(&view->functions[*place], sought)) < 0)
-        ++*place;
-    return order ? NULL : &view->functions[*place];
+    static const struct fgprof_function none;
+    const struct fgprof_function *found = NULL;
+    if (view)
+        found = bsearch(sought, view->functions, view->function_count, sizeof *sought,
+                        top_compare_functions);
+    return found ? found : &none;
 }
 
 int top_functions(const struct top_view *now, const struct top_view *before,
                   const struct top_view *base, const struct top_filter *filter,
                   struct top_order order, struct top_function **ret_rows, size_t *ret_count)
 {
-    const struct fgprof_function none = {0};
     struct top_function *rows = calloc(now->function_count + 1, sizeof *rows);
-    size_t count = 0, before_place = 0, base_place = 0;
+    size_t count = 0;
     if (!rows)
         return -ENOMEM;
     for (size_t i = 0; i < now->function_count; i++) {
         const struct fgprof_function *row = &now->functions[i];
-        const struct fgprof_function *old = next_function(before, &before_place, row);
-        const struct fgprof_function *first = next_function(base, &base_place, row);
-        old = old ? old : &none;
-        first = first ? first : &none;
+        const struct fgprof_function *old = find_function(before, row);
+        const struct fgprof_function *first = find_function(base, row);
         struct top_function made = {
             .name = row->name,
             .module = row->module,
@@ -160,16 +157,15 @@ int top_threads(const struct top_view *now, const struct top_view *before,
                 size_t *ret_count)
 {
     struct top_thread *rows = calloc(now->activity_count + 1, sizeof *rows);
-    size_t count = 0, place = 0, kept = 0;
+    size_t count = 0, kept = 0;
     if (!rows)
         return -ENOMEM;
     for (size_t i = 0; i < now->activity_count; i++) {
-        const struct fgprof_activity *activity = &now->activities[i];
-        int order = -1;
-        while (before && place < before->activity_count &&
-               (order = top_compare_activities(&before->activities[place], activity)) < 0)
-            place++;
-        uint64_t recent_ns = more(activity->time_ns, order ? 0 : before->activities[place].time_ns);
+        const struct fgprof_activity *activity = &now->activities[i], *old = NULL;
+        if (before)
+            old = bsearch(activity, before->activities, before->activity_count, sizeof *old,
+                          top_compare_activities);
+        uint64_t recent_ns = more(activity->time_ns, old ? old->time_ns : 0);
         if (!recent_ns)
             continue;
         /* A thread that renamed itself is one row, with the name of its last activity. */
@@ -190,15 +186,13 @@ int top_threads(const struct top_view *now, const struct top_view *before,
     return 0;
 }
 
-/* How much the time of row `sought` has grown since the view, from *place on. */
-static uint64_t wait_since(const struct top_view *view, size_t *place,
-                           const struct fgprof_wait *sought)
+/* How much the time of row `sought` has grown since the view. */
+static uint64_t wait_since(const struct top_view *view, const struct fgprof_wait *sought)
 {
-    int order = -1;
-    while (view && *place < view->wait_count &&
-           (order = top_compare_waits(&view->waits[*place], sought)) < 0)
-        ++*place;
-    return more(sought->time_ns, order ? 0 : view->waits[*place].time_ns);
+    const struct fgprof_wait *old = NULL;
+    if (view)
+        old = bsearch(sought, view->waits, view->wait_count, sizeof *old, top_compare_waits);
+    return more(sought->time_ns, old ? old->time_ns : 0);
 }
 
 static int compare_waits(const void *a, const void *b)
@@ -246,15 +240,10 @@ static bool is_same_resource(const struct fgprof_wait *left, const struct fgprof
     return left->pid == right->pid && strcmp(left->resource, right->resource) == 0;
 }
 
-/* Where the views before are read. */
-struct wait_places {
-    size_t before, base;
-};
-
 /* Sums up the rows of one resource, from `first` on. Returns where the next one begins. `tids` has
  * room for all rows. */
-static size_t sum_resource(const struct top_view *const views[3], struct wait_places *places,
-                           size_t first, pid_t *tids, struct top_wait *ret_row)
+static size_t sum_resource(const struct top_view *const views[3], size_t first, pid_t *tids,
+                           struct top_wait *ret_row)
 {
     const struct top_view *now = views[0];
     const struct fgprof_wait *head = &now->waits[first];
@@ -265,8 +254,8 @@ static size_t sum_resource(const struct top_view *const views[3], struct wait_pl
         const struct fgprof_wait *wait = &now->waits[next];
         if (!is_same_resource(wait, head))
             break;
-        uint64_t recent = wait_since(views[1], &places->before, wait);
-        uint64_t all = wait_since(views[2], &places->base, wait);
+        uint64_t recent = wait_since(views[1], wait);
+        uint64_t all = wait_since(views[2], wait);
         if (recent)
             tids[tid_count++] = wait->tid;
         recent_ns += recent;
@@ -290,11 +279,10 @@ int top_waits(const struct top_view *now, const struct top_view *before,
     const struct top_view *const views[] = {now, before, base};
     struct top_wait *rows = calloc(now->wait_count + 1, sizeof *rows);
     pid_t *tids = calloc(now->wait_count + 1, sizeof *tids);
-    struct wait_places places = {0};
     size_t count = 0;
     for (size_t i = 0; rows && tids && i < now->wait_count;) {
         struct top_wait row;
-        i = sum_resource(views, &places, i, tids, &row);
+        i = sum_resource(views, i, tids, &row);
         if ((row.recent_ns || row.all_ns) &&
             (matches(filter, row.resource) || matches(filter, row.owner)))
             rows[count++] = row;
