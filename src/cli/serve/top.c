@@ -1,7 +1,7 @@
 /* The functions with the most time of their own in the last seconds, as text. */
 #include "cli/say.h"
 #include "cli/serve/request.h"
-#include "base/array.h"
+#include "cli/top/table.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -12,17 +12,10 @@
 #define ROWS_MAX 40
 #define LAST_DEFAULT_NS 10000000000u
 
-static int compare(const void *a, const void *b)
-{
-    const struct fgprof_function *left = a, *right = b;
-    int order = ORDER(right->own_ns, left->own_ns);
-    return order ? order : ORDER(right->total_ns, left->total_ns);
-}
-
-static void put_row(FILE *out, const struct fgprof_function *row, double all_ns)
+static void put_row(FILE *out, const struct top_function *row, double all_ns)
 {
     const char *module = basename(row->module);
-    uint64_t running_ns = row->state_ns[FGPROF_STATE_RUNNING];
+    uint64_t running_ns = row->recent_state_ns[FGPROF_STATE_RUNNING];
     fprintf(out, "%7.1f %7.1f %7.1f  ", 100 * (double)row->own_ns / all_ns,
             100 * (double)row->total_ns / all_ns, 100 * (double)running_ns / all_ns);
     if (row->name) {
@@ -35,41 +28,40 @@ static void put_row(FILE *out, const struct fgprof_function *row, double all_ns)
     fputs(is_bracketed ? "\n" : "]\n", out);
 }
 
-static int put_table(FILE *out, const fgprof_profile *profile, const fgprof_functions *functions)
+static int put_table(FILE *out, struct top_view *view)
 {
-    size_t count = fgprof_functions_count(functions);
-    struct fgprof_summary summary;
-    struct fgprof_function *rows = calloc(count + 1, sizeof *rows);
-    if (!rows)
-        return -ENOMEM;
-    for (size_t i = 0; i < count; i++)
-        fgprof_functions_get(functions, i, &rows[i], sizeof rows[i]);
-    array_sort(rows, count, compare);
-    fgprof_profile_summary(profile, &summary, sizeof summary);
+    const struct top_choice all = {.kept = FGPROF_KEPT_ALL};
+    const struct top_order order = {TOP_BY_SELF, false};
+    double elapsed_ns = (double)view->summary.elapsed_ns;
+    struct top_function *rows;
+    size_t count;
+    int err = top_view_count(view, &all, view);
+    if (!err)
+        err = top_functions(view, NULL, NULL, NULL, order, &rows, &count);
+    if (err)
+        return err;
     fprintf(out,
             "The last %.1f s, in percent of one thread all the time\n"
             "  SELF%%  TOTAL%%    RUN%%  FUNCTION\n",
-            (double)summary.elapsed_ns / 1e9);
+            elapsed_ns / 1e9);
     for (size_t i = 0; i < count && i < ROWS_MAX && rows[i].own_ns; i++)
-        put_row(out, &rows[i], (double)summary.elapsed_ns);
+        put_row(out, &rows[i], elapsed_ns);
     free(rows);
     return 0;
 }
 
-static int write_table(const fgprof_profile *profile, int fd)
+static int write_table(fgprof_profile *profile, int fd)
 {
-    fgprof_functions *functions;
-    int err = fgprof_profile_functions(profile, NULL, 0, &functions);
-    if (err)
-        return err;
+    struct top_view view = {.profile = profile};
+    fgprof_profile_summary(profile, &view.summary, sizeof view.summary);
     int copy = dup(fd);
     FILE *out = copy < 0 ? NULL : fdopen(copy, "w");
-    err = out ? put_table(out, profile, functions) : -errno;
+    int err = out ? put_table(out, &view) : -errno;
     if (out && fclose(out) && !err)
         err = -errno;
     else if (!out && copy >= 0)
         close(copy);
-    fgprof_functions_free(functions);
+    free(view.functions);
     return err;
 }
 
