@@ -22,12 +22,14 @@
 #define FORMATS_COLUMN 2   /* where the formats begin: they take two lines */
 #define OPTIONS_FEW 15     /* --help shows all of them */
 
-/* The text around the options. The options themselves are in options/table.c. */
+/* The commands, and the text around their options, which are in options/table.c. */
 static const struct {
-    const char *usage, *examples, *about, *status;
-} texts[COMMAND_COUNT] = {
+    const char *name;
+    int (*run)(const struct cli_options *options);
+    const char *summary, *words, *examples, *about, *status;
+} commands[COMMAND_COUNT] = {
     [COMMAND_ATTACH] =
-        {"attach NAME|PID... [options]",
+        {"attach", command_attach, "sample running processes", "NAME|PID... [options]",
          "  fgprof-c attach redis-server                              # a page, at Ctrl-C\n"
          "  fgprof-c attach 1234 -d 30s --off-cpu -o waits.html       # why it waits\n"
          "  fgprof-c attach 1234 -d 30s -t | flamegraph.pl >wall.svg  # by thread\n",
@@ -35,7 +37,7 @@ static const struct {
          "Writes a page in this directory, or if stdout is a pipe or file, stacks to it.\n",
          "Exit status: 0 the profile was written, 1 it was not, 2 bad command line.\n"},
     [COMMAND_RUN] =
-        {"run [options] -- CMD [ARG...]",
+        {"run", command_run, "start a command and sample it", "[options] -- CMD [ARG...]",
          "  fgprof-c run -o wall.html -- ./cmd arg           # a flame graph\n"
          "  fgprof-c run -o wall.speedscope.json -- ./cmd    # what it did when\n"
          "  fgprof-c run --children -o make.html -- make     # and all it starts\n",
@@ -46,7 +48,7 @@ static const struct {
          "Exit status: CMD's, or 128+N if signal N ended it; 125 the profiler failed or\n"
          "its command line is wrong, 126 CMD can't be executed, 127 CMD was not found.\n"},
     [COMMAND_TOP] =
-        {"top NAME|PID... [options]",
+        {"top", command_top, "show live where the time goes", "NAME|PID... [options]",
          "  fgprof-c top redis-server                     # a running process\n"
          "  fgprof-c top --pgrep '^postgres$' --children  # all processes with that name\n"
          "  fgprof-c top 1234 --thread '^io-'             # some of its threads\n",
@@ -62,7 +64,8 @@ static const struct {
          "file; h shows help; q quits.\n",
          "Exit status: 0 the view was shown, 1 it could not be, 2 bad command line.\n"},
     [COMMAND_SERVE] =
-        {"serve NAME|PID... [options]",
+        {"serve", command_serve, "serve profiles over HTTP, as Go programs do",
+         "NAME|PID... [options]",
          "  fgprof-c serve 1234                                # then open 127.0.0.1:6060\n"
          "  fgprof-c serve redis-server --wait -F 19           # also after a restart\n"
          "  go tool pprof http://127.0.0.1:6060/debug/fgprof?seconds=10\n",
@@ -71,7 +74,8 @@ static const struct {
          "/debug/pprof/; /metrics; / for a browser. Ends with the processes, or Ctrl-C.\n",
          "Exit status: 0 it served until the end, 1 it could not, 2 bad command line.\n"},
     [COMMAND_RECORD] =
-        {"record NAME|PID... -o DIR [options]",
+        {"record", command_serve, "keep the last minute, write it when it matters",
+         "NAME|PID... -o DIR [options]",
          "  fgprof-c record 1234 -o /var/tmp/stalls --trigger 'any blocked 2s'\n"
          "  fgprof-c record redis-server --wait --keep 5m -o DIR --trigger exit\n"
          "  kill -USR1 RECORDER_PID                       # write what is kept now\n",
@@ -82,7 +86,8 @@ static const struct {
          "with Ctrl-C.\n",
          "Exit status: 0 it recorded until the end, 1 it could not, 2 bad command line.\n"},
     [COMMAND_DUMP] =
-        {"dump NAME|PID... [options]",
+        {"dump", command_dump, "show each thread's stack once, and what it waits for",
+         "NAME|PID... [options]",
          "  fgprof-c dump 1234                    # where is each thread, and why?\n"
          "  fgprof-c dump 1234 --group | less     # the same for a thousand threads\n"
          "  fgprof-c dump 1234 --json             # for other programs\n",
@@ -92,7 +97,7 @@ static const struct {
          "stopped.\n",
          "Exit status: 0 the dump was written, 1 it was not, 2 bad command line.\n"},
     [COMMAND_CONVERT] =
-        {"convert FILE.fgprof [options]",
+        {"convert", command_convert, "write a recording in another format", "FILE.fgprof [options]",
          "  fgprof-c convert kept.fgprof -o wall.html             # a flame graph\n"
          "  fgprof-c convert kept.fgprof --off-cpu -o wait.pb.gz  # for go tool pprof\n"
          "  fgprof-c convert kept.fgprof -t | flamegraph.pl >wall.svg\n",
@@ -100,7 +105,8 @@ static const struct {
          "attach or run would have written it with these options.\n",
          "Exit status: 0 the file was written, 1 it was not, 2 bad command line.\n"},
     [COMMAND_DIFF] =
-        {"diff BEFORE.fgprof AFTER.fgprof [options]",
+        {"diff", command_diff, "show how two recordings differ",
+         "BEFORE.fgprof AFTER.fgprof [options]",
          "  fgprof-c diff before.fgprof after.fgprof -o diff.html     # a page\n"
          "  fgprof-c diff before.fgprof after.fgprof -f report        # in words\n"
          "  fgprof-c diff before.fgprof after.fgprof | flamegraph.pl >diff.svg\n"
@@ -110,7 +116,8 @@ static const struct {
          "flamegraph.pl.\n",
          "Exit status: 0 the file was written, 1 it was not, 2 bad command line.\n"},
     [COMMAND_REPORT] =
-        {"report FILE.fgprof [options]",
+        {"report", command_convert, "sum up a recording on one page of text",
+         "FILE.fgprof [options]",
          "  fgprof-c report kept.fgprof                      # what to look at first\n"
          "  fgprof-c report --json kept.fgprof -o kept.json  # for other programs\n",
          "Sums up a recording, such as attach -o kept.fgprof makes, in at most 100 lines:\n"
@@ -176,36 +183,20 @@ static size_t count_options(enum cli_command command)
 static void help(enum cli_command command)
 {
     bool is_all = count_options(command) <= OPTIONS_FEW;
-    printf("usage: fgprof-c %s\n\n%s\n%s\n", texts[command].usage, texts[command].examples,
-           texts[command].about);
+    printf("usage: fgprof-c %s %s\n\n%s\n%s\n", commands[command].name, commands[command].words,
+           commands[command].examples, commands[command].about);
     print_options(command, is_all, HELP_COLUMN);
     puts("  -h, --help            show this help");
     if (!is_all)
         puts("      --help-all        show all options");
-    fputs(texts[command].status, stdout);
+    fputs(commands[command].status, stdout);
 }
 
 static void help_all(enum cli_command command)
 {
-    printf("usage: fgprof-c %s\n\n", texts[command].usage);
+    printf("usage: fgprof-c %s %s\n\n", commands[command].name, commands[command].words);
     print_options(command, true, HELP_ALL_COLUMN);
 }
-
-static const struct {
-    const char *name;
-    int (*run)(const struct cli_options *options);
-    const char *summary;
-} commands[COMMAND_COUNT] = {
-    [COMMAND_ATTACH] = {"attach", command_attach, "sample running processes"},
-    [COMMAND_RUN] = {"run", command_run, "start a command and sample it"},
-    [COMMAND_TOP] = {"top", command_top, "show live where the time goes"},
-    [COMMAND_SERVE] = {"serve", command_serve, "serve profiles over HTTP, as Go programs do"},
-    [COMMAND_RECORD] = {"record", command_serve, "keep the last minute, write it when it matters"},
-    [COMMAND_DUMP] = {"dump", command_dump, "show each thread's stack once, and what it waits for"},
-    [COMMAND_CONVERT] = {"convert", command_convert, "write a recording in another format"},
-    [COMMAND_DIFF] = {"diff", command_diff, "show how two recordings differ"},
-    [COMMAND_REPORT] = {"report", command_convert, "sum up a recording on one page of text"},
-};
 
 static void usage(FILE *to)
 {
