@@ -25,23 +25,14 @@
 /* Writing in other users' directories, and replacing their files in shared ones. */
 #define WRITING (BIT(CAP_DAC_OVERRIDE) | BIT(CAP_FOWNER))
 
-static bool read_number(const char *path, long *ret_number)
-{
-    char text[32] = "", *end;
-    procfs_read(AT_FDCWD, path, text, sizeof text);
-    *ret_number = strtol(text, &end, 10);
-    return end > text;
-}
-
 /* What Linux before 5.9 has no capability for, and what it asks for where others would do. */
 static bool needs_admin(const struct cli_options *options)
 {
-    long last, paranoid;
     if (options->has_kernel_stacks || options->kind == FGPROF_KIND_GROWTH)
         return true; /* /proc/PID/stack, and the frames of /proc/PID/pagemap */
-    if (!read_number("/proc/sys/kernel/cap_last_cap", &last) || last < CAP_CHECKPOINT_RESTORE)
+    if (procfs_number("/proc/sys/kernel/cap_last_cap", 0) < CAP_CHECKPOINT_RESTORE)
         return true;
-    if (read_number("/proc/sys/kernel/perf_event_paranoid", &paranoid) && paranoid > 2)
+    if (procfs_number("/proc/sys/kernel/perf_event_paranoid", 0) > 2)
         return true; /* Debian's kernels, and others with that patch */
     /* Where tracefs is not mounted, only CAP_SYS_ADMIN opens it. */
     return access("/sys/kernel/tracing/" NEW_TASK_EVENT, R_OK) &&
