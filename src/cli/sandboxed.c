@@ -32,9 +32,8 @@ struct child {
 };
 
 struct result {
-    struct output_file file;
-    bool is_open;
-    int err; /* why it can't be written */
+    struct output_file file; /* opened once there is something to write */
+    int err;                 /* why it can't be written */
     /* Not allocated: they may say that memory is short. */
     char messages[MESSAGES_BYTES_MAX + 1];
     size_t message_bytes;
@@ -124,9 +123,7 @@ static int fork_child(const struct cli_options *options, const int *inputs, size
 
 static int open_once(struct result *result, const struct cli_options *options)
 {
-    int err = result->is_open ? 0 : output_file_open(&result->file, options->output);
-    result->is_open |= !err;
-    return err;
+    return result->file.fd >= 0 ? 0 : output_file_open(&result->file, options->output);
 }
 
 /* A pipe that can't be read counts as ended: it would otherwise fill up, and its writer wait for
@@ -224,13 +221,9 @@ static int finish(struct result *result, const struct cli_options *options, size
     bool is_made = has_exited && WEXITSTATUS(how) == EXIT_WRITTEN;
     if (!result->err && is_made)
         result->err = open_once(result, options);
-    if (!result->err && is_made) {
+    if (!result->err && is_made)
         result->err = output_file_commit(&result->file);
-        if (!result->err)
-            result->is_open = false;
-    }
-    if (result->is_open)
-        output_file_abandon(&result->file);
+    output_file_abandon(&result->file);
     if (result->err) {
         say("%s can't be written: %s", output_file_name(options->output), strerror(-result->err));
         return EXIT_NOT_WRITTEN;
@@ -245,7 +238,7 @@ int sandboxed_run(const struct cli_options *options, size_t input_count, sandbox
 {
     int inputs[SANDBOXED_INPUTS_MAX];
     struct child child = {0};
-    struct result result = {.is_open = false};
+    struct result result = {.file = {.fd = -1}};
     for (size_t i = 0; i < input_count; i++)
         inputs[i] = open_regular_file(AT_FDCWD, options->inputs[i], 0);
     int err = fork_child(options, inputs, input_count, work, &child);
@@ -258,6 +251,5 @@ int sandboxed_run(const struct cli_options *options, size_t input_count, sandbox
         return EXIT_NOT_WRITTEN;
     }
     take_all(&result, options, &child);
-    int status = finish(&result, options, input_count, end_child(&child, result.err));
-    return status;
+    return finish(&result, options, input_count, end_child(&child, result.err));
 }
