@@ -74,16 +74,21 @@ static void put_path(int fd, const char *text)
         dprintf(fd, strchr(plain, *text) ? "%c" : "%%%02X", (unsigned char)*text);
 }
 
-/* As many as there are, if the program has the agent. */
-static void put_allocations(struct session *session, int fd)
+static void put_objects(struct session *session, int fd)
 {
+    static const char no_agent[] = "the agent is not loaded (needed for heap profiles)";
     static const struct {
         const char *name;
         enum fgprof_kind kind;
-        const char *text;
+        const char *counted, *text, *with_seconds;
+        const char *missing; /* why, if they are not recorded; NULL: not shown then */
     } rows[] = {
-        {"heap", FGPROF_KIND_HEAP, "memory in use, by where it was allocated"},
-        {"allocs", FGPROF_KIND_ALLOCS, "all memory allocated so far, by where"},
+        {"heap", FGPROF_KIND_HEAP, "sampled now", "memory in use, by where it was allocated",
+         "only that time", no_agent},
+        {"allocs", FGPROF_KIND_ALLOCS, "sampled now", "all memory allocated so far, by where",
+         "only that time", no_agent},
+        {"threadcreate", FGPROF_KIND_THREADCREATE, "so far", "threads, by where they were made",
+         "those that are made in that time", NULL},
     };
     fgprof_recorder *recorder;
     if (session_take(session, &recorder))
@@ -91,31 +96,16 @@ static void put_allocations(struct session *session, int fd)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         uint64_t count;
         int err = fgprof_recorder_count_objects(recorder, rows[i].kind, NULL, &count);
+        if (err && !rows[i].missing)
+            continue;
         dprintf(fd, "<dt><a href=\"/debug/pprof/%s?debug=1\">%s?debug=1</a></dt><dd>", rows[i].name,
                 rows[i].name);
         if (err)
-            dprintf(fd, "%s: the agent is not loaded (needed for heap profiles)</dd>\n",
-                    rows[i].text);
+            dprintf(fd, "%s: %s</dd>\n", rows[i].text, rows[i].missing);
         else
-            dprintf(fd, "%" PRIu64 " sampled now: %s; with seconds: only that time\n</dd>", count,
-                    rows[i].text);
+            dprintf(fd, "%" PRIu64 " %s: %s; with seconds: %s</dd>\n", count, rows[i].counted,
+                    rows[i].text, rows[i].with_seconds);
     }
-    session_give_back(session);
-}
-
-static void put_threads(struct session *session, int fd)
-{
-    fgprof_recorder *recorder;
-    uint64_t count;
-    if (session_take(session, &recorder))
-        return;
-    if (fgprof_recorder_count_objects(recorder, FGPROF_KIND_THREADCREATE, NULL, &count) == 0)
-        dprintf(fd,
-                "<dt><a href=\"/debug/pprof/threadcreate?debug=1\">threadcreate?debug=1</a></dt>"
-                "<dd>%" PRIu64
-                " so far: threads, by where they were made; with seconds: those that "
-                "are made in that time</dd>\n",
-                count);
     session_give_back(session);
 }
 
@@ -169,8 +159,7 @@ void answer_index(const struct request *request, struct answer *answer)
                 "/debug/fgprof?last=%.11gs&amp;format=html</a></dt><dd>the same, for the time "
                 "before</dd>\n",
                 last_s(request->session), last_s(request->session));
-    put_allocations(request->session, fd);
-    put_threads(request->session, fd);
+    put_objects(request->session, fd);
     put_customs(request->session, fd);
     dprintf(fd, "</dl>\n</html>\n");
 }
