@@ -1,5 +1,6 @@
 #include "cli/summary.h"
 #include "cli/critical.h"
+#include "cli/options/formats.h"
 #include "cli/say.h"
 #include "cli/output_file.h"
 #include "cli/progress.h"
@@ -653,30 +654,10 @@ static int commit(struct output_file *file, struct written *ret_written)
     return output_file_commit(file);
 }
 
-/* What shows a file of this format; NULL: nothing in particular. */
-static const char *viewer_of(enum fgprof_format format)
-{
-    switch (format) {
-    case FGPROF_HTML:
-        return "xdg-open";
-    case FGPROF_RAW:
-        return "fgprof-c report";
-    case FGPROF_PPROF:
-        return "go tool pprof";
-    case FGPROF_FOLDED:
-        return "flamegraph.pl";
-    case FGPROF_REPORT:
-    case FGPROF_TEXT:
-        return "less";
-    default:
-        return NULL;
-    }
-}
-
 /* A machine to which one came by ssh(1) has no browser. */
 static void say_written(enum fgprof_format format, const struct written *written)
 {
-    const char *viewer = viewer_of(format);
+    const char *viewer = format_of(format)->viewer;
     char size[32];
     struct buffer path = {0};
     buffer_put_quoted(&path, written->path);

@@ -6,47 +6,54 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ENDINGS_MAX 3
+#define PLAIN "text/plain; charset=utf-8"
+#define BINARY "application/octet-stream"
+#define JSON "application/json"
 
-static const struct format_row {
-    const char *name;
-    enum fgprof_format format;
-    const char *endings[ENDINGS_MAX];
-    bool is_binary, is_of_order;
-} formats[] = {
-    {"folded", FGPROF_FOLDED, {".folded", ".collapsed"}, false, false},
-    {"pprof", FGPROF_PPROF, {".pb.gz", ".pprof"}, true, false},
-    {"text", FGPROF_TEXT, {".txt"}, false, false},
-    {"html", FGPROF_HTML, {".html"}, false, false},
-    {"raw", FGPROF_RAW, {".fgprof"}, true, false},
-    {"speedscope", FGPROF_SPEEDSCOPE, {".speedscope.json", ".json"}, false, true},
-    {"firefox", FGPROF_FIREFOX, {".firefox.json.gz"}, true, true},
-    {"report", FGPROF_REPORT, {".report"}, false, false},
-    {"otlp", FGPROF_OTLP, {".otlp.gz"}, true, false},
+static const struct format formats[] = {
+    {"folded", FGPROF_FOLDED, {".folded", ".collapsed"}, PLAIN, .viewer = "flamegraph.pl"},
+    {"pprof", FGPROF_PPROF, {".pb.gz", ".pprof"}, BINARY, "go tool pprof", true, false, false},
+    {"text", FGPROF_TEXT, {".txt"}, PLAIN, .viewer = "less"},
+    {"html", FGPROF_HTML, {".html"}, "text/html; charset=utf-8", "xdg-open", false, false, true},
+    {"raw", FGPROF_RAW, {".fgprof"}, BINARY, "fgprof-c report", true, false, true},
+    {"speedscope", FGPROF_SPEEDSCOPE, {".speedscope.json", ".json"}, JSON, NULL, false, true, true},
+    {"firefox", FGPROF_FIREFOX, {".firefox.json.gz"}, BINARY, NULL, true, true, true},
+    {"report", FGPROF_REPORT, {".report"}, PLAIN, "less", false, false, true},
+    {"otlp", FGPROF_OTLP, {".otlp.gz"}, NULL, NULL, true, false, false},
 };
 #define FORMAT_COUNT (sizeof formats / sizeof *formats)
 
-static const struct format_row *row_of(enum fgprof_format format)
+const struct format *format_of(enum fgprof_format number)
 {
-    static const struct format_row not_chosen = {.endings = {""}}; /* FGPROF_REPORT_JSON */
+    static const struct format report_json = {.endings = {""}, .tells_threads = true}; /* no -f */
     for (size_t i = 0; i < FORMAT_COUNT; i++) {
-        if (formats[i].format == format)
+        if (formats[i].number == number)
             return &formats[i];
     }
-    return &not_chosen;
+    return &report_json;
+}
+
+const struct format *format_find(const char *name)
+{
+    for (size_t i = 0; i < FORMAT_COUNT; i++) {
+        if (strcmp(name, formats[i].name) == 0)
+            return &formats[i];
+    }
+    return NULL;
 }
 
 bool format_named(const char *name, enum fgprof_format *ret_format)
 {
+    const struct format *found = format_find(name);
     const char *names[FORMAT_COUNT];
     char wanted[128] = "give";
+    if (found) {
+        *ret_format = found->number;
+        return true;
+    }
     for (size_t i = 0; i < FORMAT_COUNT; i++) {
         size_t used = strlen(wanted);
         names[i] = formats[i].name;
-        if (strcmp(name, formats[i].name) == 0) {
-            *ret_format = formats[i].format;
-            return true;
-        }
         snprintf(wanted + used, sizeof wanted - used, "%s %s",
                  i == 0                  ? ""
                  : i + 1 == FORMAT_COUNT ? " or"
@@ -65,9 +72,9 @@ static bool lacks_gz(const char *path)
 bool format_of_ending(const char *path, enum fgprof_format *ret_format)
 {
     for (size_t i = 0; i < FORMAT_COUNT && !lacks_gz(path); i++) {
-        for (size_t j = 0; j < ENDINGS_MAX && formats[i].endings[j]; j++) {
+        for (size_t j = 0; j < FORMAT_ENDINGS_MAX && formats[i].endings[j]; j++) {
             if (text_ends(path, formats[i].endings[j])) {
-                *ret_format = formats[i].format;
+                *ret_format = formats[i].number;
                 return true;
             }
         }
@@ -83,7 +90,7 @@ bool format_of_file(const char *path, enum fgprof_format *ret_format)
     if (lacks_gz(path))
         return complain("output", path, "this format is gzipped: end it with .firefox.json.gz");
     for (size_t i = 0; i < FORMAT_COUNT; i++) {
-        for (size_t j = 0; j < ENDINGS_MAX && formats[i].endings[j]; j++) {
+        for (size_t j = 0; j < FORMAT_ENDINGS_MAX && formats[i].endings[j]; j++) {
             size_t used = strlen(wanted);
             snprintf(wanted + used, sizeof wanted - used, "%s%s", i + j ? " " : "",
                      formats[i].endings[j]);
@@ -92,11 +99,6 @@ bool format_of_file(const char *path, enum fgprof_format *ret_format)
     size_t used = strlen(wanted);
     snprintf(wanted + used, sizeof wanted - used, ") or give -f");
     return complain("output", path, wanted);
-}
-
-const char *format_ending(enum fgprof_format format)
-{
-    return row_of(format)->endings[0];
 }
 
 bool format_has_ending(const char *text)
@@ -110,20 +112,15 @@ bool format_has_ending(const char *text)
 
 const char *format_of_order(enum fgprof_format format)
 {
-    const struct format_row *row = row_of(format);
+    const struct format *row = format_of(format);
     return row->is_of_order ? row->name : NULL;
-}
-
-bool format_is_binary(enum fgprof_format format)
-{
-    return row_of(format)->is_binary;
 }
 
 /* Describes a format, as in "pprof (.pb.gz .pprof)". */
 static void describe(size_t i, char *text, size_t text_bytes)
 {
     size_t used = (size_t)snprintf(text, text_bytes, "%s (", formats[i].name);
-    for (size_t j = 0; j < ENDINGS_MAX && formats[i].endings[j]; j++)
+    for (size_t j = 0; j < FORMAT_ENDINGS_MAX && formats[i].endings[j]; j++)
         used += (size_t)snprintf(text + used, text_bytes - used, "%s%s", j ? " " : "",
                                  formats[i].endings[j]);
     snprintf(text + used, text_bytes - used, ")%s", i + 1 < FORMAT_COUNT ? "," : "");

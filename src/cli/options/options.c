@@ -30,14 +30,7 @@ void options_free(struct cli_options *options)
 
 enum fgprof_threads options_threads(const struct cli_options *options)
 {
-    switch (options->format) {
-    case FGPROF_HTML:
-    case FGPROF_REPORT:
-    case FGPROF_REPORT_JSON:
-        return FGPROF_THREADS_BY_ID;
-    default:
-        return format_of_order(options->format) ? FGPROF_THREADS_BY_ID : options->threads;
-    }
+    return format_of(options->format)->tells_threads ? FGPROF_THREADS_BY_ID : options->threads;
 }
 
 fgprof_options *options_for_library(const struct cli_options *options)
@@ -53,8 +46,7 @@ fgprof_options *options_for_library(const struct cli_options *options)
     fgprof_options_set_max_pause(library, options->max_pause_percent);
     fgprof_options_set_capture(library, options->capture);
     /* A recorder's conditions are about single threads, whatever its files tell. */
-    bool tells_threads =
-        options->format == FGPROF_RAW || options->command == COMMAND_RECORD || options->critical;
+    bool tells_threads = options->command == COMMAND_RECORD || options->critical;
     fgprof_options_set_threads(library,
                                tells_threads ? FGPROF_THREADS_BY_ID : options_threads(options));
     fgprof_options_set_names(library, options->names);

@@ -131,8 +131,8 @@ static inline const char *options_kind_name(const struct cli_options *options)
 }
 
 /* How to distinguish threads of equal name: by id for a page, which can merge them itself, for a
- * report, which looks at each thread, and for formats that show each thread over time; otherwise as
- * the options say. */
+ * report, which looks at each thread, for recordings, and for formats that show each thread over
+ * time; otherwise as the options say. */
 enum fgprof_threads options_threads(const struct cli_options *options);
 
 void options_free(struct cli_options *options);

@@ -212,7 +212,7 @@ static bool check_arguments(struct cli_options *options, int count, char **argum
 /* Nobody reads binary formats or pages at a terminal. */
 static bool check_terminal(const struct cli_options *options)
 {
-    bool is_for_eyes = !format_is_binary(options->format) && options->format != FGPROF_HTML;
+    bool is_for_eyes = !format_of(options->format)->is_binary && options->format != FGPROF_HTML;
     return is_for_eyes || strcmp(options->output, "-") != 0 || options->writes_page ||
            !isatty(STDOUT_FILENO) || say("a terminal can't show this format: give -o FILE");
 }

@@ -64,7 +64,7 @@ static char *path_of(const struct files *files, const char *name, pid_t pid, con
     if (number)
         snprintf(counter, sizeof counter, "-%u", number);
     int length = asprintf(&path, "%s/" PREFIX "%s-%d-%s%s%s", files->directory, name, (int)pid,
-                          stamp, counter, format_ending(files->format));
+                          stamp, counter, format_of(files->format)->endings[0]);
     return length < 0 ? NULL : path;
 }
 

@@ -2,6 +2,7 @@
 #include "cli/serve/request.h"
 #include "cli/options/formats.h"
 #include "cli/options/values.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -9,32 +10,11 @@
 
 #define SECONDS_DEFAULT 30
 
-static const struct form {
-    const char *name; /* of the parameter `format` */
-    enum fgprof_format format;
-    const char *type, *ending;
-    bool is_shown; /* by a browser, instead of being saved */
-    enum fgprof_threads threads;
-} forms[] = {
-    {"pprof", FGPROF_PPROF, "application/octet-stream", ".pb.gz", false, FGPROF_THREADS_BY_NAME},
-    {"folded", FGPROF_FOLDED, "text/plain; charset=utf-8", ".folded", true, FGPROF_THREADS_BY_NAME},
-    {"text", FGPROF_TEXT, "text/plain; charset=utf-8", ".txt", true, FGPROF_THREADS_BY_NAME},
-    {"html", FGPROF_HTML, "text/html; charset=utf-8", ".html", true, FGPROF_THREADS_BY_ID},
-    {"report", FGPROF_REPORT, "text/plain; charset=utf-8", ".report", true, FGPROF_THREADS_BY_ID},
-    {"speedscope", FGPROF_SPEEDSCOPE, "application/json", ".speedscope.json", false,
-     FGPROF_THREADS_BY_ID},
-    {"firefox", FGPROF_FIREFOX, "application/octet-stream", ".firefox.json.gz", false,
-     FGPROF_THREADS_BY_ID},
-    {"raw", FGPROF_RAW, "application/octet-stream", ".fgprof", false, FGPROF_THREADS_BY_ID},
-};
-#define PPROF (&forms[0])
-#define TEXT (&forms[2])
-
 /* What a request asks for. */
 struct wanted {
     const char *name; /* of the file, without its ending */
     enum fgprof_kind kind;
-    const struct form *form;
+    const struct format *format;
     uint64_t wait_ns; /* the time to come; 0: */
     uint64_t last_ns; /* the time before; 0: all since the start */
 };
@@ -44,18 +24,14 @@ static bool is_of_objects(const struct wanted *wanted)
     return wanted->kind >= FGPROF_KIND_HEAP;
 }
 
-static bool find_form(const struct request *request, struct answer *answer, struct wanted *wanted)
+static bool find_format(const struct request *request, struct answer *answer, struct wanted *wanted)
 {
     const char *name = request_parameter(request, "format");
-    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
-        if (name && strcmp(name, forms[i].name) != 0)
-            continue;
-        wanted->form = &forms[i];
-        return true;
-    }
-    return answer_failure(
-        answer, 400,
-        "format must be pprof, folded, text, html, speedscope, firefox, report or raw");
+    wanted->format = format_find(name ? name : "pprof");
+    return (wanted->format && wanted->format->type) ||
+           answer_failure(
+               answer, 400,
+               "format must be pprof, folded, text, html, speedscope, firefox, report or raw");
 }
 
 /* `seconds` or `last`; without either, `default_s` seconds to come. */
@@ -80,7 +56,7 @@ static bool find_time(const struct request *request, struct answer *answer, uint
                         is_for_one ? SECONDS_DEFAULT : default_s, &seconds))
         return false;
     wanted->wait_ns = last ? 0 : seconds * 1000000000u;
-    if (wanted->form && format_of_order(wanted->form->format) && wanted->wait_ns > keep_ns)
+    if (wanted->format && wanted->format->is_of_order && wanted->wait_ns > keep_ns)
         return answer_failure(answer, 400, "the order of time is kept for %gs",
                               (double)keep_ns / 1e9);
     return true;
@@ -180,9 +156,9 @@ static int say_how_long(const struct wanted *wanted, fgprof_profile *profile)
 static void write_profile(const struct request *request, struct answer *answer,
                           const struct wanted *wanted, fgprof_profile *profile)
 {
-    const struct form *form = wanted->form;
     int err = fgprof_profile_set_command(profile, request->session->options->command_line);
-    fgprof_profile_set_threads(profile, form->threads);
+    fgprof_profile_set_threads(profile, wanted->format->tells_threads ? FGPROF_THREADS_BY_ID
+                                                                      : FGPROF_THREADS_BY_NAME);
     if (!err && wanted->last_ns)
         err = say_how_long(wanted, profile);
     if (!err && request->session->is_for_one)
@@ -190,7 +166,7 @@ static void write_profile(const struct request *request, struct answer *answer,
     if (!err && !is_of_objects(wanted))
         err = fgprof_profile_set_kind(profile, wanted->kind);
     if (!err)
-        err = fgprof_profile_write(profile, form->format, answer->body_fd);
+        err = fgprof_profile_write(profile, wanted->format->number, answer->body_fd);
     if (err)
         answer_failure(answer, 500, "the profile can't be written: %s", strerror(-err));
 }
@@ -199,9 +175,11 @@ static void answer_profile(const struct request *request, struct answer *answer,
                            const struct wanted *wanted)
 {
     fgprof_profile *profile;
-    answer->type = wanted->form->type;
+    answer->type = wanted->format->type;
+    /* A browser shows what is inline, and saves what is attached. */
     snprintf(answer->disposition, sizeof answer->disposition, "%s; filename=\"%s%s\"",
-             wanted->form->is_shown ? "inline" : "attachment", wanted->name, wanted->form->ending);
+             text_begins(answer->type, "text/") ? "inline" : "attachment", wanted->name,
+             wanted->format->endings[0]);
     if (request->method == METHOD_HEAD || !make(request, answer, wanted, &profile))
         return;
     write_profile(request, answer, wanted, profile);
@@ -211,7 +189,8 @@ static void answer_profile(const struct request *request, struct answer *answer,
 void answer_fgprof(const struct request *request, struct answer *answer)
 {
     struct wanted wanted = {.name = "fgprof", .kind = FGPROF_KIND_WALL};
-    if (find_form(request, answer, &wanted) && find_time(request, answer, SECONDS_DEFAULT, &wanted))
+    if (find_format(request, answer, &wanted) &&
+        find_time(request, answer, SECONDS_DEFAULT, &wanted))
         answer_profile(request, answer, &wanted);
 }
 
@@ -225,7 +204,7 @@ static void answer_so_far(const struct request *request, struct answer *answer,
         return;
     if (debug && request_parameter(request, "seconds"))
         answer_failure(answer, 400, "seconds and debug can't be combined");
-    wanted->form = debug ? TEXT : PPROF;
+    wanted->format = format_of(debug ? FGPROF_TEXT : FGPROF_PPROF);
     if (!answer->is_failure)
         answer_profile(request, answer, wanted);
 }
@@ -242,10 +221,10 @@ static void answer_objects(const struct request *request, struct answer *answer,
         answer_so_far(request, answer, wanted);
         return;
     }
-    if (!find_form(request, answer, wanted) || !find_time(request, answer, 0, wanted))
+    if (!find_format(request, answer, wanted) || !find_time(request, answer, 0, wanted))
         return;
-    if (format_of_order(wanted->form->format))
-        answer_failure(answer, 400, "%s shows time", wanted->form->name);
+    if (wanted->format->is_of_order)
+        answer_failure(answer, 400, "%s shows time", wanted->format->name);
     else
         answer_profile(request, answer, wanted);
 }
@@ -271,7 +250,7 @@ void answer_pprof(const struct request *request, struct answer *answer)
     } else if (wanted.kind != FGPROF_KIND_CPU) {
         answer_so_far(request, answer, &wanted);
     } else if (find_time(request, answer, SECONDS_DEFAULT, &wanted)) {
-        wanted.form = PPROF;
+        wanted.format = format_of(FGPROF_PPROF);
         answer_profile(request, answer, &wanted);
     }
 }
