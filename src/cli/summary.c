@@ -575,7 +575,7 @@ static void summarize(const struct cli_options *options, const fgprof_profile *p
         summarize_objects(profile, summary);
         return;
     }
-    say("%.1f s at %u Hz: %" PRIu64 " ticks planned, %" PRIu64 " taken, %" PRIu64
+    say("%.1f s at %" PRIu64 " Hz: %" PRIu64 " ticks planned, %" PRIu64 " taken, %" PRIu64
         " late (seed %" PRIu64 ")",
         (double)summary->elapsed_ns / 1e9, options->rate_hz, summary->ticks_planned,
         summary->ticks_taken, summary->ticks_late, summary->seed);

@@ -38,7 +38,7 @@ fgprof_options *options_for_library(const struct cli_options *options)
     fgprof_options *library;
     if (fgprof_options_new(&library))
         return NULL;
-    fgprof_options_set_rate(library, options->rate_hz);
+    fgprof_options_set_rate(library, (unsigned)options->rate_hz);
     if (options->has_seed)
         fgprof_options_set_seed(library, options->seed);
     fgprof_options_set_duration_ns(library, options->duration_ns);
@@ -63,8 +63,8 @@ fgprof_options *options_for_library(const struct cli_options *options)
     fgprof_options_set_idle(library, !options->drops_idle);
     fgprof_options_set_heap(library, options->heap_rate, options->has_mappings);
     fgprof_options_set_time(library, !options_are_of_objects(options));
-    if (options->keep_bytes && !options->keep_ns)
-        fgprof_options_set_keep(library, 0, options->keep_bytes);
+    if (options->keep_mib && !options->keep_ns)
+        fgprof_options_set_keep(library, 0, options->keep_mib << 20);
     if (options_are_of_objects(options))
         fgprof_options_add_objects(library, options->kind);
     if (options->kind == FGPROF_KIND_CUSTOM)

@@ -50,7 +50,7 @@ struct cli_options {
     bool drops_idle;
 
     uint64_t duration_ns; /* 0: no limit */
-    unsigned rate_hz;
+    uint64_t rate_hz;
     bool has_seed;
     uint64_t seed;
     double max_pause_percent;
@@ -99,7 +99,7 @@ struct cli_options {
     bool waits_for_processes; /* of the name that --pgrep gives */
     uint64_t seconds_max;     /* of a profile that is asked for */
     uint64_t keep_ns;         /* how much of the recording is kept; 0: all */
-    uint64_t keep_bytes;      /* and in how much memory */
+    uint64_t keep_mib;        /* and in how much memory */
     struct trigger *triggers; /* when that is written to a file in the directory `output`, */
     size_t trigger_count;
     uint64_t after_ns;    /* this long after it, */

@@ -7,10 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define EVERY_MIN_NS 100000000u
-#define EVERY_MAX_NS 3600000000000u
-#define SPOOL_BYTES_MIN 65536u
-#define SPOOL_BYTES_MAX (1ull << 40)
 #define TAG_KEY_MAX 128
 #define TAG_VALUE_MAX 1024
 #define URL_MAX 2048
@@ -181,13 +177,6 @@ bool push_tag_parse(struct push_options *push, const char *value)
     return true;
 }
 
-bool push_every_parse(struct push_options *push, const char *value)
-{
-    return (duration_parse(value, &push->every_ns) && push->every_ns >= EVERY_MIN_NS &&
-            push->every_ns <= EVERY_MAX_NS) ||
-           complain("time between pushes", value, "give a time such as 10s, from 100ms to 1h");
-}
-
 bool push_kinds_parse(struct push_options *push, const char *value)
 {
     static const char *const words[PUSH_KIND_COUNT] = {"wall", "cpu", "off_cpu", "mutex", "block"};
@@ -206,14 +195,6 @@ bool push_kinds_parse(struct push_options *push, const char *value)
         if (!*at)
             return true;
     }
-}
-
-bool push_spool_bytes_parse(struct push_options *push, const char *value)
-{
-    return (bytes_parse(value, SPOOL_BYTES_MAX, &push->spool_bytes) &&
-            push->spool_bytes >= SPOOL_BYTES_MIN) ||
-           complain("size of the spool", value,
-                    "give bytes, such as 500K, 64M or 2G, at least 64K");
 }
 
 static bool is_in_environment(const char *name)

@@ -48,9 +48,7 @@ struct push_options {
 /* Each reads the value of an option. On failure, prints the reason on stderr and returns false. */
 bool push_target_parse(struct push_options *push, const char *value);
 bool push_tag_parse(struct push_options *push, const char *value);
-bool push_every_parse(struct push_options *push, const char *value);
 bool push_kinds_parse(struct push_options *push, const char *value);
-bool push_spool_bytes_parse(struct push_options *push, const char *value);
 
 /* Whether the options go together. Prints why they don't. */
 bool push_check(const struct push_options *push);

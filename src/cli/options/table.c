@@ -16,6 +16,10 @@
 #define KEEP_MIB_MAX (1u << 20)
 #define FILES_MAX 1000000
 #define HEAP_RATE_MAX (1u << 30)
+#define PUSH_EVERY_MIN_NS 100000000u
+#define PUSH_EVERY_MAX_NS 3600000000000u
+#define SPOOL_BYTES_MIN 65536u
+#define SPOOL_BYTES_MAX (1ull << 40)
 #define DEBUGINFOD_DEFAULT_NS 60000000000u
 
 static bool set_pid(struct cli_options *options, const char *value)
@@ -33,21 +37,6 @@ static bool choose_group(struct cli_options *options, enum cgroup_by by, const c
     return *value || complain("group", value, "give its name");
 }
 
-static bool set_cgroup(struct cli_options *options, const char *value)
-{
-    return choose_group(options, CGROUP_BY_PATH, value);
-}
-
-static bool set_unit(struct cli_options *options, const char *value)
-{
-    return choose_group(options, CGROUP_BY_UNIT, value);
-}
-
-static bool set_container(struct cli_options *options, const char *value)
-{
-    return choose_group(options, CGROUP_BY_CONTAINER, value);
-}
-
 static bool set_thread(struct cli_options *options, const char *value)
 {
     options->thread_regex = value;
@@ -63,15 +52,6 @@ static bool set_idle(struct cli_options *options, const char *value)
 {
     (void)value;
     options->drops_idle = false;
-    return true;
-}
-
-static bool set_rate(struct cli_options *options, const char *value)
-{
-    uint64_t rate_hz;
-    if (!number_parse(value, 1, RATE_MAX_HZ, &rate_hz))
-        return complain("rate", value, "give ticks per second, 1 to 1000");
-    options->rate_hz = (unsigned)rate_hz;
     return true;
 }
 
@@ -167,12 +147,6 @@ static bool set_kind(struct cli_options *options, const char *value)
     return true;
 }
 
-static bool set_heap_rate(struct cli_options *options, const char *value)
-{
-    return bytes_parse(value, HEAP_RATE_MAX, &options->heap_rate) ||
-           complain("heap rate", value, "give bytes, such as 4096, 512K or 1M, at most 1G");
-}
-
 static bool set_blame(struct cli_options *options, const char *value)
 {
     (void)value;
@@ -196,13 +170,6 @@ static bool set_debuginfod(struct cli_options *options, const char *value)
            complain("time limit", value, "give seconds, or a time such as 30s or 2m");
 }
 
-static bool set_report_json(struct cli_options *options, const char *value)
-{
-    (void)value;
-    options->format = FGPROF_REPORT_JSON;
-    return true;
-}
-
 static bool set_format(struct cli_options *options, const char *value)
 {
     options->has_format = true;
@@ -214,14 +181,6 @@ static bool set_difference_format(struct cli_options *options, const char *value
     if (strcmp(value, "folded") != 0 && strcmp(value, "html") != 0 && strcmp(value, "report") != 0)
         return complain("format of a difference", value, "give folded, html or report");
     return set_format(options, value);
-}
-
-static bool set_keep_memory(struct cli_options *options, const char *value)
-{
-    uint64_t mib;
-    bool ok = number_parse(value, 1, KEEP_MIB_MAX, &mib);
-    options->keep_bytes = ok ? mib << 20 : 0;
-    return ok || complain("amount of memory", value, "give a number of MiB, 1 to 1048576");
 }
 
 /* Prints why it was refused. */
@@ -291,11 +250,14 @@ const struct cli_option option_table[] = {
      "all processes with a matching name, as in pgrep(1)", .type = OPTION_TEXT, .at = AT(pgrep),
      .what = "name", .wanted = "give a process name or a regular expression", .is_common = true},
     {"cgroup", 0, "PATH", RUNNING, OPTIONS_WHICH,
-     "all processes in the control group, and descendants", .set = set_cgroup},
+     "all processes in the control group, and descendants", .type = OPTION_GROUP,
+     .number = CGROUP_BY_PATH},
     {"unit", 0, "NAME", RUNNING, OPTIONS_WHICH,
-     "the same, of a unit of systemd, such as redis.service", .set = set_unit},
+     "the same, of a unit of systemd, such as redis.service", .type = OPTION_GROUP,
+     .number = CGROUP_BY_UNIT},
     {"container", 0, "ID", RUNNING, OPTIONS_WHICH,
-     "the same, of a container: its id, or how that begins", .set = set_container},
+     "the same, of a container: its id, or how that begins", .type = OPTION_GROUP,
+     .number = CGROUP_BY_CONTAINER},
     {"children", 0, NULL, LOOKING, OPTIONS_WHICH, "their descendants too, each as its own process",
      .at = AT(has_children), .is_common = true},
     {"thread", 0, "REGEX", LOOKING, OPTIONS_WHICH, "only threads whose current name matches REGEX",
@@ -315,7 +277,8 @@ const struct cli_option option_table[] = {
      "end after TIME: 30s, 1.5m, 2h, 500ms, or seconds", .type = OPTION_TIME, .at = AT(duration_ns),
      .what = "duration", .wanted = "give a time such as 30s, 1.5m, 2h or 500ms", .is_common = true},
     {"rate", 'F', "HZ", SAMPLING, OPTIONS_WHEN, "ticks per second, 1 to 1000 (default 99)",
-     .set = set_rate, .is_common = true},
+     .type = OPTION_NUMBER, .at = AT(rate_hz), .least = 1, .most = RATE_MAX_HZ, .what = "rate",
+     .wanted = "give ticks per second, 1 to 1000", .is_common = true},
     {"seed", 0, "N", SAMPLING, OPTIONS_WHEN, "repeat the random ticks of a recording",
      .set = set_seed},
     {"trace-ids", 0, NULL, SAMPLING, OPTIONS_WHEN, "trace and span ids as labels",
@@ -331,7 +294,9 @@ const struct cli_option option_table[] = {
      .type = OPTION_TIME, .at = AT(keep_ns), .what = "time to keep",
      .wanted = "give a time such as 60s or 5m", .is_common = true},
     {"keep-memory", 0, "N", SERVING | WRITING, OPTIONS_WHEN,
-     "keep at most N MiB (256; with a time to keep 64)", .set = set_keep_memory},
+     "keep at most N MiB (256; with a time to keep 64)", .type = OPTION_NUMBER, .at = AT(keep_mib),
+     .least = 1, .most = KEEP_MIB_MAX, .what = "amount of memory",
+     .wanted = "give a number of MiB, 1 to 1048576"},
 
     {"threads", 't', "[=tid]", RENDERING, OPTIONS_SHOWN,
      "folded: thread name as root frame; =tid: and its id", .set = set_threads, .is_common = true},
@@ -356,7 +321,9 @@ const struct cli_option option_table[] = {
      "that ended its waits; KEY=VALUE: that of a label",
      .set = set_critical},
     {"heap-rate", 0, "BYTES", WRITING | BIT(SERVE), OPTIONS_SHOWN,
-     "sample one allocation per BYTES (default 512K)", .set = set_heap_rate},
+     "sample one allocation per BYTES (default 512K)", .type = OPTION_BYTES, .at = AT(heap_rate),
+     .most = HEAP_RATE_MAX, .what = "heap rate",
+     .wanted = "give bytes, such as 4096, 512K or 1M, at most 1G"},
     {"heap-mmap", 0, NULL, WRITING | BIT(SERVE), OPTIONS_SHOWN,
      "count mmap(2) as an allocation too", .at = AT(has_mappings)},
     {"on-cpu", 0, NULL, RENDERING, OPTIONS_SHOWN, "only samples on a CPU", .type = OPTION_CHOICE,
@@ -382,7 +349,7 @@ const struct cli_option option_table[] = {
     {"max-depth", 0, "N", LOOKING, OPTIONS_SHOWN,
      "keep the N frames nearest the leaf (default 1024)", .type = OPTION_NUMBER,
      .at = AT(max_depth), .what = "depth", .wanted = "give a number of frames, 1 to 1000000",
-     .number = DEPTH_MAX},
+     .least = 1, .most = DEPTH_MAX},
     {"normalize", 'n', NULL, BIT(DIFF), OPTIONS_SHOWN,
      "scale BEFORE to as many samples as AFTER, as is done\n"
      "if their durations differ",
@@ -410,7 +377,7 @@ const struct cli_option option_table[] = {
     {"max-seconds", 0, "N", BIT(SERVE), OPTIONS_OUTPUT,
      "refuse profiles of more than N seconds (default 300)", .type = OPTION_NUMBER,
      .at = AT(seconds_max), .what = "number of seconds",
-     .wanted = "give a whole number, 1 to 86400", .number = SECONDS_MAX},
+     .wanted = "give a whole number, 1 to 86400", .least = 1, .most = SECONDS_MAX},
     {"output", 'o', "DIR", BIT(RECORD), OPTIONS_OUTPUT, "write files to this directory",
      .set = set_directory, .is_common = true},
     {"output", 'o', "DIR", BIT(SERVE), OPTIONS_OUTPUT,
@@ -428,11 +395,13 @@ const struct cli_option option_table[] = {
      .wanted = "give a time such as 60s or 5m"},
     {"max-files", 0, "N", SERVING, OPTIONS_OUTPUT, "keep only the newest N files (20)",
      .type = OPTION_NUMBER, .at = AT(files_max), .what = "number of files",
-     .wanted = "give a whole number, 1 to 1000000", .number = FILES_MAX},
+     .wanted = "give a whole number, 1 to 1000000", .least = 1, .most = FILES_MAX},
     {"push", 0, "API=URL", BIT(SERVE), OPTIONS_OUTPUT, "send profiles to pyroscope=URL or otlp=URL",
      .set_push = push_target_parse, .is_common = true},
     {"push-every", 0, "TIME", BIT(SERVE), OPTIONS_OUTPUT, "push interval (default 10s)",
-     .set_push = push_every_parse},
+     .type = OPTION_TIME, .at = AT(push.every_ns), .least = PUSH_EVERY_MIN_NS,
+     .most = PUSH_EVERY_MAX_NS, .what = "time between pushes",
+     .wanted = "give a time such as 10s, from 100ms to 1h"},
     {"push-kinds", 0, "LIST", BIT(SERVE), OPTIONS_OUTPUT, "what to push, such as wall,cpu,off_cpu",
      .set_push = push_kinds_parse},
     {"tag", 0, "KEY=VALUE", BIT(SERVE), OPTIONS_OUTPUT, "a label of what is pushed",
@@ -443,7 +412,9 @@ const struct cli_option option_table[] = {
     {"push-spool", 0, "DIR", BIT(SERVE), OPTIONS_OUTPUT, "where unsent profiles wait",
      .type = OPTION_TEXT, .at = AT(push.spool), .what = "spool", .wanted = "give a directory"},
     {"push-spool-size", 0, "BYTES", BIT(SERVE), OPTIONS_OUTPUT,
-     "limit of what waits there (default 64M)", .set_push = push_spool_bytes_parse},
+     "limit of what waits there (default 64M)", .type = OPTION_BYTES, .at = AT(push.spool_bytes),
+     .least = SPOOL_BYTES_MIN, .most = SPOOL_BYTES_MAX, .what = "size of the spool",
+     .wanted = "give bytes, such as 500K, 64M or 2G, at least 64K"},
     {"push-ca", 0, "FILE", BIT(SERVE), OPTIONS_OUTPUT, "certificates to trust, in PEM",
      .type = OPTION_TEXT, .at = AT(push.ca_file), .what = "certificates",
      .wanted = "give a file of them in PEM"},
@@ -459,8 +430,8 @@ const struct cli_option option_table[] = {
     {"json", 0, NULL, BIT(DUMP), OPTIONS_OUTPUT, "write JSON", .type = OPTION_CHOICE,
      .at = AT(dump_format), .wanted = "a paragraph for each thread", .number = FGPROF_DUMP_JSON,
      .is_common = true},
-    {"json", 0, NULL, BIT(REPORT), OPTIONS_OUTPUT, "write JSON", .set = set_report_json,
-     .is_common = true},
+    {"json", 0, NULL, BIT(REPORT), OPTIONS_OUTPUT, "write JSON", .type = OPTION_CHOICE,
+     .at = AT(format), .number = FGPROF_REPORT_JSON, .is_common = true},
     {"format", 'f', "FORMAT", WRITING | BIT(CONVERT), OPTIONS_OUTPUT,
      "default: by FILE's ending, or folded:", .set = set_format, .is_common = true},
     {"format", 'f', "FORMAT", BIT(DIFF), OPTIONS_OUTPUT,
@@ -477,7 +448,7 @@ const size_t option_count = sizeof option_table / sizeof *option_table;
 _Static_assert(sizeof option_table / sizeof *option_table <= OPTIONS_MAX,
                "the parser's tables are too small");
 
-/* Of several options that select one thing, only one can be given; without any it is 0. */
+/* Of several options that select one thing, only one can be given. */
 static bool choose(const struct cli_option *option, unsigned *chosen)
 {
     for (size_t i = 0; i < option_count && *chosen && *chosen != option->number; i++) {
@@ -488,6 +459,15 @@ static bool choose(const struct cli_option *option, unsigned *chosen)
     }
     *chosen = option->number;
     return true;
+}
+
+/* One with a unit, or without. */
+static bool parse_amount(const struct cli_option *option, const char *value, uint64_t *ret_amount)
+{
+    bool ok = option->type == OPTION_TIME    ? duration_parse(value, ret_amount)
+              : option->type == OPTION_BYTES ? bytes_parse(value, option->most, ret_amount)
+                                             : number_parse(value, 0, UINT64_MAX, ret_amount);
+    return ok && *ret_amount >= option->least && (!option->most || *ret_amount <= option->most);
 }
 
 bool option_take(const struct cli_option *option, const char *value, struct cli_options *options)
@@ -505,12 +485,13 @@ bool option_take(const struct cli_option *option, const char *value, struct cli_
         *(const char **)member = value;
         return *value || complain(option->what, value, option->wanted);
     case OPTION_TIME:
-        return duration_parse(value, member) || complain(option->what, value, option->wanted);
+    case OPTION_BYTES:
     case OPTION_NUMBER:
-        return number_parse(value, 1, option->number, member) ||
-               complain(option->what, value, option->wanted);
+        return parse_amount(option, value, member) || complain(option->what, value, option->wanted);
     case OPTION_CHOICE:
         return choose(option, member);
+    case OPTION_GROUP:
+        return choose_group(options, (enum cgroup_by)option->number, value);
     }
     return false;
 }

@@ -17,9 +17,11 @@ enum option_group {
 enum option_type {
     OPTION_FLAG,   /* bool, true: the option takes no value */
     OPTION_TEXT,   /* const char *, not empty */
-    OPTION_TIME,   /* uint64_t, in nanoseconds */
-    OPTION_NUMBER, /* uint64_t, from 1 to `number` */
+    OPTION_TIME,   /* uint64_t, from `least` to `most`: in nanoseconds, */
+    OPTION_BYTES,  /* in bytes, */
+    OPTION_NUMBER, /* or without a unit */
     OPTION_CHOICE, /* an enum, `number`, unless another option has chosen already */
+    OPTION_GROUP,  /* the name of a control group, which is given by `number` */
 };
 
 struct cli_option {
@@ -40,6 +42,7 @@ struct cli_option {
     enum option_type type;
     size_t at; /* the offset of the member that it sets */
     unsigned number;
+    uint64_t least, most;      /* 0: there is no limit */
     const char *what, *wanted; /* see complain; of a choice, what there is without any */
 };
 

@@ -285,7 +285,7 @@ int session_run(struct session *session)
     fgprof_options_add_objects(library, FGPROF_KIND_THREADCREATE);
     /* Without --keep, profiles of the whole time since the start are still possible, like Go's
      * block profile: agents subtract one from the next. */
-    fgprof_options_set_keep(library, session_keep_ns(session), options->keep_bytes);
+    fgprof_options_set_keep(library, session_keep_ns(session), options->keep_mib << 20);
     fgprof_options_set_keep_stacks(library, !options->keep_ns);
     bool ok;
     do {
