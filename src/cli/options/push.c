@@ -30,24 +30,17 @@ static bool ends_with(const char *text, size_t length, const char *ending)
 /* "host", "host:4040", "[::1]:4040" */
 static bool is_authority(const char *text, size_t length)
 {
-    char copy[512], *port;
+    char copy[512], host[sizeof copy];
+    const char *port;
     uint64_t number;
-    if (!length || length >= sizeof copy)
+    if (length >= sizeof copy)
         return false;
     memcpy(copy, text, length);
     copy[length] = '\0';
-    if (*copy == '[') {
-        size_t address = strspn(copy + 1, DIGITS "abcdefABCDEF:.");
-        port = copy + 1 + address;
-        if (!address || *port++ != ']')
-            return false;
-    } else {
-        size_t name = strspn(copy, LETTERS DIGITS "-._");
-        port = copy + name;
-        if (!name)
-            return false;
-    }
-    return !*port || (*port == ':' && number_parse(port + 1, 1, 65535, &number));
+    if (!host_parse(copy, host, sizeof host, &port) ||
+        (port && !number_parse(port, 1, 65535, &number)))
+        return false;
+    return !host[strspn(host, *copy == '[' ? DIGITS "abcdefABCDEF:." : LETTERS DIGITS "-._")];
 }
 
 static const char *path_to_add(enum push_api api, const char *path, size_t length)

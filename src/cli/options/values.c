@@ -79,6 +79,21 @@ bool bytes_parse(const char *text, uint64_t max, uint64_t *ret_bytes)
     return true;
 }
 
+bool host_parse(const char *text, char *host, size_t host_bytes, const char **ret_port)
+{
+    bool is_in_brackets = *text == '[';
+    const char *begin = text + is_in_brackets;
+    size_t length = strcspn(begin, is_in_brackets ? "]" : ":");
+    const char *end = begin + length;
+    if (!length || length >= host_bytes || (is_in_brackets && *end++ != ']') ||
+        (*end && *end != ':'))
+        return false;
+    memcpy(host, begin, length);
+    host[length] = '\0';
+    *ret_port = *end ? end + 1 : NULL;
+    return true;
+}
+
 bool complain_near(const char *what, const char *value, const char *near, const char *wanted)
 {
     return near ? say("bad %s '%s': did you mean %s? %s", what, value, near, wanted)

@@ -23,6 +23,11 @@ bool number_parse(const char *text, uint64_t min, uint64_t max, uint64_t *ret_nu
 /* Reads a number of bytes from 1 to `max`, with K, M or G behind it for those of 1024. */
 bool bytes_parse(const char *text, uint64_t max, uint64_t *ret_bytes);
 
+/* Takes "HOST", "HOST:PORT" or "[IPV6]:PORT" apart. Copies the host, without brackets; *ret_port is
+ * all that follows the colon, NULL if there is none. Returns false if it is something else, or if
+ * the host does not fit. */
+bool host_parse(const char *text, char *host, size_t host_bytes, const char **ret_port);
+
 /* Prints on stderr that `value` is bad for `what`, and what is wanted instead. Returns false. */
 bool complain(const char *what, const char *value, const char *wanted);
 

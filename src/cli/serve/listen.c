@@ -120,23 +120,6 @@ static void show(struct listener *listener)
              listener->host, is_v6 ? "]" : "", port);
 }
 
-/* "127.0.0.1:6060", "[::1]:6060" */
-static bool split(const char *address, struct listener *listener, const char **ret_port)
-{
-    const char *colon = strrchr(address, ':');
-    if (!colon)
-        return false;
-    bool is_in_brackets = *address == '[' && colon > address && colon[-1] == ']';
-    const char *begin = address + is_in_brackets;
-    size_t length = (size_t)(colon - is_in_brackets - begin);
-    if (!length || length >= sizeof listener->host ||
-        (!is_in_brackets && memchr(begin, ':', length)))
-        return false;
-    memcpy(listener->host, begin, length);
-    *ret_port = colon + 1;
-    return true;
-}
-
 static bool open_inet(const char *address, bool allows_remote, struct listener *listener)
 {
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
@@ -144,7 +127,8 @@ static bool open_inet(const char *address, bool allows_remote, struct listener *
     struct addrinfo *found;
     const char *port;
     uint64_t number;
-    if (!split(address, listener, &port))
+    if (!host_parse(address, listener->host, sizeof listener->host, &port) || !port ||
+        strchr(port, ':'))
         return complain_of(address, "give HOST:PORT, [IPV6]:PORT or unix:PATH");
     if (!number_parse(port, 0, PORT_MAX, &number))
         return complain_of(address, "the port is a number, 0 to 65535");
@@ -195,28 +179,15 @@ static bool parse_number(const char *host, bool *ret_is_loopback)
     return is_number;
 }
 
-/* The header without its port and brackets. */
-static bool host_of(const char *header, char *host, size_t host_bytes)
-{
-    bool is_in_brackets = *header == '[';
-    const char *begin = header + is_in_brackets;
-    const char *end = begin + strcspn(begin, is_in_brackets ? "]" : ":");
-    size_t length = (size_t)(end - begin);
-    if (!length || length >= host_bytes || (is_in_brackets && *end != ']'))
-        return false;
-    memcpy(host, begin, length);
-    host[length] = '\0';
-    end += is_in_brackets;
-    return !*end || (*end == ':' && strspn(end + 1, "0123456789") == strlen(end + 1));
-}
-
 bool listener_is_named(const struct listener *listener, const char *host_header)
 {
     char host[256], machine[256] = "";
+    const char *port;
     bool names_loopback;
     if (*listener->path)
         return true; /* no page can make a browser connect to it */
-    if (!host_header || !host_of(host_header, host, sizeof host))
+    if (!host_header || !host_parse(host_header, host, sizeof host, &port) ||
+        (port && port[strspn(port, "0123456789")]))
         return false;
     bool is_numeric = parse_number(host, &names_loopback);
     if (names_loopback || strcasecmp(host, listener->host) == 0)

@@ -163,6 +163,34 @@ static void test_percents(void **state)
         assert_false(percent_parse(texts[i], &percent));
 }
 
+static void test_hosts(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *host, *port;
+    } rows[] = {
+        {"localhost", "localhost", NULL},
+        {"127.0.0.1:6060", "127.0.0.1", "6060"},
+        {"[::1]:6060", "::1", "6060"},
+        {"[::1]", "::1", NULL},
+        {"host:", "host", ""},
+        {"fe80::1:6060", "fe80", ":1:6060"}, /* no brackets: callers refuse such a port */
+    };
+    static const char *const wrong[] = {"",     ":6060",     "::1:6060",          "[::1",
+                                        "[]:1", "[::1]6060", "a-host-of-16-byt:1"};
+    char host[16];
+    const char *port;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_true(host_parse(rows[i].text, host, sizeof host, &port));
+        assert_string_equal(host, rows[i].host);
+        assert_true(!port == !rows[i].port);
+        if (port)
+            assert_string_equal(port, rows[i].port);
+    }
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_false(host_parse(wrong[i], host, sizeof host, &port));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -176,6 +204,7 @@ int main(void)
         cmocka_unit_test(test_bytes),
         cmocka_unit_test(test_bytes_range),
         cmocka_unit_test(test_percents),
+        cmocka_unit_test(test_hosts),
     };
     return cmocka_run_group_tests_name("duration", tests, NULL, NULL);
 }
