@@ -27,22 +27,6 @@ static void *wait_for_end(void *context)
     return NULL;
 }
 
-/* Leaves out the thread that starts and stops the profile. */
-static int leave_out_ours(fgprof_profile *profile)
-{
-    int err = fgprof_profile_leave_out(profile, "fgprof_start");
-    return err ? err : fgprof_profile_leave_out(profile, "fgprof_stop");
-}
-
-static int write_profile(fgprof_profile *profile, enum fgprof_format format)
-{
-    int err = leave_out_ours(profile);
-    if (!err)
-        err = fgprof_profile_write(profile, format, STDOUT_FILENO);
-    fgprof_profile_free(profile);
-    return err;
-}
-
 /* Samples until the program asks for the end, or exits. */
 static int sample(fgprof_recorder *recorder, fgprof_profile **ret_profile)
 {
@@ -57,33 +41,28 @@ static int sample(fgprof_recorder *recorder, fgprof_profile **ret_profile)
     return err;
 }
 
-static int record(pid_t pid, enum fgprof_format format, const fgprof_options *options)
+/* The program's own values of this name, as they are now. */
+static int read_values(fgprof_recorder *recorder, const char *name, fgprof_profile **ret_profile)
+{
+    fgprof_profile *of_time;
+    int err = fgprof_recorder_run(recorder, &of_time);
+    if (err)
+        return err;
+    fgprof_profile_free(of_time);
+    return fgprof_recorder_objects(recorder, FGPROF_KIND_CUSTOM, name, ret_profile);
+}
+
+static int make_profile(pid_t pid, const char *values, const fgprof_options *options,
+                        fgprof_profile **ret_profile)
 {
     fgprof_recorder *recorder;
-    fgprof_profile *profile;
     int err = fgprof_recorder_new(options, &recorder);
     if (err)
         return err;
     err = fgprof_recorder_attach(recorder, pid);
     if (!err)
-        err = sample(recorder, &profile);
+        err = values ? read_values(recorder, values, ret_profile) : sample(recorder, ret_profile);
     fgprof_recorder_free(recorder);
-    return err ? err : write_profile(profile, format);
-}
-
-static int run(pid_t pid, enum fgprof_format format)
-{
-    fgprof_options *options;
-    int err = fgprof_options_new(&options);
-    if (err)
-        return err;
-    bool has_timeline = format == FGPROF_HTML || format == FGPROF_SPEEDSCOPE ||
-                        format == FGPROF_FIREFOX || format == FGPROF_RAW;
-    bool needs_ids = has_timeline || format == FGPROF_REPORT || format == FGPROF_REPORT_JSON;
-    fgprof_options_set_threads(options, needs_ids ? FGPROF_THREADS_BY_ID : FGPROF_THREADS_BY_NAME);
-    fgprof_options_set_timeline(options, has_timeline);
-    err = record(pid, format, options);
-    fgprof_options_free(options);
     return err;
 }
 
@@ -95,37 +74,39 @@ static int set_for_values(fgprof_options *options)
     return fgprof_options_add_objects(options, FGPROF_KIND_CUSTOM);
 }
 
-static int read_values(fgprof_recorder *recorder, pid_t pid, const char *name,
-                       fgprof_profile **ret_profile)
+static int set_for_time(fgprof_options *options, enum fgprof_format format)
 {
-    fgprof_profile *of_time;
-    int err = fgprof_recorder_attach(recorder, pid);
-    if (!err)
-        err = fgprof_recorder_run(recorder, &of_time);
-    if (err)
-        return err;
-    fgprof_profile_free(of_time);
-    return fgprof_recorder_objects(recorder, FGPROF_KIND_CUSTOM, name, ret_profile);
+    bool has_timeline = format == FGPROF_HTML || format == FGPROF_SPEEDSCOPE ||
+                        format == FGPROF_FIREFOX || format == FGPROF_RAW;
+    bool needs_ids = has_timeline || format == FGPROF_REPORT || format == FGPROF_REPORT_JSON;
+    fgprof_options_set_threads(options, needs_ids ? FGPROF_THREADS_BY_ID : FGPROF_THREADS_BY_NAME);
+    return fgprof_options_set_timeline(options, has_timeline);
 }
 
-static int write_values(pid_t pid, const char *name, enum fgprof_format format)
+/* Leaves out the thread that starts and stops the profile. */
+static int leave_out_ours(fgprof_profile *profile)
+{
+    int err = fgprof_profile_leave_out(profile, "fgprof_start");
+    return err ? err : fgprof_profile_leave_out(profile, "fgprof_stop");
+}
+
+/* Writes the profile of these values, or if they are NULL, of time. */
+static int record(pid_t pid, const char *values, enum fgprof_format format)
 {
     fgprof_options *options;
-    fgprof_recorder *recorder = NULL;
     fgprof_profile *profile;
     int err = fgprof_options_new(&options);
     if (err)
         return err;
-    err = set_for_values(options);
+    err = values ? set_for_values(options) : set_for_time(options, format);
     if (!err)
-        err = fgprof_recorder_new(options, &recorder);
-    if (!err)
-        err = read_values(recorder, pid, name, &profile);
-    fgprof_recorder_free(recorder);
+        err = make_profile(pid, values, options, &profile);
     fgprof_options_free(options);
     if (err)
         return err;
-    err = fgprof_profile_write(profile, format, STDOUT_FILENO);
+    err = values ? 0 : leave_out_ours(profile);
+    if (!err)
+        err = fgprof_profile_write(profile, format, STDOUT_FILENO);
     fgprof_profile_free(profile);
     return err;
 }
@@ -134,12 +115,11 @@ static int serve(int argc, char **argv, fgprof_answer_fn *answer)
 {
     pid_t pid = (pid_t)atoi(argv[0]);
     if (argc == 3 && strcmp(argv[1], HELPER_RECORDS) == 0)
-        return run(pid, (enum fgprof_format)atoi(argv[2]));
+        return record(pid, NULL, (enum fgprof_format)atoi(argv[2]));
     if (argc == 4 && strcmp(argv[1], HELPER_ANSWERS) == 0)
         return answer(pid, argv[2], argv[3], STDOUT_FILENO);
     if (argc == 4 && strcmp(argv[1], HELPER_WRITES) == 0)
-        return write_values(pid, argv[2],
-                            strcmp(argv[3], "text") == 0 ? FGPROF_TEXT : FGPROF_PPROF);
+        return record(pid, argv[2], strcmp(argv[3], "text") == 0 ? FGPROF_TEXT : FGPROF_PPROF);
     return -EINVAL;
 }
 
