@@ -101,21 +101,21 @@ static void add_profile(struct buffer *buffer, const fgprof_profile *profile,
 }
 
 /* Adds the profile as one of this kind, without leaving it changed for the next. */
-static void add_kind(struct buffer *buffer, const struct pushed *pushed, unsigned kind,
-                     enum fgprof_format format)
+static void add_kind(struct buffer *buffer, const struct pushed *pushed, enum fgprof_kind kind,
+                     unsigned times, enum fgprof_format format)
 {
     fgprof_profile *profile = pushed->profile, *made = NULL;
     int err = 0;
-    if (kinds[kind].kind != FGPROF_KIND_WALL) {
+    if (kind != FGPROF_KIND_WALL) {
         err = copy(pushed->profile, &made);
         profile = made;
         if (!err)
-            err = fgprof_profile_set_kind(profile, kinds[kind].kind);
-        if (!err && format == FGPROF_OTLP)
-            err = set_attributes(pushed, profile);
+            err = fgprof_profile_set_kind(profile, kind);
     }
+    if (!err && format == FGPROF_OTLP)
+        err = set_attributes(pushed, profile);
     if (!err)
-        err = fgprof_profile_set_times(profile, kinds[kind].times);
+        err = fgprof_profile_set_times(profile, times);
     if (!err)
         add_profile(buffer, profile, format);
     else if (!buffer->error)
@@ -178,7 +178,7 @@ static void add_series(struct buffer *request, const struct pushed *pushed, unsi
     }
     size_t sample = protobuf_begin(request, SERIES_SAMPLES);
     size_t profile = protobuf_begin(request, RAW_SAMPLE_PROFILE);
-    add_kind(request, pushed, kind, FGPROF_PPROF);
+    add_kind(request, pushed, kinds[kind].kind, kinds[kind].times, FGPROF_PPROF);
     protobuf_end(request, profile);
     make_id(id);
     protobuf_string(request, RAW_SAMPLE_ID, id);
@@ -272,7 +272,7 @@ static int make_ingest(const struct pushed *pushed, unsigned kind, struct bodies
     add_name(&query, pushed->labels);
     buffer_print(&query, "&from=%jd&until=%jd&spyName=" SPY "%s", (intmax_t)pushed->from,
                  (intmax_t)pushed->until, is_form ? "" : "&format=pprof");
-    add_kind(&profile, pushed, kind, FGPROF_PPROF);
+    add_kind(&profile, pushed, kinds[kind].kind, kinds[kind].times, FGPROF_PPROF);
     if (is_form && !profile.error)
         add_form(&form, &profile);
     int err = profile.error ? profile.error : query.error ? query.error : form.error;
@@ -298,9 +298,12 @@ static int make_ingests(const struct pushed *pushed, struct bodies *bodies)
     return err;
 }
 
-static int add_otlp(struct buffer *buffer, struct bodies *bodies)
+static int add_otlp(const struct pushed *pushed, enum fgprof_kind kind, unsigned times,
+                    struct bodies *bodies)
 {
-    int err = add_body(bodies, buffer, BODY_OTLP);
+    struct buffer buffer = {0};
+    add_kind(&buffer, pushed, kind, times, FGPROF_OTLP);
+    int err = add_body(bodies, &buffer, BODY_OTLP);
     if (!err)
         bodies->items[bodies->count - 1].is_gzip = true;
     return err;
@@ -309,26 +312,13 @@ static int add_otlp(struct buffer *buffer, struct bodies *bodies)
 /* All times are in one request, because they share stacks; other kinds are in one request each. */
 static int make_otlp(const struct pushed *pushed, struct bodies *bodies)
 {
-    struct buffer all = {0};
     unsigned times = 0;
     for (unsigned kind = PUSH_WALL; kind <= PUSH_OFF_CPU; kind++)
         times |= is_wanted(pushed, kind) ? kinds[kind].times : 0;
-    int err = 0;
-    if (times) {
-        err = set_attributes(pushed, pushed->profile);
-        if (!err)
-            err = fgprof_profile_set_times(pushed->profile, times);
-        if (!err) {
-            add_profile(&all, pushed->profile, FGPROF_OTLP);
-            err = add_otlp(&all, bodies);
-        }
-    }
+    int err = times ? add_otlp(pushed, FGPROF_KIND_WALL, times, bodies) : 0;
     for (unsigned kind = PUSH_MUTEX; kind < PUSH_KIND_COUNT && !err; kind++) {
-        struct buffer one = {0};
-        if (!is_wanted(pushed, kind))
-            continue;
-        add_kind(&one, pushed, kind, FGPROF_OTLP);
-        err = add_otlp(&one, bodies);
+        if (is_wanted(pushed, kind))
+            err = add_otlp(pushed, kinds[kind].kind, kinds[kind].times, bodies);
     }
     return err;
 }
