@@ -31,6 +31,23 @@ bool frame_next_from_root(const struct fgprof_profile *profile, const struct pro
                 walk, ret_frame);
 }
 
+bool stack_has_function(const struct fgprof_profile *profile, const struct profile_stack *stack,
+                        const char *name, bool in_symbols)
+{
+    struct frame_walk walk = {0};
+    struct profile_frame frame;
+    uint32_t sought;
+    if (!strings_find(&profile->strings, name, &sought))
+        return false;
+    while (frame_next_from_leaf(profile, stack, &walk, &frame)) {
+        const struct profile_function *function =
+            frame.line ? &profile->functions[frame.line->function] : NULL;
+        if (function && (in_symbols ? function->system_name : function->name) == sought)
+            return true;
+    }
+    return false;
+}
+
 void frame_append_unnamed(struct buffer *buffer, const struct fgprof_profile *profile,
                           const struct profile_location *location, bool with_address)
 {

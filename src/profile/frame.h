@@ -23,6 +23,11 @@ bool frame_next_from_leaf(const struct fgprof_profile *profile, const struct pro
 bool frame_next_from_root(const struct fgprof_profile *profile, const struct profile_stack *stack,
                           struct frame_walk *walk, struct profile_frame *ret_frame);
 
+/* Whether a function on the stack has this name, as shown or, if `in_symbols`, as in its symbol
+ * table. */
+bool stack_has_function(const struct fgprof_profile *profile, const struct profile_stack *stack,
+                        const char *name, bool in_symbols);
+
 /* Appends "[libfoo.so]", or "[unknown]" if the address is in no file. `with_address`: if the file
  * has an address of its own for it, as in symbol tables, objdump and addr2line, appends
  * "libfoo.so+0x1234". */

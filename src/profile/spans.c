@@ -28,38 +28,16 @@ struct open_span {
     uint32_t sample; /* of that run */
 };
 
-static bool location_has(const struct search *search, uint32_t number)
-{
-    const struct fgprof_profile *profile = search->profile;
-    const struct profile_location *location = &profile->locations[number];
-    for (uint32_t i = 0; i < location->line_count; i++) {
-        uint32_t function = profile->lines[location->first_line + i].function;
-        uint32_t name = profile->functions[function].name;
-        if (strcmp(strings_get(&profile->strings, name), search->query->function) == 0)
-            return true;
-    }
-    return false;
-}
-
-/* Checks each location once, because many stacks share it. */
+/* Searches each stack once, because many runs share it. */
 static int find_function(struct search *search)
 {
     const struct fgprof_profile *profile = search->profile;
-    bool *locations = calloc(profile->location_count + 1, sizeof *locations);
     search->has_function = calloc(profile->stack_count + 1, sizeof *search->has_function);
-    if (!locations || !search->has_function) {
-        free(locations);
+    if (!search->has_function)
         return -ENOMEM;
-    }
-    for (size_t i = 0; i < profile->location_count; i++)
-        locations[i] = location_has(search, (uint32_t)i);
-    for (size_t i = 0; i < profile->stack_count; i++) {
-        const struct profile_stack *stack = &profile->stacks[i];
-        for (size_t j = 0; j < stack->depth && !search->has_function[i]; j++)
-            search->has_function[i] =
-                locations[profile->stack_locations[stack->first_location + j]];
-    }
-    free(locations);
+    for (size_t i = 0; i < profile->stack_count; i++)
+        search->has_function[i] =
+            stack_has_function(profile, &profile->stacks[i], search->query->function, false);
     return 0;
 }
 

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Only its samples are used: profile_add_sample merges equal ones. */
 static int take_samples(struct fgprof_profile *merged, int err, struct profile_view *ret_view)
@@ -95,27 +94,14 @@ void profile_view_free(struct profile_view *view)
     *view = (struct profile_view){0};
 }
 
-static bool stack_has(const struct fgprof_profile *profile, const struct profile_stack *stack,
-                      const char *function)
-{
-    struct frame_walk walk = {0};
-    struct profile_frame frame;
-    while (frame_next_from_leaf(profile, stack, &walk, &frame)) {
-        if (frame.line && strcmp(strings_get(&profile->strings,
-                                             profile->functions[frame.line->function].system_name),
-                                 function) == 0)
-            return true;
-    }
-    return false;
-}
-
 int fgprof_profile_leave_out(fgprof_profile *profile, const char *function)
 {
     uint32_t kept = 0, *numbers = calloc(profile->sample_count + 1, sizeof *numbers);
     if (!numbers)
         return -ENOMEM;
     for (size_t i = 0; i < profile->sample_count; i++) {
-        if (stack_has(profile, &profile->stacks[profile->samples[i].stack], function)) {
+        const struct profile_stack *stack = &profile->stacks[profile->samples[i].stack];
+        if (stack_has_function(profile, stack, function, true)) {
             numbers[i] = PROFILE_NO_SAMPLE;
         } else {
             numbers[i] = kept;

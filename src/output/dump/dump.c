@@ -205,20 +205,6 @@ const char *dump_task_state(const struct fgprof_dump *dump, const struct dump_ta
     return *reason ? reason : sample->state == THREAD_RUNNABLE ? "runnable" : "waiting";
 }
 
-static bool shows_function(const struct fgprof_profile *profile, const struct profile_stack *stack,
-                           const char *name)
-{
-    struct frame_walk walk = {0};
-    struct profile_frame frame;
-    while (frame_next_from_leaf(profile, stack, &walk, &frame)) {
-        if (frame.line &&
-            strcmp(strings_get(&profile->strings, profile->functions[frame.line->function].name),
-                   name) == 0)
-            return true;
-    }
-    return false;
-}
-
 void dump_append_birth(struct buffer *buffer, const struct fgprof_dump *dump,
                        const struct dump_thread *thread, const char *before)
 {
@@ -228,7 +214,8 @@ void dump_append_birth(struct buffer *buffer, const struct fgprof_dump *dump,
         return;
     const char *maker = strings_get(&profile->strings, birth->maker);
     const char *function = strings_get(&profile->strings, birth->function);
-    if (!*maker && shows_function(profile, &profile->stacks[thread->sample->stack], function))
+    if (!*maker &&
+        stack_has_function(profile, &profile->stacks[thread->sample->stack], function, false))
         return;
     buffer_puts(buffer, before);
     if (*maker) {
