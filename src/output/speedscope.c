@@ -6,7 +6,6 @@
 #include "profile/frame.h"
 #include "output/json.h"
 #include "output/state.h"
-#include "base/array.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -20,20 +19,15 @@ struct shown_frame {
     uint32_t line; /* 0: not known, or not wanted */
 };
 
-struct shown_stack {
-    size_t first, depth; /* in `numbers`, root first */
-};
-
 struct speedscope {
     const struct fgprof_profile *profile;
     struct strings strings;
     struct shown_frame *frames;
     size_t frame_count, frame_capacity;
     struct index frame_index;
-    uint32_t *numbers; /* of frames */
-    size_t number_count, number_capacity;
-    struct shown_stack *stacks; /* by the profile's stack number */
-    uint32_t *states;           /* by sample number: the frame of the sample's state */
+    uint32_t *of_frame; /* by frame_number(): its row + 1; 0: it is in no stack */
+    uint32_t *states;   /* by sample number: the row of the sample's state */
+    uint32_t unknown;   /* the row that stands for a stack without frames */
     struct buffer text;
 };
 
@@ -58,12 +52,6 @@ static int add_text_frame(struct speedscope *speedscope, uint32_t *ret_number)
     return err;
 }
 
-static int push(struct speedscope *speedscope, uint32_t number)
-{
-    return array_append(&speedscope->numbers, &speedscope->number_count,
-                        &speedscope->number_capacity, number);
-}
-
 static int add_named_frame(struct speedscope *speedscope, const struct profile_frame *frame,
                            uint32_t *ret_number)
 {
@@ -79,26 +67,22 @@ static int add_named_frame(struct speedscope *speedscope, const struct profile_f
                      has_lines ? frame->line->line : 0, ret_number);
 }
 
-static int add_stack(struct speedscope *speedscope, const struct profile_stack *stack,
-                     struct shown_stack *shown)
+static int add_stack(struct speedscope *speedscope, const struct profile_stack *stack)
 {
     struct frame_walk walk = {0};
     struct profile_frame frame;
-    uint32_t number;
     int err = 0;
-    shown->first = speedscope->number_count;
     while (!err && frame_next_from_root(speedscope->profile, stack, &walk, &frame)) {
+        uint32_t number, *known = &speedscope->of_frame[frame_number(speedscope->profile, &frame)];
+        if (*known)
+            continue;
         err = add_named_frame(speedscope, &frame, &number);
-        if (!err)
-            err = push(speedscope, number);
+        *known = err ? 0 : number + 1;
     }
-    if (!err && !stack->depth) {
+    if (!stack->depth) {
         buffer_puts(&speedscope->text, "[unknown]");
-        err = add_text_frame(speedscope, &number);
-        if (!err)
-            err = push(speedscope, number);
+        err = add_text_frame(speedscope, &speedscope->unknown);
     }
-    shown->depth = speedscope->number_count - shown->first;
     return err;
 }
 
@@ -107,7 +91,7 @@ static int add_stacks(struct speedscope *speedscope)
     const struct fgprof_profile *profile = speedscope->profile;
     int err = 0;
     for (size_t i = 0; i < profile->stack_count && !err; i++)
-        err = add_stack(speedscope, &profile->stacks[i], &speedscope->stacks[i]);
+        err = add_stack(speedscope, &profile->stacks[i]);
     for (size_t i = 0; i < profile->sample_count && !err; i++) {
         if (!(profile->folded_flags & FGPROF_FOLDED_STATE))
             break;
@@ -142,9 +126,13 @@ static void write_stack(const struct speedscope *speedscope, const struct profil
     const struct fgprof_profile *profile = speedscope->profile;
     if (run->sample == PROFILE_NO_SAMPLE || !profile_keeps(profile, &profile->samples[run->sample]))
         return;
-    const struct shown_stack *stack = &speedscope->stacks[profile->samples[run->sample].stack];
-    for (size_t i = 0; i < stack->depth; i++)
-        json_number(json, NULL, speedscope->numbers[stack->first + i]);
+    const struct profile_stack *stack = &profile->stacks[profile->samples[run->sample].stack];
+    struct frame_walk walk = {0};
+    struct profile_frame frame;
+    while (frame_next_from_root(profile, stack, &walk, &frame))
+        json_number(json, NULL, speedscope->of_frame[frame_number(profile, &frame)] - 1);
+    if (!stack->depth)
+        json_number(json, NULL, speedscope->unknown);
     if (profile->folded_flags & FGPROF_FOLDED_STATE)
         json_number(json, NULL, speedscope->states[run->sample]);
 }
@@ -230,9 +218,9 @@ void output_speedscope(const struct fgprof_profile *profile, const struct profil
         sink->error = -ENODATA;
         return;
     }
-    speedscope.stacks = calloc(profile->stack_count + 1, sizeof *speedscope.stacks);
+    speedscope.of_frame = calloc(frame_numbers(profile) + 1, sizeof *speedscope.of_frame);
     speedscope.states = calloc(profile->sample_count + 1, sizeof *speedscope.states);
-    if (!speedscope.stacks || !speedscope.states || strings_init(&speedscope.strings) ||
+    if (!speedscope.of_frame || !speedscope.states || strings_init(&speedscope.strings) ||
         add_stacks(&speedscope))
         sink->error = -ENOMEM;
     json_begin(&json, NULL, '{');
@@ -244,10 +232,9 @@ void output_speedscope(const struct fgprof_profile *profile, const struct profil
     write_timelines(&speedscope, &json);
     json_end(&json, '}');
     sink_write(sink, "\n", 1);
-    free(speedscope.stacks);
+    free(speedscope.of_frame);
     free(speedscope.states);
     free(speedscope.frames);
-    free(speedscope.numbers);
     index_free(&speedscope.frame_index);
     strings_free(&speedscope.strings);
 }

@@ -9,10 +9,9 @@
 int labels_init(struct labels *labels, const struct fgprof_profile *profile)
 {
     *labels = (struct labels){
-        .of_line = calloc(profile->line_count + 1, sizeof *labels->of_line),
-        .of_location = calloc(profile->location_count + 1, sizeof *labels->of_location),
+        .of_frame = calloc(frame_numbers(profile) + 1, sizeof *labels->of_frame),
     };
-    if (!labels->of_line || !labels->of_location || strings_init(&labels->texts) ||
+    if (!labels->of_frame || strings_init(&labels->texts) ||
         array_reserve(&labels->roles, &labels->role_capacity, 1))
         return -ENOMEM;
     labels->roles[0] = 0; /* of "" */
@@ -23,8 +22,7 @@ void labels_free(struct labels *labels)
 {
     strings_free(&labels->texts);
     free(labels->roles);
-    free(labels->of_line);
-    free(labels->of_location);
+    free(labels->of_frame);
 }
 
 int label_add(struct labels *labels, const char *text, uint32_t *ret_label)
@@ -53,8 +51,7 @@ static int label_of_frame(struct labels *labels, const struct fgprof_profile *pr
                           const struct profile_frame *frame, uint32_t *ret_label)
 {
     const struct profile_location *location = frame->location;
-    uint32_t *known = frame->line ? &labels->of_line[frame->line - profile->lines]
-                                  : &labels->of_location[location - profile->locations];
+    uint32_t *known = &labels->of_frame[frame_number(profile, frame)];
     if (!*known) {
         struct buffer text = {0};
         if (frame->line) {

@@ -14,7 +14,7 @@ struct labels {
     struct strings texts;
     unsigned char *roles; /* of each text: a sum of enum label_role */
     size_t role_capacity;
-    uint32_t *of_line, *of_location; /* each + 1; 0: not known yet. Of a location without lines. */
+    uint32_t *of_frame; /* by frame_number(): its label + 1; 0: not known yet */
 };
 
 /* A stack by its labels, root first. */

@@ -23,6 +23,19 @@ bool frame_next_from_leaf(const struct fgprof_profile *profile, const struct pro
 bool frame_next_from_root(const struct fgprof_profile *profile, const struct profile_stack *stack,
                           struct frame_walk *walk, struct profile_frame *ret_frame);
 
+/* A number for the frame, below frame_numbers(): equal frames have equal ones. */
+static inline size_t frame_number(const struct fgprof_profile *profile,
+                                  const struct profile_frame *frame)
+{
+    return frame->line ? (size_t)(frame->line - profile->lines)
+                       : profile->line_count + (size_t)(frame->location - profile->locations);
+}
+
+static inline size_t frame_numbers(const struct fgprof_profile *profile)
+{
+    return profile->line_count + profile->location_count;
+}
+
 /* Whether a function on the stack has this name, as shown or, if `in_symbols`, as in its symbol
  * table. */
 bool stack_has_function(const struct fgprof_profile *profile, const struct profile_stack *stack,

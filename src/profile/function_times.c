@@ -13,59 +13,46 @@ struct function_key {
     uint32_t module;
 };
 
-/* Every line of a location, and every location without lines, belongs to a function. Functions are
- * numbered once, so that summing compares numbers. */
+/* Every frame belongs to a function. Functions are numbered once, so that summing compares numbers.
+ */
 struct functions {
     struct function_key *keys;
     size_t count, capacity;
     struct index index;
-    uint32_t *of_location; /* for a location without lines */
-    uint32_t *of_line;
+    uint32_t *of_frame; /* by frame_number() */
 };
 
-static int number_function(struct functions *functions, uint32_t name, uint32_t module,
-                           uint32_t *ret_number)
+static int number_frame(const struct fgprof_profile *profile, const struct profile_frame *frame,
+                        struct functions *functions)
 {
-    const struct function_key key = {name, module};
+    uint32_t mapping = frame->location->mapping;
+    const struct function_key key = {
+        frame->line ? profile->functions[frame->line->function].name : NO_NAME,
+        mapping != PROFILE_NO_MAPPING ? profile->mappings[mapping].path : 0 /* "" */};
     return INDEX_INTERN(&functions->index, sizeof key, &key, &functions->keys, &functions->count,
-                        &functions->capacity, ret_number);
-}
-
-static int number_location(const struct fgprof_profile *profile, uint32_t number,
-                           struct functions *functions)
-{
-    const struct profile_location *location = &profile->locations[number];
-    uint32_t module = 0; /* "" */
-    int err = 0;
-    if (location->mapping != PROFILE_NO_MAPPING)
-        module = profile->mappings[location->mapping].path;
-    if (!location->line_count)
-        return number_function(functions, NO_NAME, module, &functions->of_location[number]);
-    for (uint32_t i = 0; i < location->line_count && !err; i++) {
-        uint32_t line = location->first_line + i;
-        uint32_t name = profile->functions[profile->lines[line].function].name;
-        err = number_function(functions, name, module, &functions->of_line[line]);
-    }
-    return err;
+                        &functions->capacity, &functions->of_frame[frame_number(profile, frame)]);
 }
 
 static void functions_free(struct functions *functions)
 {
     free(functions->keys);
     index_free(&functions->index);
-    free(functions->of_location);
-    free(functions->of_line);
+    free(functions->of_frame);
 }
 
 static int functions_number(const struct fgprof_profile *profile, struct functions *functions)
 {
     *functions = (struct functions){
-        .of_location = calloc(profile->location_count + 1, sizeof *functions->of_location),
-        .of_line = calloc(profile->line_count + 1, sizeof *functions->of_line),
-    };
-    int err = functions->of_location && functions->of_line ? 0 : -ENOMEM;
-    for (size_t i = 0; i < profile->location_count && !err; i++)
-        err = number_location(profile, (uint32_t)i, functions);
+        .of_frame = calloc(frame_numbers(profile) + 1, sizeof *functions->of_frame)};
+    int err = functions->of_frame ? 0 : -ENOMEM;
+    for (size_t i = 0; i < profile->location_count; i++) {
+        struct profile_frame frame = {.location = &profile->locations[i]};
+        for (uint32_t j = 0; (!j || j < frame.location->line_count) && !err; j++) {
+            if (frame.location->line_count)
+                frame.line = &profile->lines[frame.location->first_line + j];
+            err = number_frame(profile, &frame, functions);
+        }
+    }
     if (err)
         functions_free(functions);
     return err;
@@ -74,8 +61,7 @@ static int functions_number(const struct fgprof_profile *profile, struct functio
 static uint32_t function_at(const struct fgprof_profile *profile, const struct functions *functions,
                             const struct profile_frame *frame)
 {
-    return frame->line ? functions->of_line[frame->line - profile->lines]
-                       : functions->of_location[frame->location - profile->locations];
+    return functions->of_frame[frame_number(profile, frame)];
 }
 
 /* `counted`: for each function, the last sample that it was counted for, + 1. */

@@ -136,16 +136,14 @@ int places_init(struct places *places, const struct fgprof_profile *profile)
 {
     *places = (struct places){
         .profile = profile,
-        .of_line = calloc(profile->line_count + 1, 1),
-        .of_location = calloc(profile->location_count + 1, 1),
+        .of_frame = calloc(frame_numbers(profile) + 1, sizeof *places->of_frame),
     };
-    return places->of_line && places->of_location ? 0 : -ENOMEM;
+    return places->of_frame ? 0 : -ENOMEM;
 }
 
 void places_free(struct places *places)
 {
-    free(places->of_line);
-    free(places->of_location);
+    free(places->of_frame);
     *places = (struct places){0};
 }
 
@@ -171,9 +169,7 @@ size_t place_of_stack(struct places *places, const struct profile_stack *stack,
     struct frame_walk walk = {0};
     struct profile_frame frame;
     for (size_t nearer = 0; frame_next_from_leaf(profile, stack, &walk, &frame); nearer++) {
-        unsigned char *known = frame.line
-                                   ? &places->of_line[frame.line - profile->lines]
-                                   : &places->of_location[frame.location - profile->locations];
+        unsigned char *known = &places->of_frame[frame_number(profile, &frame)];
         if (*known == NOT_KNOWN)
             *known = is_own(places, &frame) ? IS_OWN : IS_NOT_OWN;
         if (*known == IS_OWN) {

@@ -30,7 +30,7 @@ bool place_is_in_library(const struct fgprof_profile *profile,
 /* What is known of a profile's frames. */
 struct places {
     const struct fgprof_profile *profile;
-    unsigned char *of_line, *of_location; /* the latter of a location without lines */
+    unsigned char *of_frame; /* by frame_number() */
 };
 
 /* Returns 0 or -ENOMEM. Free it in either case. */
