@@ -1,5 +1,6 @@
 /* Copies both profiles into a new one, in which equal rows become one row. The counts of the
- * earlier profile are negated. Each table refers only to tables that are copied before it. */
+ * earlier profile are negated. Objects have no labels. Each table refers only to tables that are
+ * copied before it. */
 #include "profile/profile.h"
 #include "profile/objects.h"
 
@@ -10,8 +11,7 @@
 struct copying {
     const struct fgprof_profile *from;
     struct fgprof_profile *to;
-    uint32_t *processes, *functions, *mappings, *locations, *stacks, *label_sets;
-    struct index *label_set_index; /* of the new profile */
+    uint32_t *processes, *functions, *mappings, *locations, *stacks;
 };
 
 static const char *text(const struct copying *copying, uint32_t string)
@@ -185,57 +185,6 @@ static int copy_stacks(const struct copying *copying)
     return err;
 }
 
-struct set_key {
-    const struct profile_label *labels;
-    uint32_t count;
-};
-
-static bool is_same_set(const void *owner, uint32_t item, const void *key)
-{
-    const struct fgprof_profile *profile = owner;
-    const struct profile_label_set *known = &profile->label_sets[item];
-    const struct set_key *sought = key;
-    return known->label_count == sought->count &&
-           (!sought->count || memcmp(&profile->labels[known->first_label], sought->labels,
-                                     sought->count * sizeof *sought->labels) == 0);
-}
-
-static int add_label_set(const struct copying *copying, const struct set_key *key,
-                         uint32_t *ret_set)
-{
-    struct fgprof_profile *to = copying->to;
-    uint64_t hash = hash_bytes(key->labels, key->count * sizeof *key->labels, 0);
-    *ret_set = index_find(copying->label_set_index, hash, is_same_set, to, key);
-    if (*ret_set != INDEX_NONE)
-        return 0;
-    int err = index_add(copying->label_set_index, hash, (uint32_t)to->label_set_count);
-    if (!err)
-        err = profile_add_label_set(to, ret_set);
-    for (uint32_t i = 0; i < key->count && !err; i++)
-        err = profile_add_label(to, strings_get(&to->strings, key->labels[i].key),
-                                strings_get(&to->strings, key->labels[i].value));
-    return err;
-}
-
-static int copy_label_sets(const struct copying *copying)
-{
-    const struct fgprof_profile *from = copying->from;
-    struct profile_label *labels = calloc(from->label_count + 1, sizeof *labels);
-    int err = labels ? 0 : -ENOMEM;
-    for (size_t i = 0; i < from->label_count && !err; i++) {
-        err = copy_string(copying, from->labels[i].key, &labels[i].key);
-        if (!err)
-            err = copy_string(copying, from->labels[i].value, &labels[i].value);
-    }
-    for (size_t i = 0; i < from->label_set_count && !err; i++) {
-        const struct profile_label_set *set = &from->label_sets[i];
-        const struct set_key key = {&labels[set->first_label], set->label_count};
-        err = add_label_set(copying, &key, &copying->label_sets[i]);
-    }
-    free(labels);
-    return err;
-}
-
 static int copy_samples(const struct copying *copying, bool is_negated)
 {
     const struct fgprof_profile *from = copying->from;
@@ -251,8 +200,6 @@ static int copy_samples(const struct copying *copying, bool is_negated)
             .made = is_negated ? -sample->made : sample->made,
             .gone = is_negated ? -sample->gone : sample->gone,
         };
-        if (sample->label_set_plus_1)
-            made.label_set_plus_1 = copying->label_sets[sample->label_set_plus_1 - 1] + 1;
         err = copy_string(copying, sample->thread_name, &made.thread_name);
         if (!err)
             err = profile_add_sample(copying->to, &made, NULL);
@@ -260,27 +207,23 @@ static int copy_samples(const struct copying *copying, bool is_negated)
     return err;
 }
 
-static int copy(const struct fgprof_profile *from, bool is_negated, struct index *label_set_index,
-                struct fgprof_profile *to)
+static int copy(const struct fgprof_profile *from, bool is_negated, struct fgprof_profile *to)
 {
     struct copying copying = {
         .from = from,
         .to = to,
-        .label_set_index = label_set_index,
         .processes = calloc(from->process_count + 1, sizeof(uint32_t)),
         .functions = calloc(from->function_count + 1, sizeof(uint32_t)),
         .mappings = calloc(from->mapping_count + 1, sizeof(uint32_t)),
         .locations = calloc(from->location_count + 1, sizeof(uint32_t)),
         .stacks = calloc(from->stack_count + 1, sizeof(uint32_t)),
-        .label_sets = calloc(from->label_set_count + 1, sizeof(uint32_t)),
     };
     int err = copying.processes && copying.functions && copying.mappings && copying.locations &&
-                      copying.stacks && copying.label_sets
+                      copying.stacks
                   ? 0
                   : -ENOMEM;
-    static int (*const copiers[])(const struct copying *) = {copy_processes, copy_functions,
-                                                             copy_mappings,  copy_locations,
-                                                             copy_stacks,    copy_label_sets};
+    static int (*const copiers[])(const struct copying *) = {
+        copy_processes, copy_functions, copy_mappings, copy_locations, copy_stacks};
     for (size_t i = 0; i < sizeof copiers / sizeof *copiers && !err; i++)
         err = copiers[i](&copying);
     if (!err)
@@ -290,7 +233,6 @@ static int copy(const struct fgprof_profile *from, bool is_negated, struct index
     free(copying.mappings);
     free(copying.locations);
     free(copying.stacks);
-    free(copying.label_sets);
     return err;
 }
 
@@ -334,7 +276,6 @@ int fgprof_profile_subtract(const fgprof_profile *after, const fgprof_profile *b
                             fgprof_profile **ret_difference)
 {
     struct fgprof_profile *difference;
-    struct index label_set_index = {0};
     if (!profile_is_of_objects(after) || after->kind != before->kind ||
         after->objects.rate != before->objects.rate ||
         strcmp(objects_kind_name(after), objects_kind_name(before)) != 0)
@@ -342,10 +283,9 @@ int fgprof_profile_subtract(const fgprof_profile *after, const fgprof_profile *b
     int err = profile_new(&difference);
     if (err)
         return err;
-    err = copy(after, false, &label_set_index, difference);
+    err = copy(after, false, difference);
     if (!err)
-        err = copy(before, true, &label_set_index, difference);
-    index_free(&label_set_index);
+        err = copy(before, true, difference);
     if (!err)
         err = set_facts(after, before, difference);
     if (err) {

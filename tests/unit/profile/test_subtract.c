@@ -105,7 +105,6 @@ static struct fgprof_profile *make_places(uint64_t made)
     uint32_t inlined = make_location(profile, 0x400700, 0, 0, lines);
     uint32_t unnamed = make_location(profile, 0x400800, 0, 0, NULL);
     MAKE_OBJECTS(profile, 8, made, 0, kernel, unnamed, inlined, jit, note);
-    MAKE_LABELS(profile, 0, "route", "/a", "tenant", "t");
     profile->samples[0].thread_name = make_string(profile, "pool");
     MAKE_OBJECTS(profile, 8, made, 0, kernel, unnamed, inlined, jit, note);
     return profile;
@@ -119,11 +118,6 @@ static void test_places_of_every_kind(void **state)
     assert_int_equal(difference->sample_count, 2);
     assert_int_equal(difference->samples[0].made, 5);
     assert_int_equal(difference->samples[1].made, 5);
-    assert_int_equal(difference->label_set_count, 1);
-    assert_string_equal(strings_get(&difference->strings,
-                                    sample_label(difference, &difference->samples[0], 1)->value),
-                        "t");
-    assert_null(sample_label(difference, &difference->samples[1], 0));
     assert_int_equal(fgprof_profile_set_folded_flags(difference, FGPROF_FOLDED_THREADS), 0);
     assert_written(difference, FGPROF_FOLDED,
                    "[truncated: max depth];run app.js:1_[j];outer;inner_[i];[app];do_fault_[k] 40\n"
