@@ -32,44 +32,15 @@ size_t deadlocks_find(const size_t *waits_for, size_t count, size_t *cycles)
     return found;
 }
 
-struct sample_of_thread { /* or of a goroutine, or a task */
-    uint64_t tid;
+struct keyed_sample {
+    uint64_t key; /* a thread's id, or task_key() */
     const struct profile_sample *sample;
 };
 
 static int compare_samples(const void *a, const void *b)
 {
-    const struct sample_of_thread *left = a, *right = b;
-    return ORDER(left->tid, right->tid);
-}
-
-static int add_threads(struct fgprof_dump *dump)
-{
-    const struct fgprof_profile *profile = dump->profile;
-    size_t count = 0;
-    struct sample_of_thread *samples = calloc(profile->sample_count + 1, sizeof *samples);
-    dump->threads = calloc(dump->waits.count + 1, sizeof *dump->threads);
-    if (!samples || !dump->threads) {
-        free(samples);
-        return -ENOMEM;
-    }
-    for (size_t i = 0; i < profile->sample_count; i++) {
-        const struct profile_sample *sample = &profile->samples[i];
-        if (!sample->is_goroutine && !sample->is_task)
-            samples[count++] = (struct sample_of_thread){sample->tid, sample};
-    }
-    array_sort(samples, count, compare_samples);
-    for (size_t i = 0; i < dump->waits.count; i++) {
-        const struct wait_facts *facts = &dump->waits.items[i];
-        const struct sample_of_thread *found =
-            FIND_SORTED(samples, count, tid, (uint32_t)facts->tid);
-        if (found)
-            dump->threads[dump->thread_count++] =
-                (struct dump_thread){.sample = found->sample, .facts = facts, .owner = DUMP_NOBODY};
-    }
-    dump->leaves_out_threads = dump->thread_count < dump->waits.count;
-    free(samples);
-    return 0;
+    const struct keyed_sample *left = a, *right = b;
+    return ORDER(left->key, right->key);
 }
 
 #define IS_ASYNCIO (1u << 31)
@@ -79,38 +50,64 @@ static uint64_t task_key(uint32_t pid, uint64_t id, bool is_task)
     return (uint64_t)pid << 32 | (is_task ? IS_ASYNCIO : 0) | ((uint32_t)id & ~IS_ASYNCIO);
 }
 
-static int add_tasks(struct fgprof_dump *dump)
+/* Lists the samples of threads, or those of goroutines and tasks, by key. The caller frees them.
+ * NULL: no memory. */
+static struct keyed_sample *list_samples(const struct fgprof_profile *profile, bool are_threads,
+                                         size_t *ret_count)
 {
-    const struct fgprof_profile *profile = dump->profile;
-    struct runtime_tasks *all = &dump->listed;
+    struct keyed_sample *samples = calloc(profile->sample_count + 1, sizeof *samples);
     size_t count = 0;
-    struct sample_of_thread *samples = calloc(profile->sample_count + 1, sizeof *samples);
-    dump->tasks = calloc(all->count + 1, sizeof *dump->tasks);
-    if (!samples || !dump->tasks) {
-        free(samples);
-        return -ENOMEM;
-    }
-    for (size_t i = 0; i < profile->sample_count; i++) {
+    for (size_t i = 0; i < profile->sample_count && samples; i++) {
         const struct profile_sample *sample = &profile->samples[i];
-        if (!sample->is_goroutine && !sample->is_task)
+        if (sample_is_of_thread(sample) != are_threads)
             continue;
-        uint32_t pid = profile->processes[sample->process].pid;
-        samples[count++] =
-            (struct sample_of_thread){task_key(pid, sample->tid, sample->is_task), sample};
+        uint64_t key = are_threads ? sample->tid
+                                   : task_key(profile->processes[sample->process].pid, sample->tid,
+                                              sample->is_task);
+        samples[count++] = (struct keyed_sample){key, sample};
     }
     array_sort(samples, count, compare_samples);
+    *ret_count = count;
+    return samples;
+}
+
+static int add_threads(struct fgprof_dump *dump)
+{
+    size_t count;
+    struct keyed_sample *samples = list_samples(dump->profile, true, &count);
+    dump->threads = calloc(dump->waits.count + 1, sizeof *dump->threads);
+    for (size_t i = 0; i < dump->waits.count && samples && dump->threads; i++) {
+        const struct wait_facts *facts = &dump->waits.items[i];
+        const struct keyed_sample *found = FIND_SORTED(samples, count, key, (uint32_t)facts->tid);
+        if (found)
+            dump->threads[dump->thread_count++] =
+                (struct dump_thread){.sample = found->sample, .facts = facts, .owner = DUMP_NOBODY};
+    }
+    dump->leaves_out_threads = dump->thread_count < dump->waits.count;
+    bool is_made = samples && dump->threads;
+    free(samples);
+    return is_made ? 0 : -ENOMEM;
+}
+
+static int add_tasks(struct fgprof_dump *dump)
+{
+    struct runtime_tasks *all = &dump->listed;
+    size_t count;
+    struct keyed_sample *samples = list_samples(dump->profile, false, &count);
+    dump->tasks = calloc(all->count + 1, sizeof *dump->tasks);
     runtime_tasks_sort(all);
-    for (size_t i = 0; i < all->count; i++) {
+    for (size_t i = 0; i < all->count && samples && dump->tasks; i++) {
         const struct runtime_task *listed = &all->items[i];
         uint64_t key = task_key((uint32_t)listed->process_id, listed->id, listed->name);
-        const struct sample_of_thread *found =
-            listed->is_parked ? FIND_SORTED(samples, count, tid, key) : NULL;
+        const struct keyed_sample *found =
+            listed->is_parked ? FIND_SORTED(samples, count, key, key) : NULL;
         if (found || !listed->is_parked)
             dump->tasks[dump->task_count++] =
                 (struct dump_task){listed, found ? found->sample : NULL};
     }
+    bool is_made = samples && dump->tasks;
     free(samples);
-    return 0;
+    return is_made ? 0 : -ENOMEM;
 }
 
 /* How many addresses the wait has. */
@@ -123,52 +120,29 @@ static size_t count_addresses(const struct go_wait *wait)
     return wait->count < GO_WAIT_ADDRESSES_MAX ? wait->count : GO_WAIT_ADDRESSES_MAX;
 }
 
-static int compare_waiters(const void *a, const void *b)
+static int count_waiters(struct fgprof_dump *dump)
 {
-    const struct dump_waiter *left = a, *right = b;
-    int order = ORDER(left->process_id, right->process_id);
-    return order ? order : ORDER(left->address, right->address);
-}
-
-static int find_waiters(struct fgprof_dump *dump)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < dump->task_count; i++)
-        count += count_addresses(&dump->tasks[i].listed->wait);
-    dump->waiters = calloc(count + 1, sizeof *dump->waiters);
-    if (!dump->waiters)
-        return -ENOMEM;
     for (size_t i = 0; i < dump->task_count; i++) {
         const struct runtime_task *listed = dump->tasks[i].listed;
-        for (size_t j = 0; j < count_addresses(&listed->wait); j++)
-            dump->waiters[dump->waiter_count++] =
-                (struct dump_waiter){listed->process_id, listed->wait.addresses[j]};
+        for (size_t j = 0; j < count_addresses(&listed->wait); j++) {
+            const struct dump_waiters row = {listed->wait.addresses[j],
+                                             (uint64_t)listed->process_id, 0};
+            uint32_t number;
+            if (INDEX_INTERN(&dump->waiter_index, offsetof(struct dump_waiters, count), &row,
+                             &dump->waiters, &dump->waiter_count, &dump->waiter_capacity, &number))
+                return -ENOMEM;
+            dump->waiters[number].count++;
+        }
     }
-    array_sort(dump->waiters, count, compare_waiters);
     return 0;
-}
-
-/* The number of waiters that sort before `sought`; `with_equal` counts those equal to it as well.
- */
-static size_t waiters_before(const struct fgprof_dump *dump, const struct dump_waiter *sought,
-                             bool with_equal)
-{
-    size_t low = 0, high = dump->waiter_count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        int order = compare_waiters(&dump->waiters[middle], sought);
-        if (order < 0 || (with_equal && order == 0))
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
 }
 
 size_t dump_count_waiters(const struct fgprof_dump *dump, pid_t process_id, uint64_t address)
 {
-    const struct dump_waiter sought = {process_id, address};
-    return waiters_before(dump, &sought, true) - waiters_before(dump, &sought, false);
+    const struct dump_waiters sought = {address, (uint64_t)process_id, 0};
+    uint32_t number = INDEX_FIND(&dump->waiter_index, offsetof(struct dump_waiters, count), &sought,
+                                 dump->waiters);
+    return number == INDEX_NONE ? 0 : dump->waiters[number].count;
 }
 
 /* In our own PID namespace, an id identifies a thread of any process. */
@@ -253,7 +227,7 @@ static int find_deadlocks(struct fgprof_dump *dump)
 
 int dump_complete(struct fgprof_dump *dump)
 {
-    if (add_threads(dump) || add_tasks(dump) || find_waiters(dump))
+    if (add_threads(dump) || add_tasks(dump) || count_waiters(dump))
         return -ENOMEM;
     find_resources(dump);
     return find_deadlocks(dump);
@@ -274,6 +248,7 @@ void fgprof_dump_free(fgprof_dump *dump)
     free(dump->threads);
     free(dump->tasks);
     free(dump->waiters);
+    index_free(&dump->waiter_index);
     runtime_tasks_free(&dump->listed);
     wait_list_free(&dump->waits);
     profile_free(dump->profile);

@@ -27,10 +27,10 @@ struct dump_task { /* a goroutine, or a task of asyncio */
     const struct profile_sample *sample; /* NULL: it is on a thread */
 };
 
-/* A goroutine that waits for what is at the address: a channel, or a lock. */
-struct dump_waiter {
-    pid_t process_id;
-    uint64_t address;
+/* How many goroutines wait for what is at the address: a channel, or a lock. */
+struct dump_waiters {
+    uint64_t address, process_id;
+    size_t count;
 };
 
 #define DUMP_NOBODY SIZE_MAX
@@ -45,8 +45,9 @@ struct fgprof_dump {
     struct runtime_tasks listed;
     struct dump_task *tasks; /* by process: goroutines by id, then tasks of asyncio by id */
     size_t task_count;
-    struct dump_waiter *waiters; /* by process, then by address */
-    size_t waiter_count;
+    struct dump_waiters *waiters;
+    size_t waiter_count, waiter_capacity;
+    struct index waiter_index;
     bool leaves_out_threads; /* which have no goroutine */
 };
 
