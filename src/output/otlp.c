@@ -78,67 +78,25 @@ enum {
     ATTRIBUTE_VALUE = 2,
 };
 
-/* The format's own strings, which follow the profile's. The names of attributes are those of
- * OpenTelemetry's semantic conventions. */
-enum word {
-    WORD_WALL,
-    WORD_CPU,
-    WORD_OFF_CPU,
-    WORD_CONTENTIONS,
-    WORD_DELAY,
-    WORD_BLOCK,
-    WORD_MUTEX,
-    WORD_BLAME,
-    WORD_NANOSECONDS,
-    WORD_COUNT,
-    WORD_THREAD_NAME,
-    WORD_THREAD_ID,
-    WORD_BUILD_ID,
-    WORD_BYTES,
-    WORD_SPACE,
-    /* Types of values in profiles of objects: */
-    WORD_ALLOC_OBJECTS,
-    WORD_ALLOC_SPACE,
-    WORD_INUSE_OBJECTS,
-    WORD_INUSE_SPACE,
-    WORD_FAULTS,
-    WORD_RSS,
-    WORD_THREADCREATE,
-    WORD_CUSTOM,    /* stands for the profile's own name, if it has one */
-    WORD_GOROUTINE, /* the conventions have no name for it: that of pprof's label */
-    WORDS
+/* Keys of attributes, with the names of OpenTelemetry's semantic conventions. These have none for a
+ * goroutine: that of pprof's label. */
+static const char thread_name[] = "thread.name", thread_id[] = "thread.id",
+                  goroutine[] = "goroutine", build_id[] = "process.executable.build_id.gnu";
+
+/* The format's own strings, which follow the profile's. Profile ids are made of their numbers. */
+static const char *const words[] = {
+    "wall",        "cpu",    "off_cpu",     "contentions",   "delay",       "block",
+    "mutex",       "blame",  "nanoseconds", "count",         thread_name,   thread_id,
+    build_id,      "bytes",  "space",       "alloc_objects", "alloc_space", "inuse_objects",
+    "inuse_space", "faults", "rss",         "threadcreate",  goroutine,     "custom",
 };
-static const char *const words[WORDS] = {
-    "wall",
-    "cpu",
-    "off_cpu",
-    "contentions",
-    "delay",
-    "block",
-    "mutex",
-    "blame",
-    "nanoseconds",
-    "count",
-    "thread.name",
-    "thread.id",
-    "process.executable.build_id.gnu",
-    "bytes",
-    "space",
-    "alloc_objects",
-    "alloc_space",
-    "inuse_objects",
-    "inuse_space",
-    "faults",
-    "rss",
-    "threadcreate",
-    "custom",
-    "goroutine",
-};
+/* Stands for the name of the program's own objects, if they have one. */
+#define WORD_CUSTOM (COUNT_OF(words) - 1)
 
 /* A type of value and its sampling period. */
 struct type {
     unsigned times; /* the samples that have part in it */
-    enum word type, unit, period_type, period_unit;
+    const char *type, *unit, *period_type, *period_unit;
 };
 #define TYPES_MAX OBJECT_TYPES_MAX
 
@@ -150,8 +108,8 @@ struct used {
 };
 
 struct attribute {
-    enum word key;
-    uint32_t value; /* a row of the strings, or of WORD_THREAD_ID and WORD_GOROUTINE the number */
+    const char *key; /* one of those above */
+    uint64_t value;  /* a row of the strings, or of thread_id and goroutine the number */
 };
 
 struct otlp {
@@ -196,14 +154,25 @@ static uint32_t string_number(struct otlp *otlp, uint32_t row)
     return row ? number_of(&otlp->strings, row) : 0;
 }
 
-static uint32_t word_row(const struct otlp *otlp, enum word word)
+/* The word's number; of a text that is none, that of "custom". */
+static uint32_t word_of(const char *text)
 {
-    if (word == WORD_CUSTOM && otlp->profile->objects.name)
-        return otlp->profile->objects.name;
-    return (uint32_t)otlp->profile->strings.count + word;
+    uint32_t word = 0;
+    while (word < WORD_CUSTOM && strcmp(words[word], text) != 0)
+        word++;
+    return word;
 }
 
-static uint32_t attribute_number(struct otlp *otlp, enum word key, uint32_t value)
+static uint32_t word_number(struct otlp *otlp, const char *text)
+{
+    const struct fgprof_profile *profile = otlp->profile;
+    uint32_t word = word_of(text);
+    return string_number(otlp, word == WORD_CUSTOM && profile->objects.name
+                                   ? profile->objects.name
+                                   : (uint32_t)profile->strings.count + word);
+}
+
+static uint32_t attribute_number(struct otlp *otlp, const char *key, uint64_t value)
 {
     const struct attribute attribute = {key, value};
     uint32_t number;
@@ -275,11 +244,11 @@ static void put_resource(struct otlp *otlp, const struct profile_process *proces
     protobuf_end(&otlp->out, begin);
 }
 
-static void put_value_type(struct otlp *otlp, unsigned field, enum word type, enum word unit)
+static void put_value_type(struct otlp *otlp, unsigned field, const char *type, const char *unit)
 {
     size_t begin = protobuf_begin(&otlp->out, field);
-    protobuf_number(&otlp->out, VALUE_TYPE_TYPE, string_number(otlp, word_row(otlp, type)));
-    protobuf_number(&otlp->out, VALUE_TYPE_UNIT, string_number(otlp, word_row(otlp, unit)));
+    protobuf_number(&otlp->out, VALUE_TYPE_TYPE, word_number(otlp, type));
+    protobuf_number(&otlp->out, VALUE_TYPE_UNIT, word_number(otlp, unit));
     protobuf_end(&otlp->out, begin);
 }
 
@@ -291,7 +260,8 @@ static uint64_t value_of(const struct otlp *otlp, const struct type *type,
         objects_types(otlp->profile, types);
         return (uint64_t)objects_value(otlp->profile, sample, types[type - otlp->types].measure);
     }
-    return type->unit == WORD_COUNT ? sample_contentions(otlp->profile, sample) : sample->time_ns;
+    return strcmp(type->unit, "count") == 0 ? sample_contentions(otlp->profile, sample)
+                                            : sample->time_ns;
 }
 
 static void put_sample(struct otlp *otlp, const struct type *type,
@@ -301,9 +271,9 @@ static void put_sample(struct otlp *otlp, const struct type *type,
     uint64_t value = value_of(otlp, type, sample);
     if (!value)
         return;
-    const struct attribute attributes[] = {{WORD_THREAD_NAME, sample->thread_name},
-                                           {WORD_THREAD_ID, sample->tid},
-                                           {WORD_GOROUTINE, sample->goroutine}};
+    const struct attribute attributes[] = {{thread_name, sample->thread_name},
+                                           {thread_id, sample->tid},
+                                           {goroutine, sample->goroutine}};
     size_t begin = protobuf_begin(out, PROFILE_SAMPLE);
     protobuf_number(out, SAMPLE_STACK, number_of(&otlp->stacks, sample->stack));
     if (sample->thread_name || sample->tid || sample->goroutine) {
@@ -339,8 +309,8 @@ static void put_profile_id(struct otlp *otlp, const struct profile_process *proc
                               profile->summary.seed,
                               process ? process->pid : 0,
                               hash_bytes_fixed(name, strlen(name), 0),
-                              type->type,
-                              type->period_type};
+                              word_of(type->type),
+                              word_of(type->period_type)};
     const uint64_t id[] = {hash_bytes_fixed(parts, sizeof parts, 1),
                            hash_bytes_fixed(parts, sizeof parts, 2)};
     protobuf_bytes(&otlp->out, PROFILE_ID, id, sizeof id);
@@ -349,9 +319,9 @@ static void put_profile_id(struct otlp *otlp, const struct profile_process *proc
 /* Counts have a period of 1. */
 static uint64_t period_of(const struct fgprof_profile *profile, const struct type *type)
 {
-    if (type->period_unit == WORD_BYTES && profile->objects.rate)
+    if (strcmp(type->period_unit, "bytes") == 0 && profile->objects.rate)
         return profile->objects.rate;
-    return type->period_unit == WORD_NANOSECONDS ? profile->period_ns : 1;
+    return strcmp(type->period_unit, "nanoseconds") == 0 ? profile->period_ns : 1;
 }
 
 static void put_profile(struct otlp *otlp, uint32_t process, size_t number)
@@ -373,15 +343,6 @@ static void put_profile(struct otlp *otlp, uint32_t process, size_t number)
     protobuf_end(out, begin);
 }
 
-static enum word word_of_type(const struct fgprof_profile *profile, const char *name)
-{
-    for (int word = WORD_ALLOC_OBJECTS; word < WORD_CUSTOM; word++) {
-        if (profile->kind != FGPROF_KIND_CUSTOM && strcmp(words[word], name) == 0)
-            return (enum word)word;
-    }
-    return WORD_CUSTOM;
-}
-
 /* In pprof's order. */
 static size_t types_of_objects(const struct fgprof_profile *profile, struct type types[TYPES_MAX])
 {
@@ -389,10 +350,8 @@ static size_t types_of_objects(const struct fgprof_profile *profile, struct type
     size_t count = objects_types(profile, known);
     bool is_heap = objects_are_of_heap(profile);
     for (size_t i = 0; i < count; i++)
-        types[i] = (struct type){FGPROF_TIME_WALL, word_of_type(profile, known[i].name),
-                                 strcmp(known[i].unit, "bytes") == 0 ? WORD_BYTES : WORD_COUNT,
-                                 is_heap ? WORD_SPACE : word_of_type(profile, known[0].name),
-                                 is_heap ? WORD_BYTES : WORD_COUNT};
+        types[i] = (struct type){FGPROF_TIME_WALL, known[i].name, known[i].unit,
+                                 is_heap ? "space" : known[0].name, is_heap ? "bytes" : "count"};
     return count;
 }
 
@@ -401,9 +360,9 @@ static size_t types_of_objects(const struct fgprof_profile *profile, struct type
 static size_t types_of(const struct fgprof_profile *profile, struct type types[TYPES_MAX])
 {
     static const struct type times[] = {
-        {FGPROF_TIME_WALL, WORD_WALL, WORD_NANOSECONDS, WORD_WALL, WORD_NANOSECONDS},
-        {FGPROF_TIME_CPU, WORD_CPU, WORD_NANOSECONDS, WORD_CPU, WORD_NANOSECONDS},
-        {FGPROF_TIME_OFF_CPU, WORD_OFF_CPU, WORD_NANOSECONDS, WORD_OFF_CPU, WORD_NANOSECONDS},
+        {FGPROF_TIME_WALL, "wall", "nanoseconds", "wall", "nanoseconds"},
+        {FGPROF_TIME_CPU, "cpu", "nanoseconds", "cpu", "nanoseconds"},
+        {FGPROF_TIME_OFF_CPU, "off_cpu", "nanoseconds", "off_cpu", "nanoseconds"},
     };
     size_t count = 0;
     if (profile_is_of_objects(profile))
@@ -415,14 +374,12 @@ static size_t types_of(const struct fgprof_profile *profile, struct type types[T
     if (profile->kind == FGPROF_KIND_CPU)
         wanted = FGPROF_TIME_CPU;
     if (profile->kind == FGPROF_KIND_BLAME) {
-        types[count++] = (struct type){FGPROF_TIME_WALL, WORD_BLAME, WORD_NANOSECONDS, WORD_BLAME,
-                                       WORD_NANOSECONDS};
+        types[count++] =
+            (struct type){FGPROF_TIME_WALL, "blame", "nanoseconds", "blame", "nanoseconds"};
     } else if (profile_is_of_contentions(profile)) {
-        enum word kind = profile->kind == FGPROF_KIND_BLOCK ? WORD_BLOCK : WORD_MUTEX;
-        types[count++] =
-            (struct type){FGPROF_TIME_WALL, WORD_CONTENTIONS, WORD_COUNT, kind, WORD_COUNT};
-        types[count++] =
-            (struct type){FGPROF_TIME_WALL, WORD_DELAY, WORD_NANOSECONDS, kind, WORD_COUNT};
+        const char *kind = profile->kind == FGPROF_KIND_BLOCK ? "block" : "mutex";
+        types[count++] = (struct type){FGPROF_TIME_WALL, "contentions", "count", kind, "count"};
+        types[count++] = (struct type){FGPROF_TIME_WALL, "delay", "nanoseconds", kind, "count"};
     } else {
         for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
             if (times[i].times & wanted)
@@ -522,7 +479,7 @@ static void put_mappings(struct otlp *otlp)
         protobuf_number(&otlp->out, MAPPING_OFFSET, mapping->offset);
         protobuf_number(&otlp->out, MAPPING_FILENAME, string_number(otlp, mapping->path));
         if (mapping->build_id) {
-            uint32_t number = attribute_number(otlp, WORD_BUILD_ID, mapping->build_id);
+            uint32_t number = attribute_number(otlp, build_id, mapping->build_id);
             size_t packed = protobuf_begin(&otlp->out, MAPPING_ATTRIBUTES);
             protobuf_varint(&otlp->out, number);
             protobuf_end(&otlp->out, packed);
@@ -537,13 +494,12 @@ static void put_attributes(struct otlp *otlp)
     for (size_t i = 0; i < otlp->attribute_count; i++) {
         const struct attribute *attribute = &otlp->attributes[i];
         size_t begin = protobuf_begin(&otlp->out, DICTIONARY_ATTRIBUTE);
-        protobuf_number(&otlp->out, ATTRIBUTE_KEY,
-                        string_number(otlp, word_row(otlp, attribute->key)));
-        if (attribute->key == WORD_THREAD_ID || attribute->key == WORD_GOROUTINE)
+        protobuf_number(&otlp->out, ATTRIBUTE_KEY, word_number(otlp, attribute->key));
+        if (attribute->key == thread_id || attribute->key == goroutine)
             put_int_value(otlp, ATTRIBUTE_VALUE, attribute->value);
         else
             put_text_value(otlp, ATTRIBUTE_VALUE,
-                           strings_get(&otlp->profile->strings, attribute->value));
+                           strings_get(&otlp->profile->strings, (uint32_t)attribute->value));
         protobuf_end(&otlp->out, begin);
     }
 }
@@ -637,7 +593,7 @@ void output_otlp(const struct fgprof_profile *profile, const struct profile_view
         used_init(&otlp.locations, profile->location_count) &&
         used_init(&otlp.functions, profile->function_count) &&
         used_init(&otlp.stacks, profile->stack_count) &&
-        used_init(&otlp.strings, profile->strings.count + WORDS))
+        used_init(&otlp.strings, profile->strings.count + COUNT_OF(words)))
         put_request(&otlp);
     else
         otlp.out.error = -ENOMEM;
