@@ -1,61 +1,11 @@
 #include "worker/kept_memory.h"
 
-static size_t stack_bytes(const struct results *results)
-{
-    return stack_table_bytes(&results->stacks);
-}
-
-static size_t wait_bytes(const struct results *results)
-{
-    return results->waits.count * sizeof *results->waits.rows;
-}
-
-static size_t timeline_kept_bytes(const struct results *results)
-{
-    return timeline_bytes(&results->timeline);
-}
-
-static size_t string_bytes(const struct results *results)
-{
-    return strings_bytes(&results->strings);
-}
-
-static size_t object_bytes(const struct results *results)
-{
-    return objects_table_bytes(&results->objects);
-}
-
-static size_t label_bytes(const struct results *results)
-{
-    return label_sets_bytes(&results->label_sets);
-}
-
-static size_t runtime_frame_bytes(const struct results *results)
-{
-    return runtime_frames_bytes(&results->runtime_frames);
-}
-
-static size_t goroutine_bytes(const struct results *results)
-{
-    return results->goroutine_bytes;
-}
-
-static size_t process_bytes(const struct results *results)
-{
-    return results->elapsed_count * sizeof *results->elapsed;
-}
-
 static size_t mapping_bytes(const struct results *results)
 {
     size_t bytes = 0;
     for (size_t i = 0; i < results->spaces.count; i++)
         bytes += space_bytes(results->spaces.items[i]);
     return bytes;
-}
-
-static size_t module_bytes(const struct results *results)
-{
-    return modules_bytes(&results->modules);
 }
 
 static size_t code_bytes(const struct results *results)
@@ -71,25 +21,24 @@ static size_t code_bytes(const struct results *results)
 
 static const struct {
     const char *name;
-    size_t (*bytes)(const struct results *results); /* NULL: not part of these */
     bool is_of_programs; /* otherwise it is dropped with the results, and adding it up is cheap */
 } kinds[KEPT_KIND_COUNT] = {
-    [KEPT_CHECKPOINTS] = {"checkpoints", NULL, false},
-    [KEPT_STACKS] = {"stacks", stack_bytes, false},
-    [KEPT_WAITS] = {"waits", wait_bytes, false},
-    [KEPT_TIMELINE] = {"timeline", timeline_kept_bytes, false},
-    [KEPT_STRINGS] = {"strings", string_bytes, false},
-    [KEPT_OBJECTS] = {"objects", object_bytes, false},
-    [KEPT_LABELS] = {"labels", label_bytes, false},
-    [KEPT_RUNTIME_FRAMES] = {"runtime_frames", runtime_frame_bytes, true},
-    [KEPT_GOROUTINES] = {"goroutines", goroutine_bytes, true},
-    [KEPT_PROCESSES] = {"processes", process_bytes, false},
-    [KEPT_MAPPINGS] = {"mappings", mapping_bytes, true},
-    [KEPT_MODULES] = {"modules", module_bytes, true},
-    [KEPT_CODE] = {"code", code_bytes, true},
-    [KEPT_UNWINDING] = {"unwinding", NULL, false},
-    [KEPT_COPY] = {"copy", NULL, false},
-    [KEPT_NAMES] = {"names", NULL, false},
+    [KEPT_CHECKPOINTS] = {"checkpoints", false},
+    [KEPT_STACKS] = {"stacks", false},
+    [KEPT_WAITS] = {"waits", false},
+    [KEPT_TIMELINE] = {"timeline", false},
+    [KEPT_STRINGS] = {"strings", false},
+    [KEPT_OBJECTS] = {"objects", false},
+    [KEPT_LABELS] = {"labels", false},
+    [KEPT_RUNTIME_FRAMES] = {"runtime_frames", true},
+    [KEPT_GOROUTINES] = {"goroutines", true},
+    [KEPT_PROCESSES] = {"processes", false},
+    [KEPT_MAPPINGS] = {"mappings", true},
+    [KEPT_MODULES] = {"modules", true},
+    [KEPT_CODE] = {"code", true},
+    [KEPT_UNWINDING] = {"unwinding", false},
+    [KEPT_COPY] = {"copy", false},
+    [KEPT_NAMES] = {"names", false},
 };
 
 const char *kept_kind_name(enum kept_kind kind)
@@ -97,11 +46,36 @@ const char *kept_kind_name(enum kept_kind kind)
     return kinds[kind].name;
 }
 
-size_t kept_bytes(const struct results *results, size_t checkpoint_bytes, enum kept_kind kind)
+size_t kept_bytes(const struct results *results, enum kept_kind kind)
 {
-    if (kind == KEPT_CHECKPOINTS)
-        return checkpoint_bytes;
-    return kinds[kind].bytes ? kinds[kind].bytes(results) : 0;
+    switch (kind) {
+    case KEPT_STACKS:
+        return stack_table_bytes(&results->stacks);
+    case KEPT_WAITS:
+        return results->waits.count * sizeof *results->waits.rows;
+    case KEPT_TIMELINE:
+        return timeline_bytes(&results->timeline);
+    case KEPT_STRINGS:
+        return strings_bytes(&results->strings);
+    case KEPT_OBJECTS:
+        return objects_table_bytes(&results->objects);
+    case KEPT_LABELS:
+        return label_sets_bytes(&results->label_sets);
+    case KEPT_RUNTIME_FRAMES:
+        return runtime_frames_bytes(&results->runtime_frames);
+    case KEPT_GOROUTINES:
+        return results->goroutine_bytes;
+    case KEPT_PROCESSES:
+        return results->elapsed_count * sizeof *results->elapsed;
+    case KEPT_MAPPINGS:
+        return mapping_bytes(results);
+    case KEPT_MODULES:
+        return modules_bytes(&results->modules);
+    case KEPT_CODE:
+        return code_bytes(results);
+    default:
+        return 0; /* not part of the results */
+    }
 }
 
 static size_t sum(const struct results *results, bool is_of_programs)
@@ -109,14 +83,14 @@ static size_t sum(const struct results *results, bool is_of_programs)
     size_t bytes = 0;
     for (enum kept_kind kind = 0; kind < KEPT_KIND_COUNT; kind++) {
         if (kinds[kind].is_of_programs == is_of_programs)
-            bytes += kept_bytes(results, 0, kind);
+            bytes += kept_bytes(results, kind);
     }
     return bytes;
 }
 
-size_t kept_bytes_counted(const struct results *results, size_t checkpoint_bytes)
+size_t kept_bytes_counted(const struct results *results)
 {
-    return checkpoint_bytes + sum(results, false);
+    return sum(results, false);
 }
 
 size_t kept_bytes_of_programs(const struct results *results)

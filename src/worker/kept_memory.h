@@ -6,9 +6,9 @@
 #include "worker/results.h"
 
 enum kept_kind {
-    KEPT_CHECKPOINTS,
-    KEPT_STACKS, /* and samples */
-    KEPT_WAITS,  /* locks, and what else is waited for */
+    KEPT_CHECKPOINTS, /* beside the results, but limited with them */
+    KEPT_STACKS,      /* and samples */
+    KEPT_WAITS,       /* locks, and what else is waited for */
     KEPT_TIMELINE,
     KEPT_STRINGS, /* names of threads and programs, and of what they wait for */
     KEPT_OBJECTS, /* where allocations, pages, threads and values were made */
@@ -29,15 +29,14 @@ enum kept_kind {
 /* As metrics and summaries show it. */
 const char *kept_kind_name(enum kept_kind kind);
 
-/* Bytes of one kind of the results. `checkpoint_bytes`: those of the kept checkpoints. */
-size_t kept_bytes(const struct results *results, size_t checkpoint_bytes, enum kept_kind kind);
+/* Bytes of one kind of the results; 0 for what is beside them. */
+size_t kept_bytes(const struct results *results, enum kept_kind kind);
 
-/* Bytes of all kinds of the results except checkpoints. The cost grows with the number of mappings
- * and modules. */
+/* Bytes of all kinds of the results. The cost grows with the number of mappings and modules. */
 size_t kept_bytes_all(const struct results *results);
 
 /* Bytes of the kinds that are dropped with the results. Cheap. */
-size_t kept_bytes_counted(const struct results *results, size_t checkpoint_bytes);
+size_t kept_bytes_counted(const struct results *results);
 
 /* Bytes of the other kinds; what running programs need of these can't be dropped. The cost grows
  * with the number of mappings and modules. */

@@ -466,20 +466,23 @@ static int close_windows(struct worker *worker)
 static size_t bytes_used(const struct worker *worker)
 {
     size_t program_bytes_max = worker->options.bytes_max / 2;
-    return kept_bytes_counted(worker->results, worker->checkpoints.bytes) +
+    return worker->checkpoints.bytes + kept_bytes_counted(worker->results) +
            (worker->program_bytes < program_bytes_max ? worker->program_bytes : program_bytes_max);
+}
+
+static size_t bytes_of_kind(const struct worker *worker, enum kept_kind kind)
+{
+    return kind == KEPT_CHECKPOINTS ? worker->checkpoints.bytes
+           : kind == KEPT_UNWINDING ? rule_tables_bytes(unwinder_rules(worker->means.unwinder))
+                                    : kept_bytes(worker->results, kind);
 }
 
 /* For other threads to read. */
 static void publish_kept(struct worker *worker)
 {
     for (enum kept_kind kind = 0; kind < KEPT_KIND_COUNT; kind++)
-        atomic_store_explicit(&worker->kept[kind],
-                              kept_bytes(worker->results, worker->checkpoints.bytes, kind),
+        atomic_store_explicit(&worker->kept[kind], bytes_of_kind(worker, kind),
                               memory_order_relaxed);
-    atomic_store_explicit(&worker->kept[KEPT_UNWINDING],
-                          rule_tables_bytes(unwinder_rules(worker->means.unwinder)),
-                          memory_order_relaxed);
 }
 
 /* Marks everything counted from now on. */
@@ -551,7 +554,7 @@ static int make_room(struct worker *worker)
 static bool are_stacks_full(const struct worker *worker)
 {
     return worker->options.keeps_stacks &&
-           kept_bytes_counted(worker->results, 0) > worker->options.bytes_max / 2;
+           kept_bytes_counted(worker->results) > worker->options.bytes_max / 2;
 }
 
 /* If giving up checkpoints did not reduce the stacks, it will not until there is much more to
@@ -560,7 +563,7 @@ static bool must_give_up(const struct worker *worker)
 {
     size_t least = worker->full_at_bytes;
     return bytes_used(worker) > worker->options.bytes_max ||
-           (are_stacks_full(worker) && kept_bytes_counted(worker->results, 0) > least + least / 2);
+           (are_stacks_full(worker) && kept_bytes_counted(worker->results) > least + least / 2);
 }
 
 static int give_up_checkpoints(struct worker *worker)
@@ -572,7 +575,7 @@ static int give_up_checkpoints(struct worker *worker)
         err = drop_what_is_old(worker, !options->keeps_stacks);
     *is_full = are_stacks_full(worker);
     if (!*is_full || must_give_up(worker))
-        worker->full_at_bytes = *is_full ? kept_bytes_counted(worker->results, 0) : 0;
+        worker->full_at_bytes = *is_full ? kept_bytes_counted(worker->results) : 0;
     return err;
 }
 
