@@ -57,6 +57,28 @@ const char *packet_text(struct bytes *body)
     return text;
 }
 
+/* Numbers in memory are little-endian on both architectures. */
+void packet_put_fields(struct buffer *body, const struct packet_field *fields, size_t count,
+                       const void *from)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint64_t number = 0;
+        memcpy(&number, (const char *)from + fields[i].offset, fields[i].bytes);
+        packet_put_number(body, number);
+    }
+}
+
+void packet_take_fields(struct bytes *body, const struct packet_field *fields, size_t count,
+                        void *to)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint64_t number = packet_number(body);
+        body->failed = body->failed || number > fields[i].max;
+        number = number > fields[i].max ? 0 : number;
+        memcpy((char *)to + fields[i].offset, &number, fields[i].bytes);
+    }
+}
+
 struct bytes packet_bytes(const struct packet *packet)
 {
     const uint8_t *begin = (const uint8_t *)packet->body.bytes;

@@ -28,6 +28,24 @@ uint64_t packet_number(struct bytes *body);
 const char *packet_text(struct bytes *body);
 struct bytes packet_bytes(const struct packet *packet);
 
+/* A field of a struct, which is an unsigned number in the packet. */
+struct packet_field {
+    size_t offset;
+    unsigned bytes; /* 1 to 8 */
+    uint64_t max;
+};
+#define PACKET_FIELD(type, field, max)                                                             \
+    {                                                                                              \
+        offsetof(type, field), sizeof(((type *)0)->field), max                                     \
+    }
+
+/* Puts these fields of a struct into the packet, or takes them from it. A number above a field's
+ * maximum sets `failed`, and the field is 0. */
+void packet_put_fields(struct buffer *body, const struct packet_field *fields, size_t count,
+                       const void *from);
+void packet_take_fields(struct bytes *body, const struct packet_field *fields, size_t count,
+                        void *to);
+
 /* Sends the bytes and the file, which still belongs to the caller; -1: none. Returns 0 or a
  * negative errno. */
 int packet_send(int socket, unsigned kind, const struct buffer *body, int fd);

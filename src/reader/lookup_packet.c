@@ -1,56 +1,68 @@
 #include "reader/lookup_packet.h"
+#include "base/array.h"
+
+/* ---- For unwinding ---- */
+
+/* Which kinds there are is checked apart. */
+static const struct packet_field lookup_fields[] = {
+    PACKET_FIELD(struct lookup, kind, UINT32_MAX),
+    PACKET_FIELD(struct lookup, address, UINT64_MAX),
+    PACKET_FIELD(struct lookup, function, UINT64_MAX),
+};
 
 void lookup_packet_put_question(struct buffer *body, uint64_t slot, const struct lookup *lookup)
 {
     packet_put_number(body, slot);
-    packet_put_number(body, lookup->kind);
-    packet_put_number(body, lookup->address);
-    packet_put_number(body, lookup->function);
+    packet_put_fields(body, lookup_fields, COUNT_OF(lookup_fields), lookup);
 }
 
 bool lookup_packet_take_question(struct bytes *body, uint64_t *ret_slot, struct lookup *ret_lookup)
 {
     *ret_slot = packet_number(body);
-    uint64_t kind = packet_number(body), address = packet_number(body);
-    *ret_lookup = (struct lookup){(enum lookup_kind)kind, address, packet_number(body)};
-    return !body->failed && kind < LOOKUP_KINDS;
+    packet_take_fields(body, lookup_fields, COUNT_OF(lookup_fields), ret_lookup);
+    return !body->failed && ret_lookup->kind < LOOKUP_KINDS;
 }
 
-/* ---- Answers ---- */
+/* The reader may not claim that a module could not be read: its parent decides that. An offset may
+ * be any number of 32 bits. */
+static const struct packet_field rule_fields[] = {
+    PACKET_FIELD(struct rule, kind, RULE_UNREAD - 1),
+    PACKET_FIELD(struct rule, has_frame_pointer, true),
+    PACKET_FIELD(struct rule, may_not_be_saved, true),
+    PACKET_FIELD(struct rule, may_leave_stack, true),
+    PACKET_FIELD(struct rule, is_from_code, true),
+    PACKET_FIELD(struct rule, has_no_record, true),
+    PACKET_FIELD(struct rule, is_no_call, true),
+    PACKET_FIELD(struct rule, caller_is_exact, true),
+    PACKET_FIELD(struct rule, is_at_return, true),
+    PACKET_FIELD(struct rule, has_caller, true),
+    PACKET_FIELD(struct rule, cfa.register_number, REGISTERS_MAX - 1),
+    PACKET_FIELD(struct rule, cfa.is_in_memory, true),
+    PACKET_FIELD(struct rule, cfa.offset, UINT32_MAX),
+    PACKET_FIELD(struct rule, cfa_index, REGISTERS_MAX - 1),
+    PACKET_FIELD(struct rule, cfa_scale, UINT8_MAX),
+    PACKET_FIELD(struct rule, kept, UINT32_MAX),
+    PACKET_FIELD(struct rule, cfa_offset, UINT32_MAX),
+    PACKET_FIELD(struct rule, return_address.register_number, RULE_CFA),
+    PACKET_FIELD(struct rule, return_address.is_in_memory, true),
+    PACKET_FIELD(struct rule, return_address.offset, UINT32_MAX),
+    PACKET_FIELD(struct rule, frame_pointer.register_number, RULE_CFA),
+    PACKET_FIELD(struct rule, frame_pointer.is_in_memory, true),
+    PACKET_FIELD(struct rule, frame_pointer.offset, UINT32_MAX),
+    PACKET_FIELD(struct rule, link_offset, UINT32_MAX),
+    PACKET_FIELD(struct rule, base_pointer_offset, UINT32_MAX),
+};
 
-static void put_signed(struct buffer *body, int64_t number)
+static bool has_base(const struct rule_place *place)
 {
-    packet_put_number(body, (uint64_t)number);
+    return place->register_number < REGISTERS_MAX || place->register_number == RULE_CFA;
 }
 
-static void put_place(struct buffer *body, const struct rule_place *place)
+static bool take_rule(struct bytes *body, struct rule *ret_rule)
 {
-    packet_put_number(body, place->register_number);
-    packet_put_number(body, place->is_in_memory);
-    put_signed(body, place->offset);
-}
-
-static void put_rule(struct buffer *body, const struct rule *rule)
-{
-    packet_put_number(body, rule->kind);
-    packet_put_number(body, rule->has_frame_pointer);
-    packet_put_number(body, rule->may_not_be_saved);
-    packet_put_number(body, rule->may_leave_stack);
-    packet_put_number(body, rule->is_from_code);
-    packet_put_number(body, rule->has_no_record);
-    packet_put_number(body, rule->is_no_call);
-    packet_put_number(body, rule->caller_is_exact);
-    packet_put_number(body, rule->is_at_return);
-    packet_put_number(body, rule->has_caller);
-    put_place(body, &rule->cfa);
-    packet_put_number(body, rule->cfa_index);
-    packet_put_number(body, rule->cfa_scale);
-    packet_put_number(body, rule->kept);
-    put_signed(body, rule->cfa_offset);
-    put_place(body, &rule->return_address);
-    put_place(body, &rule->frame_pointer);
-    put_signed(body, rule->link_offset);
-    put_signed(body, rule->base_pointer_offset);
+    *ret_rule = (struct rule){0};
+    packet_take_fields(body, rule_fields, COUNT_OF(rule_fields), ret_rule);
+    return has_base(&ret_rule->return_address) && has_base(&ret_rule->frame_pointer);
 }
 
 void lookup_packet_put_answer(struct buffer *body, enum lookup_kind kind,
@@ -67,7 +79,7 @@ void lookup_packet_put_answer(struct buffer *body, enum lookup_kind kind,
             packet_put_number(body, prologue->distances[i]);
         break;
     default:
-        put_rule(body, &answer->rule);
+        packet_put_fields(body, rule_fields, COUNT_OF(rule_fields), &answer->rule);
     }
 }
 
@@ -79,51 +91,6 @@ static uint64_t take_up_to(struct bytes *body, uint64_t max)
         return number;
     body->failed = true;
     return 0;
-}
-
-static int32_t take_offset(struct bytes *body)
-{
-    int64_t offset = (int64_t)packet_number(body);
-    if (offset == (int32_t)offset)
-        return (int32_t)offset;
-    body->failed = true;
-    return 0;
-}
-
-static struct rule_place take_place(struct bytes *body, bool may_be_cfa)
-{
-    uint64_t number = packet_number(body);
-    struct rule_place place = {.register_number = (uint8_t)number};
-    if (number >= REGISTERS_MAX && !(may_be_cfa && number == RULE_CFA))
-        body->failed = true;
-    place.is_in_memory = take_up_to(body, 1);
-    place.offset = take_offset(body);
-    return place;
-}
-
-static struct rule take_rule(struct bytes *body)
-{
-    /* The reader may not claim that a module could not be read: its parent decides that. */
-    struct rule rule = {.kind = (uint8_t)take_up_to(body, RULE_UNREAD - 1)};
-    rule.has_frame_pointer = take_up_to(body, 1);
-    rule.may_not_be_saved = take_up_to(body, 1);
-    rule.may_leave_stack = take_up_to(body, 1);
-    rule.is_from_code = take_up_to(body, 1);
-    rule.has_no_record = take_up_to(body, 1);
-    rule.is_no_call = take_up_to(body, 1);
-    rule.caller_is_exact = take_up_to(body, 1);
-    rule.is_at_return = take_up_to(body, 1);
-    rule.has_caller = take_up_to(body, 1);
-    rule.cfa = take_place(body, false);
-    rule.cfa_index = (uint8_t)take_up_to(body, REGISTERS_MAX - 1);
-    rule.cfa_scale = (uint8_t)take_up_to(body, UINT8_MAX);
-    rule.kept = (uint32_t)take_up_to(body, UINT32_MAX);
-    rule.cfa_offset = take_offset(body);
-    rule.return_address = take_place(body, true);
-    rule.frame_pointer = take_place(body, true);
-    rule.link_offset = take_offset(body);
-    rule.base_pointer_offset = take_offset(body);
-    return rule;
 }
 
 static struct lookup_prologue take_prologue(struct bytes *body)
@@ -138,6 +105,7 @@ static struct lookup_prologue take_prologue(struct bytes *body)
 bool lookup_packet_take_answer(struct bytes *body, const struct lookup *lookup,
                                union lookup_answer *ret_answer)
 {
+    bool ok = true;
     switch (lookup->kind) {
     case LOOKUP_FUNCTION:
         ret_answer->function = take_up_to(body, lookup->address);
@@ -146,70 +114,73 @@ bool lookup_packet_take_answer(struct bytes *body, const struct lookup *lookup,
         ret_answer->prologue = take_prologue(body);
         break;
     default:
-        ret_answer->rule = take_rule(body);
+        ok = take_rule(body, &ret_answer->rule);
     }
-    return !body->failed && !bytes_left(body);
+    return ok && !body->failed && !bytes_left(body);
 }
 
 /* ---- By name ---- */
 
+static const struct packet_field query_fields[] = {
+    PACKET_FIELD(struct query, kind, QUERY_KINDS - 1),
+    PACKET_FIELD(struct query, address, UINT64_MAX),
+    PACKET_FIELD(struct query, type, UINT8_MAX),
+};
+
 void lookup_packet_put_query(struct buffer *body, uint64_t slot, const struct query *query)
 {
     packet_put_number(body, slot);
-    packet_put_number(body, query->kind);
-    packet_put_number(body, query->address);
-    packet_put_number(body, query->type);
+    packet_put_fields(body, query_fields, COUNT_OF(query_fields), query);
     packet_put_text(body, query->name);
 }
 
 bool lookup_packet_take_query(struct bytes *body, uint64_t *ret_slot, struct query *ret_query)
 {
     *ret_slot = packet_number(body);
-    uint64_t kind = take_up_to(body, QUERY_KINDS - 1);
-    *ret_query = (struct query){.kind = (enum query_kind)kind, .address = packet_number(body)};
-    ret_query->type = (unsigned char)take_up_to(body, UINT8_MAX);
+    packet_take_fields(body, query_fields, COUNT_OF(query_fields), ret_query);
     ret_query->name = packet_text(body);
-    bool needs_name = kind == QUERY_SYMBOL || kind == QUERY_SECTION;
+    bool needs_name = ret_query->kind == QUERY_SYMBOL || ret_query->kind == QUERY_SECTION;
     return !body->failed && (ret_query->name || !needs_name);
 }
 
-static void put_range(struct buffer *body, const struct function_range *range)
-{
-    packet_put_number(body, range->start);
-    packet_put_number(body, range->end);
-}
+static const struct packet_field range_fields[] = {
+    PACKET_FIELD(struct function_range, start, UINT64_MAX),
+    PACKET_FIELD(struct function_range, end, UINT64_MAX),
+};
 
-static struct function_range take_range(struct bytes *body)
-{
-    uint64_t start = packet_number(body), end = packet_number(body);
-    if (start > end)
-        body->failed = true;
-    return (struct function_range){start, end};
-}
+static const struct packet_field runtime_fields[] = {
+    PACKET_FIELD(struct go_runtime, minor, UINT16_MAX),
+    PACKET_FIELD(struct go_runtime, adding.start, UINT64_MAX),
+    PACKET_FIELD(struct go_runtime, adding.end, UINT64_MAX),
+    PACKET_FIELD(struct go_runtime, idle_count, GO_IDLE_FUNCTIONS_MAX),
+};
 
 static void put_runtime(struct buffer *body, const struct go_runtime *go)
 {
-    packet_put_number(body, go->minor);
-    put_range(body, &go->adding);
-    packet_put_number(body, go->idle_count);
+    packet_put_fields(body, runtime_fields, COUNT_OF(runtime_fields), go);
     for (size_t i = 0; i < go->idle_count; i++)
-        put_range(body, &go->idle[i]);
+        packet_put_fields(body, range_fields, COUNT_OF(range_fields), &go->idle[i]);
 }
 
-static struct go_runtime take_runtime(struct bytes *body)
+static bool take_runtime(struct bytes *body, struct go_runtime *ret_go)
 {
-    struct go_runtime go = {.minor = (unsigned)take_up_to(body, UINT16_MAX)};
-    go.adding = take_range(body);
-    go.idle_count = take_up_to(body, GO_IDLE_FUNCTIONS_MAX);
-    for (size_t i = 0; i < go.idle_count; i++)
-        go.idle[i] = take_range(body);
-    return go;
+    packet_take_fields(body, runtime_fields, COUNT_OF(runtime_fields), ret_go);
+    bool ok = ret_go->adding.start <= ret_go->adding.end;
+    for (size_t i = 0; i < ret_go->idle_count; i++) {
+        packet_take_fields(body, range_fields, COUNT_OF(range_fields), &ret_go->idle[i]);
+        ok = ok && ret_go->idle[i].start <= ret_go->idle[i].end;
+    }
+    return ok;
 }
+
+static const struct packet_field function_fields[] = {
+    PACKET_FIELD(struct query_function, start, UINT64_MAX),
+    PACKET_FIELD(struct query_function, line, UINT32_MAX),
+};
 
 static void put_function(struct buffer *body, const struct query_function *function)
 {
-    packet_put_number(body, function->start);
-    packet_put_number(body, function->line);
+    packet_put_fields(body, function_fields, COUNT_OF(function_fields), function);
     packet_put_text(body, function->name);
     packet_put_text(body, function->innermost);
     packet_put_text(body, function->file);
@@ -227,8 +198,7 @@ static void take_name(struct bytes *body, char name[QUERY_TEXT_BYTES])
 
 static void take_function(struct bytes *body, struct query_function *function)
 {
-    function->start = packet_number(body);
-    function->line = (uint32_t)take_up_to(body, UINT32_MAX);
+    packet_take_fields(body, function_fields, COUNT_OF(function_fields), function);
     take_name(body, function->name);
     take_name(body, function->innermost);
     take_name(body, function->file);
@@ -254,49 +224,45 @@ void lookup_packet_put_found(struct buffer *body, enum query_kind kind,
 bool lookup_packet_take_found(struct bytes *body, enum query_kind kind,
                               union query_answer *ret_answer)
 {
+    bool ok = true;
     switch (kind) {
     case QUERY_NAME:
     case QUERY_GO_FUNCTION:
         take_function(body, &ret_answer->function);
         break;
     case QUERY_GO:
-        ret_answer->go = take_runtime(body);
+        ok = take_runtime(body, &ret_answer->go);
         break;
     default:
         ret_answer->part.address = packet_number(body);
         ret_answer->part.bytes = packet_number(body);
     }
-    return !body->failed && !bytes_left(body);
+    return ok && !body->failed && !bytes_left(body);
 }
 
 /* ---- Generated code ---- */
 
+static const struct packet_field source_fields[] = {
+    PACKET_FIELD(struct jit_source, is_dump, true),
+    PACKET_FIELD(struct jit_source, is_spent, true),
+    PACKET_FIELD(struct jit_source, offset, INT64_MAX),
+    PACKET_FIELD(struct jit_source, bytes_read, INT64_MAX),
+    PACKET_FIELD(struct jit_source, bytes_unread, UINT64_MAX),
+    PACKET_FIELD(struct jit_source, map.is_in_long_line, true),
+    PACKET_FIELD(struct jit_source, dump.has_header, true),
+    PACKET_FIELD(struct jit_source, dump.is_swapped, true),
+    PACKET_FIELD(struct jit_source, lines_start, UINT64_MAX),
+    PACKET_FIELD(struct jit_source, line_count, UINT32_MAX),
+};
+
 void lookup_packet_put_source(struct buffer *body, const struct jit_source *source)
 {
-    packet_put_number(body, source->is_dump);
-    packet_put_number(body, source->is_spent);
-    put_signed(body, source->offset);
-    put_signed(body, source->bytes_read);
-    packet_put_number(body, source->bytes_unread);
-    packet_put_number(body, source->map.is_in_long_line);
-    packet_put_number(body, source->dump.has_header);
-    packet_put_number(body, source->dump.is_swapped);
-    packet_put_number(body, source->lines_start);
-    packet_put_number(body, source->line_count);
+    packet_put_fields(body, source_fields, COUNT_OF(source_fields), source);
 }
 
 bool lookup_packet_take_source(struct bytes *body, struct jit_source *source)
 {
-    source->is_dump = take_up_to(body, 1);
-    source->is_spent = take_up_to(body, 1);
-    source->offset = (off_t)take_up_to(body, INT64_MAX);
-    source->bytes_read = (off_t)take_up_to(body, INT64_MAX);
-    source->bytes_unread = packet_number(body);
-    source->map.is_in_long_line = take_up_to(body, 1);
-    source->dump.has_header = take_up_to(body, 1);
-    source->dump.is_swapped = take_up_to(body, 1);
-    source->lines_start = packet_number(body);
-    source->line_count = (uint32_t)take_up_to(body, UINT32_MAX);
+    packet_take_fields(body, source_fields, COUNT_OF(source_fields), source);
     return !body->failed;
 }
 

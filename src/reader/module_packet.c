@@ -1,4 +1,5 @@
 #include "reader/module_packet.h"
+#include "base/array.h"
 #include "base/file_limit.h"
 #include "elf/elf_file.h"
 
@@ -65,61 +66,47 @@ int module_packet_take(struct bytes *body, int fd, struct module **ret_module)
 
 /* ---- Headers ---- */
 
-static void put_numbers(struct buffer *body, const uint64_t *numbers, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        packet_put_number(body, numbers[i]);
-}
+static const struct packet_field header_fields[] = {
+    PACKET_FIELD(struct module, entry_address, UINT64_MAX),
+    PACKET_FIELD(struct module, unwind_table.header_address, UINT64_MAX),
+    PACKET_FIELD(struct module, unwind_table.entries_address, UINT64_MAX),
+    PACKET_FIELD(struct module, unwind_table.entry_count, UINT32_MAX),
+    PACKET_FIELD(struct module, dynamic.address, UINT64_MAX),
+    PACKET_FIELD(struct module, dynamic.bytes, UINT64_MAX),
+    PACKET_FIELD(struct module, tls.address, UINT64_MAX),
+    PACKET_FIELD(struct module, tls.bytes, UINT64_MAX),
+    PACKET_FIELD(struct module, tls.alignment, UINT64_MAX),
+    PACKET_FIELD(struct module, go.pclntab.address, UINT64_MAX),
+    PACKET_FIELD(struct module, go.pclntab.bytes, UINT64_MAX),
+    PACKET_FIELD(struct module, go.is_go, true),
+    PACKET_FIELD(struct module, go.has_sections, true),
+};
 
-static void put_cfi_section(struct buffer *body, const struct cfi_section *section)
-{
-    const uint64_t numbers[] = {section->address, section->offset, section->bytes,
-                                section->is_compressed};
-    put_numbers(body, numbers, sizeof numbers / sizeof *numbers);
-}
+static const struct packet_field segment_fields[] = {
+    PACKET_FIELD(struct segment, offset, UINT64_MAX),
+    PACKET_FIELD(struct segment, file_bytes, UINT64_MAX),
+    PACKET_FIELD(struct segment, address, UINT64_MAX),
+    PACKET_FIELD(struct segment, memory_bytes, UINT64_MAX),
+    PACKET_FIELD(struct segment, executable, true),
+};
+
+static const struct packet_field cfi_section_fields[] = {
+    PACKET_FIELD(struct cfi_section, address, UINT64_MAX),
+    PACKET_FIELD(struct cfi_section, offset, UINT64_MAX),
+    PACKET_FIELD(struct cfi_section, bytes, UINT64_MAX),
+    PACKET_FIELD(struct cfi_section, is_compressed, true),
+};
 
 void module_packet_put_headers(struct buffer *body, const struct module *module)
 {
-    const uint64_t numbers[] = {
-        module->entry_address,
-        module->unwind_table.header_address,
-        module->unwind_table.entries_address,
-        module->unwind_table.entry_count,
-        module->dynamic.address,
-        module->dynamic.bytes,
-        module->tls.address,
-        module->tls.bytes,
-        module->tls.alignment,
-        module->go.pclntab.address,
-        module->go.pclntab.bytes,
-        module->go.is_go,
-        module->go.has_sections,
-        module->segment_count,
-    };
-    put_numbers(body, numbers, sizeof numbers / sizeof *numbers);
-    for (size_t i = 0; i < module->segment_count; i++) {
-        const struct segment *segment = &module->segments[i];
-        const uint64_t parts[] = {segment->offset, segment->file_bytes, segment->address,
-                                  segment->memory_bytes, segment->executable};
-        put_numbers(body, parts, sizeof parts / sizeof *parts);
-    }
-    put_cfi_section(body, &module->eh_frame);
-    put_cfi_section(body, &module->debug_frame);
+    packet_put_fields(body, header_fields, COUNT_OF(header_fields), module);
+    packet_put_number(body, module->segment_count);
+    for (size_t i = 0; i < module->segment_count; i++)
+        packet_put_fields(body, segment_fields, COUNT_OF(segment_fields), &module->segments[i]);
+    packet_put_fields(body, cfi_section_fields, COUNT_OF(cfi_section_fields), &module->eh_frame);
+    packet_put_fields(body, cfi_section_fields, COUNT_OF(cfi_section_fields), &module->debug_frame);
     packet_put_number(body, module->build_id_bytes);
     buffer_write(body, module->build_id, module->build_id_bytes);
-}
-
-static bool take_flag(struct bytes *body)
-{
-    uint64_t number = packet_number(body);
-    body->failed = body->failed || number > 1;
-    return number == 1;
-}
-
-static struct module_part take_part(struct bytes *body)
-{
-    uint64_t address = packet_number(body);
-    return (struct module_part){address, packet_number(body)};
 }
 
 static void take_segments(struct bytes *body, struct module *module)
@@ -132,43 +119,18 @@ static void take_segments(struct bytes *body, struct module *module)
         body->failed = true;
         return;
     }
-    for (; module->segment_count < count; module->segment_count++) {
-        struct segment *segment = &module->segments[module->segment_count];
-        segment->offset = packet_number(body);
-        segment->file_bytes = packet_number(body);
-        segment->address = packet_number(body);
-        segment->memory_bytes = packet_number(body);
-        segment->executable = take_flag(body);
-    }
-}
-
-static struct cfi_section take_cfi_section(struct bytes *body)
-{
-    struct cfi_section section = {.address = packet_number(body)};
-    section.offset = packet_number(body);
-    section.bytes = packet_number(body);
-    section.is_compressed = take_flag(body);
-    return section;
+    for (; module->segment_count < count; module->segment_count++)
+        packet_take_fields(body, segment_fields, COUNT_OF(segment_fields),
+                           &module->segments[module->segment_count]);
 }
 
 bool module_packet_take_headers(struct bytes *body, struct module *module)
 {
-    struct unwind_table *table = &module->unwind_table;
-    module->entry_address = packet_number(body);
-    table->header_address = packet_number(body);
-    table->entries_address = packet_number(body);
-    table->entry_count = packet_number(body);
-    body->failed = body->failed || table->entry_count > UINT32_MAX;
-    module->dynamic = take_part(body);
-    module->tls.address = packet_number(body);
-    module->tls.bytes = packet_number(body);
-    module->tls.alignment = packet_number(body);
-    module->go.pclntab = take_part(body);
-    module->go.is_go = take_flag(body);
-    module->go.has_sections = take_flag(body);
+    packet_take_fields(body, header_fields, COUNT_OF(header_fields), module);
     take_segments(body, module);
-    module->eh_frame = take_cfi_section(body);
-    module->debug_frame = take_cfi_section(body);
+    packet_take_fields(body, cfi_section_fields, COUNT_OF(cfi_section_fields), &module->eh_frame);
+    packet_take_fields(body, cfi_section_fields, COUNT_OF(cfi_section_fields),
+                       &module->debug_frame);
     module->build_id_bytes = packet_number(body);
     if (body->failed || module->build_id_bytes > BUILD_ID_BYTES_MAX ||
         module->build_id_bytes > bytes_left(body)) {

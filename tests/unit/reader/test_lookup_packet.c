@@ -94,18 +94,18 @@ static void test_answers_arrive(void **state)
 static void test_no_rule(void **state)
 {
     (void)state;
-    static const uint64_t above_int32 = (uint64_t)INT32_MAX + 1;
+    static const uint64_t above_32_bits = (uint64_t)UINT32_MAX + 1;
     const uint64_t bad[] = {RULE_UNREAD, 2, 2, 2, 2, 2, 2, 2, 2, 2, /* up to has_caller */
                             /* cfa */
-                            RULE_CFA, 2, above_int32,
+                            RULE_CFA, 2, above_32_bits,
                             /* its index and scale, kept, its offset */
-                            REGISTERS_MAX, 256, 1ull << 32, above_int32,
+                            REGISTERS_MAX, 256, 1ull << 32, above_32_bits,
                             /* return_address */
-                            RULE_CFA - 1, 2, above_int32,
+                            RULE_CFA - 1, 2, above_32_bits,
                             /* frame_pointer */
-                            256, 2, above_int32,
+                            256, 2, above_32_bits,
                             /* link_offset, base_pointer_offset */
-                            above_int32, above_int32};
+                            above_32_bits, above_32_bits};
     union lookup_answer taken;
     const struct numbers good = numbers_of(LOOKUP_RULE, &rule_answer);
     assert_int_equal(good.count, sizeof bad / sizeof *bad);
