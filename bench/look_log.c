@@ -19,9 +19,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-int __real_count_book(const struct counter *counter, const struct observation *observation,
+int __real_count_book(const struct means *means, const struct observation *observation,
                       struct counted_thread *thread);
-int __wrap_count_book(const struct counter *counter, const struct observation *observation,
+int __wrap_count_book(const struct means *means, const struct observation *observation,
                       struct counted_thread *thread);
 int __real_sampler_run(struct sampler *sampler);
 int __wrap_sampler_run(struct sampler *sampler);
@@ -59,7 +59,7 @@ __attribute__((destructor)) static void close_log(void)
     fclose(file);
 }
 
-int __wrap_count_book(const struct counter *counter, const struct observation *observation,
+int __wrap_count_book(const struct means *means, const struct observation *observation,
                       struct counted_thread *thread)
 {
     if (file && observation->evidence != EVIDENCE_SAMPLED)
@@ -70,7 +70,7 @@ int __wrap_count_book(const struct counter *counter, const struct observation *o
                 state_names[observation->state], observation->tick, observation->ticks,
                 observation->before.asleep_ticks, observation->missed_ticks, observation->now.at_ns,
                 observation->before.asleep.at_ns, observation->record.departed_ns);
-    return __real_count_book(counter, observation, thread);
+    return __real_count_book(means, observation, thread);
 }
 
 /* It has ended: all its ticks are known. */

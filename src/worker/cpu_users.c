@@ -43,12 +43,12 @@ static void find_place(const struct results *results, const struct thread_accoun
 }
 
 /* Sets the owner if the thread is sampled. */
-static bool find_owner(const struct results *results, const struct owners *owners,
-                       const struct observation *observation, uint64_t period_ns,
+static bool find_owner(const struct means *means, const struct observation *observation,
                        struct counted_wait *wait)
 {
+    const struct results *results = means->results;
     const struct cpu_user *user = &observation->record.cpu_user;
-    const struct counted_threads *threads = owners->threads;
+    const struct counted_threads *threads = means->owners->threads;
     uint32_t process =
         user->is_sampled ? stack_table_find_process(&results->stacks, user->process) : PROCESS_NONE;
     if (process == PROCESS_NONE || user->thread >= threads->count ||
@@ -57,14 +57,15 @@ static bool find_owner(const struct results *results, const struct owners *owner
     const struct counted_thread *thread = &threads->items[user->thread];
     wait->owner_process = process;
     wait->owner_name = thread->name;
-    wait->owner_tid = owners->tells_threads_apart ? (uint32_t)thread->tid : 0;
-    find_place(results, &thread->account, observation->now.at_ns, period_ns, wait);
+    wait->owner_tid = means->tells_threads_apart ? (uint32_t)thread->tid : 0;
+    find_place(results, &thread->account, observation->now.at_ns, means->period_ns, wait);
     return true;
 }
 
-int cpu_user_place(struct results *results, const struct owners *owners,
-                   const struct observation *observation, uint64_t period_ns, uint32_t *sample)
+int cpu_user_place(const struct means *means, const struct observation *observation,
+                   uint32_t *sample)
 {
+    struct results *results = means->results;
     const struct cpu_user *user = &observation->record.cpu_user;
     struct counted_wait wait = wait_of_nothing(observation->process);
     char name[NAME_BYTES];
@@ -72,7 +73,7 @@ int cpu_user_place(struct results *results, const struct owners *owners,
     if (!user->is_known)
         return 0;
     wait.kind = RESOURCE_CPU;
-    bool is_sampled = find_owner(results, owners, observation, period_ns, &wait);
+    bool is_sampled = find_owner(means, observation, &wait);
     write_name(user, is_sampled, results->waits.count >= NAMED_WAITS_MAX, name);
     int err = strings_intern(&results->strings, name, &id);
     if (err)

@@ -5,6 +5,7 @@
 #include "proc/memory.h"
 #include "runtime/go/abi.h"
 #include "worker/labels.h"
+#include "worker/peer_waits.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -45,9 +46,8 @@ static void note_unread(struct program_goroutines *goroutines, struct result_cou
     goroutines->unread = unread;
 }
 
-int program_goroutines_update(struct program_goroutines *goroutines,
-                              const struct goroutine_means *means, struct program_maps *maps,
-                              const struct observation *observation, struct channel *channel)
+int program_goroutines_update(struct program_goroutines *goroutines, const struct means *means,
+                              struct program_maps *maps, const struct observation *observation)
 {
     struct request request = {.kind = REQUEST_GOROUTINES, .program = observation->program->number};
     struct go *go = &goroutines->go;
@@ -74,7 +74,7 @@ int program_goroutines_update(struct program_goroutines *goroutines,
         return -ENOMEM;
     goroutines->is_told = true;
     request.go = go->place;
-    return channel_request(channel, &request);
+    return channel_request(means->channel, &request);
 }
 
 bool program_goroutines_is_idle(const struct program_goroutines *goroutines,
@@ -118,7 +118,7 @@ uint32_t program_goroutines_current(const struct program_goroutines *goroutines,
 
 /* Valid until the next call. What can't be looked up is not known. */
 static const struct go_function *function_at(struct program_goroutines *goroutines,
-                                             const struct goroutine_means *means, uint64_t address)
+                                             const struct means *means, uint64_t address)
 {
     struct known_go_function *known =
         &goroutines->known[hash_bytes(&address, sizeof address, 0) % KNOWN_GO_FUNCTIONS];
@@ -126,7 +126,7 @@ static const struct go_function *function_at(struct program_goroutines *goroutin
         free(known->function.text);
         int err = go_function_at(means->queries, &goroutines->go, address, &known->function);
         known->address = err ? 0 : address;
-        if (!means->list) {
+        if (!means->tasks) {
             free(known->function.text);
             known->function.text = NULL;
         }
@@ -145,30 +145,30 @@ static void count(struct results *results, uint32_t sample, uint64_t ticks, uint
     results_count_samples(&results->counts, cut, ticks);
 }
 
-static void count_until(struct program_goroutines *goroutines, struct results *results,
-                        uint64_t period_ns, struct counted_goroutine *goroutine, uint64_t until_ns)
+static void count_until(struct program_goroutines *goroutines, const struct means *means,
+                        struct counted_goroutine *goroutine, uint64_t until_ns)
 {
     if (!goroutine->sample_plus_1 || until_ns <= goroutine->since_ns)
         return;
     uint64_t time_ns = until_ns - goroutine->since_ns;
     goroutines->carry_ns += time_ns;
-    count(results, goroutine->sample_plus_1 - 1, goroutines->carry_ns / period_ns, time_ns);
-    goroutines->carry_ns %= period_ns;
+    count(means->results, goroutine->sample_plus_1 - 1, goroutines->carry_ns / means->period_ns,
+          time_ns);
+    goroutines->carry_ns %= means->period_ns;
     goroutine->since_ns = until_ns;
 }
 
-void program_goroutines_close(struct program_goroutines *goroutines, struct results *results,
-                              uint64_t period_ns)
+void program_goroutines_close(struct program_goroutines *goroutines, const struct means *means)
 {
     for (size_t i = 0; i < goroutines->count; i++)
-        count_until(goroutines, results, period_ns, &goroutines->items[i], goroutines->seen_ns);
+        count_until(goroutines, means, &goroutines->items[i], goroutines->seen_ns);
 }
 
 /* ---- Stacks ---- */
 
 /* A goroutine's saved state has the address to which the call that switched away from it returns
  * (mcall in runtime/asm_amd64.s); one that has not run yet begins with its function. */
-static int unwind(struct program_goroutines *goroutines, const struct goroutine_means *means,
+static int unwind(struct program_goroutines *goroutines, const struct means *means,
                   struct space *space, const struct goroutine_changes *changes,
                   const struct goroutine_seen *seen, struct stack *stack)
 {
@@ -195,8 +195,7 @@ static int unwind(struct program_goroutines *goroutines, const struct goroutine_
 #define LOCK_DEPTH_MAX 8
 
 /* By the functions that wait for its semaphore. */
-static struct go_wait find_wait(struct program_goroutines *goroutines,
-                                const struct goroutine_means *means,
+static struct go_wait find_wait(struct program_goroutines *goroutines, const struct means *means,
                                 const struct goroutine_seen *seen, const struct stack *stack)
 {
     struct go_wait wait = seen->wait;
@@ -208,10 +207,9 @@ static struct go_wait find_wait(struct program_goroutines *goroutines,
 }
 
 /* What a descriptor is, and whose its other end. */
-static int find_file(const struct program_goroutines *goroutines,
-                     const struct goroutine_means *means, const struct stack_areas *areas,
-                     const struct goroutine_batch *batch, const struct goroutine_seen *seen,
-                     struct counted_wait *ret_wait)
+static int find_file(const struct program_goroutines *goroutines, const struct means *means,
+                     const struct stack_areas *areas, const struct goroutine_batch *batch,
+                     const struct goroutine_seen *seen, struct counted_wait *ret_wait)
 {
     struct observation observation = {
         .program = batch->program,
@@ -244,24 +242,24 @@ static int find_file(const struct program_goroutines *goroutines,
 /* Whether goroutines that wait for the same object are distinguished from others with the same
  * stack. Not if there is only one, as is usual for a wait group: otherwise each would become a
  * separate row. */
-static bool is_of_interest(const struct goroutine_means *means, const struct go_wait *wait)
+static bool is_of_interest(const struct means *means, const struct go_wait *wait)
 {
     switch (wait->kind) {
     case GO_WAIT_OTHER:
         return false;
     case GO_WAIT_CHANNEL:
-        return wait->count == 1 && (wait->is_shared || means->list);
+        return wait->count == 1 && (wait->is_shared || means->tasks);
     case GO_WAIT_GROUP:
-        return means->list;
+        return means->tasks;
     default:
         return true;
     }
 }
 
-static int add_wait(const struct program_goroutines *goroutines,
-                    const struct goroutine_means *means, const struct program_maps *maps,
-                    const struct goroutine_batch *batch, const struct goroutine_seen *seen,
-                    const struct go_wait *wait, uint32_t *ret_wait_plus_1)
+static int add_wait(const struct program_goroutines *goroutines, const struct means *means,
+                    const struct program_maps *maps, const struct goroutine_batch *batch,
+                    const struct goroutine_seen *seen, const struct go_wait *wait,
+                    uint32_t *ret_wait_plus_1)
 {
     static const enum resource_kind kinds[] = {
         [GO_WAIT_CHANNEL] = RESOURCE_CHANNEL,     [GO_WAIT_SEMAPHORE] = RESOURCE_SEMAPHORE,
@@ -283,7 +281,7 @@ static int add_wait(const struct program_goroutines *goroutines,
                : waits_add(&means->results->waits, &row, ret_wait_plus_1);
 }
 
-static int label(const struct goroutine_means *means, const struct program_goroutines *goroutines,
+static int label(const struct means *means, const struct program_goroutines *goroutines,
                  const struct goroutine_batch *batch, const struct goroutine_seen *seen,
                  struct sample_labels *ret_labels)
 {
@@ -293,7 +291,7 @@ static int label(const struct goroutine_means *means, const struct program_gorou
     bool is_runnable = goroutine_is_runnable(goroutine);
     *ret_labels = (struct sample_labels){
         .thread_name = results->stacks.processes[process].name,
-        .tid = means->are_told_apart ? (uint32_t)goroutine->id : 0,
+        .tid = means->tells_threads_apart ? (uint32_t)goroutine->id : 0,
         .state = is_runnable ? THREAD_RUNNABLE : THREAD_SLEEPING,
         .syscall_number = -1,
         .process = process,
@@ -308,7 +306,7 @@ static int label(const struct goroutine_means *means, const struct program_gorou
                                    seen->label_bytes, &ret_labels->label_set_plus_1);
 }
 
-static int count_parked(struct program_goroutines *goroutines, const struct goroutine_means *means,
+static int count_parked(struct program_goroutines *goroutines, const struct means *means,
                         const struct program_maps *maps, const struct goroutine_batch *batch,
                         const struct goroutine_seen *seen, struct stack *stack,
                         struct go_wait *ret_wait, uint32_t *ret_sample)
@@ -333,7 +331,7 @@ static int count_parked(struct program_goroutines *goroutines, const struct goro
 
 /* ---- A dump ---- */
 
-static int list(struct program_goroutines *goroutines, const struct goroutine_means *means,
+static int list(struct program_goroutines *goroutines, const struct means *means,
                 struct program_maps *maps, pid_t tid, const struct goroutine_seen *seen,
                 const struct go_wait *wait)
 {
@@ -358,13 +356,13 @@ static int list(struct program_goroutines *goroutines, const struct goroutine_me
                          &thread) &&
         thread <= INT_MAX)
         listed.tid = (pid_t)thread;
-    int err = runtime_tasks_add(means->list, &listed);
+    int err = runtime_tasks_add(means->tasks, &listed);
     if (err)
         free(listed.creator);
     return err;
 }
 
-static int take_for_dump(struct program_goroutines *goroutines, const struct goroutine_means *means,
+static int take_for_dump(struct program_goroutines *goroutines, const struct means *means,
                          struct program_maps *maps, const struct goroutine_batch *batch,
                          const struct goroutine_seen *seen, struct stack *stack)
 {
@@ -380,7 +378,7 @@ static int take_for_dump(struct program_goroutines *goroutines, const struct gor
     return err ? err : list(goroutines, means, maps, batch->tid, seen, &wait);
 }
 
-static int take(struct program_goroutines *goroutines, const struct goroutine_means *means,
+static int take(struct program_goroutines *goroutines, const struct means *means,
                 const struct program_maps *maps, const struct goroutine_batch *batch,
                 const struct goroutine_seen *seen, struct stack *stack)
 {
@@ -392,7 +390,7 @@ static int take(struct program_goroutines *goroutines, const struct goroutine_me
                      seen->number + 1u))
         return -ENOMEM;
     struct counted_goroutine *goroutine = &goroutines->items[seen->number];
-    count_until(goroutines, means->results, means->period_ns, goroutine, seen->before_ns);
+    count_until(goroutines, means, goroutine, seen->before_ns);
     /* If a copy was asked for since, time after the last reading is counted already. */
     uint64_t since_ns =
         goroutine->since_ns > seen->before_ns ? goroutine->since_ns : seen->before_ns;
@@ -406,17 +404,18 @@ static int take(struct program_goroutines *goroutines, const struct goroutine_me
     return err;
 }
 
-int program_goroutines_take(struct program_goroutines *goroutines,
-                            const struct goroutine_means *means, struct program_maps *maps,
-                            const struct goroutine_batch *batch, struct stack *stack)
+int program_goroutines_take(struct program_goroutines *goroutines, const struct means *means,
+                            struct program_maps *maps, const struct goroutine_batch *batch,
+                            struct stack *stack)
 {
     const struct goroutine_changes *changes = batch->changes;
     int err = 0;
     if (!maps->space || !goroutines->is_told)
         return 0;
     for (size_t i = 0; i < changes->count && !err; i++)
-        err = means->list ? take_for_dump(goroutines, means, maps, batch, &changes->items[i], stack)
-                          : take(goroutines, means, maps, batch, &changes->items[i], stack);
+        err = means->tasks
+                  ? take_for_dump(goroutines, means, maps, batch, &changes->items[i], stack)
+                  : take(goroutines, means, maps, batch, &changes->items[i], stack);
     if (changes->seen_ns)
         goroutines->seen_ns = changes->seen_ns;
     means->results->counts.goroutines_left_out = changes->left_out;

@@ -6,7 +6,7 @@
 #include "runtime/go/find.h"
 #include "sampler/channel.h"
 #include "unwind/unwind.h"
-#include "worker/peer_waits.h"
+#include "worker/means.h"
 #include "worker/program_maps.h"
 #include "worker/runtime_tasks.h"
 
@@ -35,18 +35,6 @@ struct program_goroutines {
     struct known_go_function *known; /* KNOWN_GO_FUNCTIONS by hash of the address; NULL: none yet */
 };
 
-/* What counting uses and does not own. */
-struct goroutine_means {
-    struct unwinder *unwinder;
-    struct queries *queries;
-    struct results *results;
-    uint64_t period_ns;
-    size_t max_depth;
-    bool are_told_apart; /* by their ids */
-    struct peer_waits *peers;
-    struct runtime_tasks *list; /* of a dump, in which each is counted once; else NULL */
-};
-
 struct goroutine_batch {
     uint32_t process; /* a row of the stack table */
     pid_t tid;        /* a live thread */
@@ -57,9 +45,8 @@ struct goroutine_batch {
 /* These functions return 0 or -ENOMEM. */
 
 /* Searches for a runtime if something new is mapped, and tells the sampling thread of one. */
-int program_goroutines_update(struct program_goroutines *goroutines,
-                              const struct goroutine_means *means, struct program_maps *maps,
-                              const struct observation *observation, struct channel *channel);
+int program_goroutines_update(struct program_goroutines *goroutines, const struct means *means,
+                              struct program_maps *maps, const struct observation *observation);
 
 /* Whether the thread with this stack has no goroutine to run: then it is left out. */
 bool program_goroutines_is_idle(const struct program_goroutines *goroutines,
@@ -72,13 +59,12 @@ uint32_t program_goroutines_current(const struct program_goroutines *goroutines,
                                     const struct observation *observation);
 
 /* Counts the news. */
-int program_goroutines_take(struct program_goroutines *goroutines,
-                            const struct goroutine_means *means, struct program_maps *maps,
-                            const struct goroutine_batch *batch, struct stack *stack);
+int program_goroutines_take(struct program_goroutines *goroutines, const struct means *means,
+                            struct program_maps *maps, const struct goroutine_batch *batch,
+                            struct stack *stack);
 
 /* Counts the time up to when goroutines were last seen. */
-void program_goroutines_close(struct program_goroutines *goroutines, struct results *results,
-                              uint64_t period_ns);
+void program_goroutines_close(struct program_goroutines *goroutines, const struct means *means);
 
 void program_goroutines_free(struct program_goroutines *goroutines);
 

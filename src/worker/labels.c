@@ -56,9 +56,8 @@ static bool is_same_place(const struct context_place *a, const struct context_pl
     return a->kind == b->kind && a->offset == b->offset && a->module == b->module;
 }
 
-int program_labels_update(struct program_labels *labels, struct queries *queries,
-                          const struct program_maps *maps, const struct observation *observation,
-                          struct channel *channel)
+int program_labels_update(struct program_labels *labels, const struct means *means,
+                          const struct program_maps *maps, const struct observation *observation)
 {
     bool was_read;
     if (!maps->space->has_context)
@@ -66,7 +65,7 @@ int program_labels_update(struct program_labels *labels, struct queries *queries
     int err =
         labels->context.is_known_schema ? 0 : read_process_context(labels, observation, &was_read);
     if (!err && labels->context.is_known_schema)
-        err = find_place(labels, queries, maps, observation);
+        err = find_place(labels, means->queries, maps, observation);
     if (err || is_same_place(&labels->place, &labels->told))
         return err;
     const struct request request = {
@@ -75,7 +74,7 @@ int program_labels_update(struct program_labels *labels, struct queries *queries
         .context = labels->place,
     };
     labels->told = labels->place;
-    return channel_request(channel, &request);
+    return channel_request(means->channel, &request);
 }
 
 /* pprof takes one value for each key, and these are ours. */
@@ -176,11 +175,12 @@ static uint64_t identity_of(const struct labels_text *text, const struct thread_
     return 0;
 }
 
-static int take_record(struct program_labels *labels, struct results *results,
-                       const struct observation *observation, const char *span_key,
-                       uint32_t *ret_set_plus_1, struct span_sight *ret_sight)
+static int take_record(struct program_labels *labels, const struct means *means,
+                       const struct observation *observation, uint32_t *ret_set_plus_1,
+                       struct span_sight *ret_sight)
 {
     const struct thread_context *context = observation->snapshot->context;
+    struct results *results = means->results;
     struct result_counts *counts = &results->counts;
     struct context_attribute attributes[ATTRIBUTE_KEYS_MAX];
     struct labels_text text;
@@ -197,7 +197,7 @@ static int take_record(struct program_labels *labels, struct results *results,
         add_id(&text, "span_id", context->record + CONTEXT_TRACE_ID_BYTES, CONTEXT_SPAN_ID_BYTES,
                text.span_id);
     }
-    *ret_sight = (struct span_sight){true, identity_of(&text, context, span_key)};
+    *ret_sight = (struct span_sight){true, identity_of(&text, context, means->spans.key)};
     int err =
         label_sets_add(&results->label_sets, text.labels, text.count, ret_set_plus_1, &is_limited);
     counts->labels_limited += !err && is_limited;
@@ -206,9 +206,9 @@ static int take_record(struct program_labels *labels, struct results *results,
     return err;
 }
 
-int program_labels_take(struct program_labels *labels, struct results *results,
-                        const struct observation *observation, const char *span_key,
-                        uint32_t *ret_set_plus_1, struct span_sight *ret_sight)
+int program_labels_take(struct program_labels *labels, const struct means *means,
+                        const struct observation *observation, uint32_t *ret_set_plus_1,
+                        struct span_sight *ret_sight)
 {
     const struct thread_context *context = observation->snapshot->context;
     *ret_set_plus_1 = 0;
@@ -220,13 +220,13 @@ int program_labels_take(struct program_labels *labels, struct results *results,
         ret_sight->is_known = true;
         return 0;
     case CONTEXT_CHANGED:
-        results->counts.labels_changed++;
+        means->results->counts.labels_changed++;
         return 0;
     case CONTEXT_UNREADABLE:
-        results->counts.labels_unreadable++;
+        means->results->counts.labels_unreadable++;
         return 0;
     case CONTEXT_READ:
-        return take_record(labels, results, observation, span_key, ret_set_plus_1, ret_sight);
+        return take_record(labels, means, observation, ret_set_plus_1, ret_sight);
     }
     return 0;
 }

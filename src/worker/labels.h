@@ -5,6 +5,7 @@
 #include "elf/query.h"
 #include "label/process_context.h"
 #include "sampler/channel.h"
+#include "worker/means.h"
 #include "worker/program_maps.h"
 #include "worker/results.h"
 
@@ -27,16 +28,15 @@ struct program_labels {
 /* Finds where the program's threads have their contexts, and sends that to the sampling thread.
  * Costs nothing if the process publishes no context: then those of its threads must not be read
  * (OTEP 4947). Returns 0 or -ENOMEM. */
-int program_labels_update(struct program_labels *labels, struct queries *queries,
-                          const struct program_maps *maps, const struct observation *observation,
-                          struct channel *channel);
+int program_labels_update(struct program_labels *labels, const struct means *means,
+                          const struct program_maps *maps, const struct observation *observation);
 
 /* Sets *ret_set_plus_1 to the labels of the observation, and *ret_sight to what they say about the
- * span of the label `span_key`, if that is not NULL; and counts how reading its context went.
+ * span of the label means->spans.key, if that is not NULL; and counts how reading its context went.
  * Returns 0 or -ENOMEM. */
-int program_labels_take(struct program_labels *labels, struct results *results,
-                        const struct observation *observation, const char *span_key,
-                        uint32_t *ret_set_plus_1, struct span_sight *ret_sight);
+int program_labels_take(struct program_labels *labels, const struct means *means,
+                        const struct observation *observation, uint32_t *ret_set_plus_1,
+                        struct span_sight *ret_sight);
 
 /* Sets *ret_set_plus_1 to the set of these labels, each a key and a value, both terminated by NUL;
  * and counts how many were accepted. Returns 0 or -ENOMEM. */

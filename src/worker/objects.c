@@ -42,7 +42,7 @@ static bool is_made(const struct object_news *news)
 }
 
 /* A stack can't be observed again: what it lacks, it lacks for good. */
-static int unwind_maker(const struct unwind_means *means, const struct object_news *news,
+static int unwind_maker(const struct means *means, const struct object_news *news,
                         struct program_tables *program, struct stack *stack, uint32_t *ret_space)
 {
     static const struct stack no_stack = {.cut = STACK_CUT_NOT_KEPT};
@@ -86,7 +86,7 @@ static int start_stack(const struct object_news *news, const struct program_tabl
 
 /* The stack of the thread that made the object, or of a thread whose creation was not seen. The
  * first frames of the latter are shown, so it must be complete. */
-static int find_stack(const struct unwind_means *means, const struct object_news *news,
+static int find_stack(const struct means *means, const struct object_news *news,
                       struct program_tables *program, struct stack *stack, uint32_t *ret_space)
 {
     bool is_makers = is_made(news);
@@ -131,7 +131,7 @@ static int count_made_late(struct results *results, const struct object_maker *k
     return objects_move(&results->objects, key, maker);
 }
 
-static int count_made(const struct unwind_means *means, const struct object_news *news,
+static int count_made(const struct means *means, const struct object_news *news,
                       struct program_tables *program, struct stack *stack)
 {
     struct results *results = means->results;
@@ -176,7 +176,7 @@ static int count_named(struct results *results, const struct object_news *news)
 }
 
 /* A listed thread. The report of its creation may not have had its id, and never has its name. */
-static int count_there(const struct unwind_means *means, const struct object_news *news,
+static int count_there(const struct means *means, const struct object_news *news,
                        struct program_tables *program, struct stack *stack)
 {
     struct objects *objects = &means->results->objects;
@@ -194,7 +194,7 @@ static int count_there(const struct unwind_means *means, const struct object_new
     return err ? err : objects_move(objects, news->key, &maker);
 }
 
-int objects_take(const struct unwind_means *means, const struct object_news *news,
+int objects_take(const struct means *means, const struct object_news *news,
                  struct program_tables *program, struct stack *stack)
 {
     uint32_t process = news->process;

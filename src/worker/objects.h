@@ -10,7 +10,7 @@ struct observation objects_observation(const struct object_news *news);
 
 /* Handles a MESSAGE_OBJECT: unwinds the stack that made an object. `program` is that of the news,
  * and NULL only if there is no snapshot; `stack` is scratch space. Returns 0 or -ENOMEM. */
-int objects_take(const struct unwind_means *means, const struct object_news *news,
+int objects_take(const struct means *means, const struct object_news *news,
                  struct program_tables *program, struct stack *stack);
 
 #endif

@@ -28,9 +28,8 @@ static void note_unread(const struct python *python, struct results *results)
         results->counts.python_version = (version ? version : 1) | flags;
 }
 
-int program_python_update(struct program_python *python, const struct python_means *means,
-                          struct program_maps *maps, const struct observation *observation,
-                          struct channel *channel)
+int program_python_update(struct program_python *python, const struct means *means,
+                          struct program_maps *maps, const struct observation *observation)
 {
     struct request request = {.kind = REQUEST_PYTHON, .program = observation->program->number};
     if (python->is_told && !python->python.gil)
@@ -50,7 +49,7 @@ int program_python_update(struct program_python *python, const struct python_mea
         return 0;
     python->is_told = true;
     request.python = (struct python_place){python->python.runtime, python->python.layout};
-    return channel_request(channel, &request);
+    return channel_request(means->channel, &request);
 }
 
 bool program_python_came_later(const struct program_python *python,
@@ -180,7 +179,7 @@ static int read_names(struct program_python *python, const struct program_maps *
     return err;
 }
 
-int program_python_name_thread(struct program_python *python, const struct python_means *means,
+int program_python_name_thread(struct program_python *python, const struct means *means,
                                const struct program_maps *maps,
                                const struct observation *observation, uint32_t *name)
 {
@@ -257,7 +256,7 @@ static void leave_out(struct python_frames *frames, size_t number)
             (frames->count - number) * sizeof *frames->items);
 }
 
-static int name_and_merge(struct program_python *python, const struct python_means *means,
+static int name_and_merge(struct program_python *python, const struct means *means,
                           const struct program_maps *maps, const struct observation *observation,
                           const enum native_kind *kinds, struct stack *stack, bool *ret_fits)
 {
@@ -287,7 +286,7 @@ static int name_and_merge(struct program_python *python, const struct python_mea
     return err == -ENOENT ? 0 : err;
 }
 
-int program_python_take(struct program_python *python, const struct python_means *means,
+int program_python_take(struct program_python *python, const struct means *means,
                         const struct program_maps *maps, const struct observation *observation,
                         struct stack *stack)
 {

@@ -9,6 +9,7 @@
 #include "runtime/python/thread_names.h"
 #include "sampler/channel.h"
 #include "unwind/unwind.h"
+#include "worker/means.h"
 #include "worker/program_maps.h"
 
 /* A code object that was seen. */
@@ -36,20 +37,10 @@ struct program_python {
     struct throttle naming; /* when these were read */
 };
 
-/* What finding, naming and merging needs. */
-struct python_means {
-    struct unwinder *unwinder;
-    struct queries *queries;
-    struct results *results;
-    bool keeps_native_frames;
-    bool tells_threads_apart;
-};
-
 /* Searches for an interpreter if something new is mapped, and tells the sampling thread about it;
  * then for its lock until that is found. Returns 0 or -ENOMEM. */
-int program_python_update(struct program_python *python, const struct python_means *means,
-                          struct program_maps *maps, const struct observation *observation,
-                          struct channel *channel);
+int program_python_update(struct program_python *python, const struct means *means,
+                          struct program_maps *maps, const struct observation *observation);
 
 /* Whether the observation was made before the sampling thread knew about the interpreter, and so
  * has no Python frames: the thread must be observed again. Losing the kernel's samples is
@@ -59,13 +50,13 @@ bool program_python_came_later(const struct program_python *python,
 
 /* Sets *name to Python's name for the thread, if it has one; the main thread has its program's
  * name. Returns 0 or -ENOMEM. */
-int program_python_name_thread(struct program_python *python, const struct python_means *means,
+int program_python_name_thread(struct program_python *python, const struct means *means,
                                const struct program_maps *maps,
                                const struct observation *observation, uint32_t *name);
 
 /* Puts the Python frames of the observation, if it has any, into its stack. Returns 0 or -ENOMEM.
  */
-int program_python_take(struct program_python *python, const struct python_means *means,
+int program_python_take(struct program_python *python, const struct means *means,
                         const struct program_maps *maps, const struct observation *observation,
                         struct stack *stack);
 

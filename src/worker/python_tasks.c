@@ -17,7 +17,7 @@
 #define DUMP_NS 10000000000u
 #define DUMP_TRIES 10
 
-void program_tasks_update(struct program_tasks *tasks, const struct task_means *means,
+void program_tasks_update(struct program_tasks *tasks, const struct means *means,
                           const struct program_python *python, const struct program_maps *maps,
                           const struct observation *observation)
 {
@@ -41,7 +41,7 @@ struct named_frame {
 
 /* What reading needs. */
 struct task_reading {
-    const struct task_means *means;
+    const struct means *means;
     struct program_tasks *tasks;
     struct program_python *python;
     struct python_memory memory;
@@ -100,7 +100,7 @@ static int label(const struct task_reading *reading, const struct python_task *t
     memcpy(text, key, sizeof key);
     python_task_name(&reading->tasks->place, &reading->memory, task, text + sizeof key,
                      &is_made_up);
-    if (!text[sizeof key] || (is_made_up && !reading->means->are_named))
+    if (!text[sizeof key] || (is_made_up && !reading->means->tells_threads_apart))
         return 0;
     return labels_take_texts(reading->means->results, text,
                              sizeof key + strlen(text + sizeof key) + 1, &labels->label_set_plus_1);
@@ -150,7 +150,7 @@ static int list(const struct task_reading *reading, const struct python_task *ta
                                   .name = strdup(name),
                                   .awaited_by = *awaited_by ? strdup(awaited_by) : NULL};
     int err = listed.name && (listed.awaited_by || !*awaited_by)
-                  ? runtime_tasks_add(reading->means->list, &listed)
+                  ? runtime_tasks_add(reading->means->tasks, &listed)
                   : -ENOMEM;
     if (err)
         runtime_task_clear(&listed);
@@ -160,7 +160,7 @@ static int list(const struct task_reading *reading, const struct python_task *ta
 static int take(struct task_reading *reading, struct python_task *task, uint32_t number)
 {
     const struct python_tasks_place *place = &reading->tasks->place;
-    bool is_dump = reading->means->list;
+    bool is_dump = reading->means->tasks;
     enum python_task_state state = PYTHON_TASK_MOVED;
     for (int i = 0; state == PYTHON_TASK_MOVED && i < (is_dump ? DUMP_TRIES : 1); i++)
         state = python_task_read(place, &reading->memory, task, reading->frames);
@@ -191,7 +191,7 @@ static int begin_pass(struct program_tasks *tasks, const struct task_reading *re
         reading->means->results->counts.tasks_cut++;
     tasks->time_ns = tick->at_ns > since_ns ? tick->at_ns - since_ns : 0;
     tasks->ticks = (tasks->carry_ns + tasks->time_ns) / period_ns;
-    if (reading->means->list) {
+    if (reading->means->tasks) {
         tasks->time_ns = 0;
         tasks->ticks = 1;
     }
@@ -248,7 +248,7 @@ static int read_some(struct program_tasks *tasks, struct task_reading *reading,
     return err;
 }
 
-int program_tasks_take(struct program_tasks *tasks, const struct task_means *means,
+int program_tasks_take(struct program_tasks *tasks, const struct means *means,
                        struct program_python *python, const struct program_maps *maps,
                        const struct observation *observation, const struct task_tick *tick)
 {
@@ -268,7 +268,7 @@ int program_tasks_take(struct program_tasks *tasks, const struct task_means *mea
                    .code_type = python->python.code_type,
                    .tid = observation_live_tid(observation),
                    .areas = &areas,
-                   .until_ns = monotonic_ns() + (means->list ? DUMP_NS : READING_NS)},
+                   .until_ns = monotonic_ns() + (means->tasks ? DUMP_NS : READING_NS)},
         .space = maps->space,
         .process = tick->process,
         .frames = malloc(sizeof *reading.frames),

@@ -25,15 +25,6 @@ struct program_tasks {
     uint64_t carry_ns;   /* less than a tick, of time that was counted */
 };
 
-/* What counting uses and does not own. */
-struct task_means {
-    struct queries *queries;
-    struct results *results;
-    uint64_t period_ns;
-    bool are_named;             /* also those whose names asyncio made */
-    struct runtime_tasks *list; /* of a dump, in which each is counted once; else NULL */
-};
-
 /* When tasks are to be read. */
 struct task_tick {
     uint32_t process;          /* a row of the stack table */
@@ -43,13 +34,13 @@ struct task_tick {
 };
 
 /* Finds out once where the program has its tasks. */
-void program_tasks_update(struct program_tasks *tasks, const struct task_means *means,
+void program_tasks_update(struct program_tasks *tasks, const struct means *means,
                           const struct program_python *python, const struct program_maps *maps,
                           const struct observation *observation);
 
 /* Counts the time since the last reading for each task's present stack, unless that was just now.
  * Returns 0 or -ENOMEM. */
-int program_tasks_take(struct program_tasks *tasks, const struct task_means *means,
+int program_tasks_take(struct program_tasks *tasks, const struct means *means,
                        struct program_python *python, const struct program_maps *maps,
                        const struct observation *observation, const struct task_tick *tick);
 

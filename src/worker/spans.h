@@ -9,13 +9,9 @@
 #define FGPROF_WORKER_SPANS_H
 
 #include "worker/labels.h"
+#include "worker/means.h"
 #include "worker/results.h"
 #include "worker/threads.h"
-
-struct span_options {
-    const char *key; /* NULL: all samples are kept */
-    uint64_t min_ns; /* of a span that is kept */
-};
 
 /* The thread was seen at `at_ns`: begins a new span, or ends the current one, to whose samples
  * nothing may be owed. `number` is the thread's. Returns 0 or -ENOMEM. */

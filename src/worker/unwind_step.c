@@ -63,7 +63,7 @@ static int read_other_word(const struct unwind_step *step, bool *ret_is_read)
 /* Provides what the unwinder lacked, if possible. *ret_has_more: unwinding may get further now. */
 static int serve(struct unwind_step *step, bool *ret_has_more)
 {
-    const struct unwind_means *means = step->means;
+    const struct means *means = step->means;
     const struct observation *observation = step->observation;
     const struct unwind_hints *hints = &step->hints;
     struct program_tables *program = step->program;
@@ -83,7 +83,7 @@ static int serve(struct unwind_step *step, bool *ret_has_more)
  * once, and one word is read. */
 int unwind_step_run(struct unwind_step *step)
 {
-    const struct unwind_means *means = step->means;
+    const struct means *means = step->means;
     bool has_more;
     int err;
     step->observation->snapshot->other_word.address = 0;
@@ -515,12 +515,12 @@ static int unwind_by_known_site(struct unwind_step *step, const struct site *sit
     int err = try_with_registers(step);
     bool lacks_link = architecture.link != REGISTERS_MAX && !step->is_asked &&
                       step->stack->cut == STACK_CUT_NO_REGISTER;
-    return !err && lacks_link && step->means->may_stop_sleepers ? ask_for_registers(step) : err;
+    return !err && lacks_link && !step->means->waits ? ask_for_registers(step) : err;
 }
 
 static int unwind_by_site(struct unwind_step *step)
 {
-    const struct unwind_means *means = step->means;
+    const struct means *means = step->means;
     struct snapshot *snapshot = step->observation->snapshot;
     struct program_tables *program = step->program;
     const struct site_keys keys = sites_keys(step->observation->tid, snapshot, step->stack);
@@ -538,7 +538,7 @@ static int unwind_by_site(struct unwind_step *step)
     }
     /* The stack holds the failed attempt: unwinds it again with what is known. */
     int err = try_with_registers(step);
-    return err || step->is_asked || !means->may_stop_sleepers ? err : ask_for_stop(step, &keys);
+    return err || step->is_asked || means->waits ? err : ask_for_stop(step, &keys);
 }
 
 /* The stack is cut because the frame pointer is not known: unwinds it with the frame pointer that
@@ -629,7 +629,7 @@ static bool is_kernel_only(const struct registers *registers)
     return !registers_pc(registers) && !registers_sp(registers);
 }
 
-int unwind_observation(const struct unwind_means *means, const struct observation *observation,
+int unwind_observation(const struct means *means, const struct observation *observation,
                        struct program_tables *program, struct thread_unwinding *thread,
                        struct stack *stack, enum unwind_result *ret_result)
 {

@@ -6,6 +6,7 @@
 
 #include "sampler/channel.h"
 #include "unwind/unwind.h"
+#include "worker/means.h"
 #include "worker/programs.h"
 
 /* What was learned about a thread for unwinding it. */
@@ -31,18 +32,8 @@ struct thread_unwinding {
     struct site_keys site;     /* the site at which it should be stopped, if any */
 };
 
-/* What all observations are unwound with. */
-struct unwind_means {
-    struct unwinder *unwinder;
-    struct channel *channel;
-    struct results *results; /* its spaces and modules grow */
-    size_t max_depth;
-    bool may_stop_sleepers;
-    bool tells_threads_apart; /* that were made, by their ids */
-};
-
 struct unwind_step {
-    const struct unwind_means *means;
+    const struct means *means;
     const struct observation *observation;
     struct program_tables *program;
     struct thread_unwinding *thread;
@@ -64,7 +55,7 @@ enum unwind_result {
 
 /* Unwinds the snapshot of `observation` into `stack`; the space of `program` is known. Returns 0 or
  * -ENOMEM. */
-int unwind_observation(const struct unwind_means *means, const struct observation *observation,
+int unwind_observation(const struct means *means, const struct observation *observation,
                        struct program_tables *program, struct thread_unwinding *thread,
                        struct stack *stack, enum unwind_result *ret_result);
 

@@ -32,12 +32,7 @@ struct worker {
     struct worker_options options;
     struct channel *channel;
     struct results *results;
-    struct queries *queries; /* NULL: none */
-    struct unwind_means means;
-    struct python_means python;
-    struct goroutine_means goroutines;
-    struct task_means tasks;
-    struct counter counter;
+    struct means means;
     struct counted_threads threads;
     struct owners owners;
     struct kernel_names kernel_names;
@@ -66,50 +61,29 @@ int worker_new(const struct worker_options *options, struct channel *channel,
     worker->options = *options;
     worker->channel = channel;
     worker->results = results;
-    worker->counter = (struct counter){
-        .results = results,
-        .period_ns = options->period_ns,
-        .tells_threads_apart = options->tells_threads_apart,
+    worker->means = (struct means){
         .channel = channel,
+        .results = results,
+        .queries = options->lookups ? &options->lookups->queries : NULL,
         .owners = &worker->owners,
+        .peers = &worker->owners.peers,
         .kernel_names = &worker->kernel_names,
         .waits = options->waits,
+        .tasks = options->tasks,
         .spans = options->spans,
+        .period_ns = options->period_ns,
+        .max_depth = options->max_depth,
+        .keeps_native_frames = options->keeps_native_frames,
+        .tells_threads_apart = options->tells_threads_apart,
     };
     worker->owners.threads = &worker->threads;
     worker->owners.tells_threads_apart = options->tells_threads_apart;
-    worker->means = (struct unwind_means){
-        .channel = channel,
-        .results = results,
-        .max_depth = options->max_depth,
-        .may_stop_sleepers = !options->waits,
-        .tells_threads_apart = options->tells_threads_apart,
-    };
+    worker->owners.sites.queries = results->modules.queries = worker->means.queries;
     int err = unwinder_new(options->lookups, &worker->means.unwinder);
     if (err) {
         free(worker);
         return err;
     }
-    worker->queries = options->lookups ? &options->lookups->queries : NULL;
-    worker->owners.sites.queries = results->modules.queries = worker->queries;
-    worker->python = (struct python_means){.unwinder = worker->means.unwinder,
-                                           .queries = worker->queries,
-                                           .results = results,
-                                           .keeps_native_frames = options->keeps_native_frames,
-                                           .tells_threads_apart = options->tells_threads_apart};
-    worker->goroutines = (struct goroutine_means){.unwinder = worker->means.unwinder,
-                                                  .queries = worker->queries,
-                                                  .results = results,
-                                                  .period_ns = options->period_ns,
-                                                  .max_depth = options->max_depth,
-                                                  .peers = &worker->owners.peers,
-                                                  .list = options->tasks,
-                                                  .are_told_apart = options->tells_threads_apart};
-    worker->tasks = (struct task_means){.queries = worker->queries,
-                                        .results = results,
-                                        .period_ns = options->period_ns,
-                                        .list = options->tasks,
-                                        .are_named = options->tells_threads_apart};
     *ret_worker = worker;
     return 0;
 }
@@ -180,8 +154,7 @@ static int update_python(struct worker *worker, const struct observation *observ
 {
     struct program_python *python = &program->python;
     bool had_gil = python->python.gil != 0;
-    int err = program_python_update(python, &worker->python, &program->maps, observation,
-                                    worker->channel);
+    int err = program_python_update(python, &worker->means, &program->maps, observation);
     if (err || had_gil || !python->python.gil)
         return err;
     const struct gil gil = {observation->program->number, python->python.gil,
@@ -195,11 +168,11 @@ static int update_tasks(struct worker *worker, const struct observation *observa
 {
     struct program_tasks *tasks = &program->tasks;
     bool was_known = tasks->place.version;
-    program_tasks_update(tasks, &worker->tasks, &program->python, &program->maps, observation);
-    if (was_known || !worker->tasks.list)
+    program_tasks_update(tasks, &worker->means, &program->python, &program->maps, observation);
+    if (was_known || !worker->means.tasks)
         return 0;
     const struct task_tick tick = {.process = observation->process, .is_last = true};
-    return program_tasks_take(tasks, &worker->tasks, &program->python, &program->maps, observation,
+    return program_tasks_take(tasks, &worker->means, &program->python, &program->maps, observation,
                               &tick);
 }
 
@@ -212,15 +185,14 @@ static int update_program(struct worker *worker, const struct observation *obser
     if (!err)
         err = program_maps_update(&program->maps, results, observation);
     if (!err && program->maps.space && !worker->options.waits)
-        err = program_labels_update(&program->labels, worker->queries, &program->maps, observation,
-                                    worker->channel);
+        err = program_labels_update(&program->labels, &worker->means, &program->maps, observation);
     if (!err && program->maps.space)
         err = update_python(worker, observation, program);
     if (!err && program->maps.space && worker->options.has_tasks)
         err = update_tasks(worker, observation, program);
     if (!err && program->maps.space && worker->options.has_goroutines)
-        err = program_goroutines_update(&program->goroutines, &worker->goroutines, &program->maps,
-                                        observation, worker->channel);
+        err = program_goroutines_update(&program->goroutines, &worker->means, &program->maps,
+                                        observation);
     if (!err && program->maps.space)
         err = generated_update(&program->generated, worker->means.unwinder, results, observation,
                                &program->maps.space);
@@ -238,7 +210,7 @@ static int ask_for_python(struct worker *worker, const struct observation *obser
                                     .tid = observation->tid,
                                     .serial = ++thread->unwinding.asked};
     int err = channel_request(worker->channel, &request);
-    return err ? err : count_later(&worker->counter, observation, thread, program, &worker->stack);
+    return err ? err : count_later(&worker->means, observation, thread, program, &worker->stack);
 }
 
 static void note_goroutine(const struct worker *worker, const struct observation *observation,
@@ -253,7 +225,7 @@ static void note_goroutine(const struct worker *worker, const struct observation
 static int count_copy(struct worker *worker, const struct observation *observation,
                       struct counted_thread *thread)
 {
-    const struct counter *counter = &worker->counter;
+    const struct means *means = &worker->means;
     struct program_tables *program = NULL;
     enum unwind_result result;
     if (thread->account.is_dumped)
@@ -262,16 +234,16 @@ static int count_copy(struct worker *worker, const struct observation *observati
     struct span_sight sight = {0};
     thread->label_set_plus_1 = 0;
     if (!err && program)
-        err = program_labels_take(&program->labels, worker->results, observation,
-                                  counter->spans.key, &thread->label_set_plus_1, &sight);
+        err = program_labels_take(&program->labels, means, observation, &thread->label_set_plus_1,
+                                  &sight);
     if (!err)
-        err = count_span(counter, observation, thread, &sight);
+        err = count_span(means, observation, thread, &sight);
     if (err)
         return err;
     if (!program || !program->maps.space)
-        return count_without_stack(counter, observation, thread);
+        return count_without_stack(means, observation, thread);
     uint32_t name = thread->name;
-    err = program_python_name_thread(&program->python, &worker->python, &program->maps, observation,
+    err = program_python_name_thread(&program->python, &worker->means, &program->maps, observation,
                                      &thread->name);
     if (err)
         return err;
@@ -282,18 +254,18 @@ static int count_copy(struct worker *worker, const struct observation *observati
         program_python_came_later(&program->python, observation, worker->options.waits != NULL))
         return ask_for_python(worker, observation, thread, program);
     if (!err)
-        err = program_python_take(&program->python, &worker->python, &program->maps, observation,
+        err = program_python_take(&program->python, &worker->means, &program->maps, observation,
                                   &worker->stack);
     if (err)
         return err;
     note_goroutine(worker, observation, thread, program);
     switch (result) {
     case UNWIND_DONE:
-        return count_stack(counter, observation, thread, program, &worker->stack);
+        return count_stack(means, observation, thread, program, &worker->stack);
     case UNWIND_ASKED:
-        return count_later(counter, observation, thread, program, &worker->stack);
+        return count_later(means, observation, thread, program, &worker->stack);
     case UNWIND_GONE:
-        return count_without_stack(counter, observation, thread);
+        return count_without_stack(means, observation, thread);
     }
     return 0;
 }
@@ -340,7 +312,7 @@ static int find_waker_stack(struct worker *worker, const struct observation *obs
                                  &worker->stack, &result);
     if (err || result != UNWIND_DONE)
         return err;
-    err = program_python_take(&program->python, &worker->python, &program->maps, observation,
+    err = program_python_take(&program->python, &worker->means, &program->maps, observation,
                               &worker->stack);
     if (!err)
         err = stack_table_add_stack(&results->stacks, program->maps.space->id, &worker->stack,
@@ -413,20 +385,20 @@ static int begin_peer(struct worker *worker, const struct observation *observati
 
 static int count_observation(struct worker *worker, const struct observation *observation)
 {
-    const struct counter *counter = &worker->counter;
+    const struct means *means = &worker->means;
     struct counted_thread *thread =
         counted_threads_get(&worker->threads, observation->thread, observation->tid);
     int err = thread ? take_name(worker->results, observation, thread) : -ENOMEM;
     if (err)
         return err;
     if (is_round_over(worker, observation))
-        err = count_held(counter);
+        err = count_held(means);
     if (!err)
         err = owners_note_thread(&worker->owners, observation, thread);
     if (!err && observation->program && !worker->options.waits)
         err = begin_peer(worker, observation);
     if (!err)
-        err = count_book(counter, observation, thread);
+        err = count_book(means, observation, thread);
     if (err)
         return err;
     switch (observation->evidence) {
@@ -438,11 +410,11 @@ static int count_observation(struct worker *worker, const struct observation *ob
     case EVIDENCE_UNMOVED:
         return 0;
     case EVIDENCE_WOKEN:
-        return count_woken(counter, observation, thread);
+        return count_woken(means, observation, thread);
     case EVIDENCE_ASSUMED:
-        return count_assumed(counter, observation, thread);
+        return count_assumed(means, observation, thread);
     case EVIDENCE_GONE:
-        err = count_gone(counter, observation, thread);
+        err = count_gone(means, observation, thread);
         if (!err && observation->end.never_moved && worker->options.tells_threads_apart)
             err = idle_note(worker->results, thread->tid);
         return err;
@@ -453,12 +425,11 @@ static int count_observation(struct worker *worker, const struct observation *ob
 /* Gives all booked time to the samples that are known. */
 static int close_windows(struct worker *worker)
 {
-    int err = count_held(&worker->counter);
+    int err = count_held(&worker->means);
     for (size_t i = 0; i < worker->threads.count; i++)
-        count_close(&worker->counter, &worker->threads.items[i]);
+        count_close(&worker->means, &worker->threads.items[i]);
     for (size_t i = 0; i < worker->programs.count; i++)
-        program_goroutines_close(&worker->programs.items[i].tables->goroutines, worker->results,
-                                 worker->options.period_ns);
+        program_goroutines_close(&worker->programs.items[i].tables->goroutines, &worker->means);
     return err;
 }
 
@@ -640,8 +611,8 @@ static int finish(struct worker *worker)
 /* Counts the waits of earlier rounds first, because the tick may end them. */
 static int count_tick(struct worker *worker, const struct message *message)
 {
-    int err = message->tick.number > worker->owners.tick ? count_held(&worker->counter) : 0;
-    if (!err && worker->counter.spans.key)
+    int err = message->tick.number > worker->owners.tick ? count_held(&worker->means) : 0;
+    if (!err && worker->means.spans.key)
         err = spans_place_waits(worker->results, &worker->threads, message->tick.process);
     return err ? err : elapsed_ticks_take(worker->results, &worker->threads, message);
 }
@@ -668,7 +639,7 @@ static int count_goroutines(struct worker *worker, const struct message *message
     if (err)
         return err;
     worker->results->goroutine_bytes -= goroutine_table_bytes(program);
-    err = program_goroutines_take(&program->goroutines, &worker->goroutines, &program->maps, &batch,
+    err = program_goroutines_take(&program->goroutines, &worker->means, &program->maps, &batch,
                                   &worker->stack);
     worker->results->goroutine_bytes += goroutine_table_bytes(program);
     return err;
@@ -687,7 +658,7 @@ static int count_tasks(struct worker *worker, const struct message *message)
     int err = update_program(worker, &observation, &program);
     return err || !program->maps.space
                ? err
-               : program_tasks_take(&program->tasks, &worker->tasks, &program->python,
+               : program_tasks_take(&program->tasks, &worker->means, &program->python,
                                     &program->maps, &observation, &tick);
 }
 
@@ -696,7 +667,7 @@ static int end_program(struct worker *worker, uint32_t number)
 {
     struct program_tables *program = programs_find(&worker->programs, number);
     if (program) {
-        program_goroutines_close(&program->goroutines, worker->results, worker->options.period_ns);
+        program_goroutines_close(&program->goroutines, &worker->means);
         worker->results->goroutine_bytes -= goroutine_table_bytes(program);
     }
     peer_waits_end(&worker->owners.peers, number);

@@ -102,7 +102,7 @@ static void test_programs_that_have_no_goroutines(void **state)
     const struct observation observation = {
         .tid = getpid(), .process_id = getpid(), .program = &program, .snapshot = &snapshot};
     files_read = 0;
-    assert_int_equal(program_goroutines_update(&none, NULL, &known, &observation, NULL), 0);
+    assert_int_equal(program_goroutines_update(&none, NULL, &known, &observation), 0);
     assert_int_equal(program_goroutines_current(&none, &known, &observation), 0);
     assert_int_equal(files_read, 0);
 }

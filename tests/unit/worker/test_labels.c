@@ -56,11 +56,11 @@ static int tear_down(void **state)
 static bool search(struct world *world, int err, struct context_place *ret_told)
 {
     const struct observation observation = {.tid = getpid(), .program = &world->program};
+    const struct means means = {.channel = world->channel};
     struct request request;
     result = err;
     world->labels.searching = (struct throttle){0};
-    assert_int_equal(
-        program_labels_update(&world->labels, NULL, &world->maps, &observation, world->channel), 0);
+    assert_int_equal(program_labels_update(&world->labels, &means, &world->maps, &observation), 0);
     if (!channel_next_request(world->channel, &request))
         return false;
     assert_int_equal(request.kind, REQUEST_CONTEXT);

@@ -7,8 +7,7 @@
 static int take_thread(struct world *world, enum object_change change, enum object_origin origin,
                        uint64_t key, char *name)
 {
-    struct unwind_means means = {
-        .results = &world->results, .max_depth = 10, .tells_threads_apart = true};
+    struct means means = {.results = &world->results, .max_depth = 10, .tells_threads_apart = true};
     struct stack stack = {0};
     const struct object_news news = {.tid = MAKER,
                                      .kind = OBJECT_THREAD,
@@ -25,7 +24,7 @@ static int take_thread(struct world *world, enum object_change change, enum obje
 static int take_news(struct world *world, enum object_change change, uint32_t process, uint64_t key,
                      uint64_t bytes)
 {
-    struct unwind_means means = {.results = &world->results, .max_depth = 10};
+    struct means means = {.results = &world->results, .max_depth = 10};
     struct stack stack = {0};
     const struct object_news news = {.process = process,
                                      .kind = OBJECT_ALLOCATION,

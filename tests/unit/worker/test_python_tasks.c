@@ -11,7 +11,7 @@ static struct program_tasks tasks;
 static struct program_python python;
 static struct space space;
 static struct runtime_tasks list;
-static struct task_means means;
+static struct means means;
 static uint64_t now_ns;
 static size_t reads;
 
@@ -54,7 +54,7 @@ static int set_up(void **state)
     reads = 0;
     tasks = (struct program_tasks){0};
     python_tasks_take_version(&tasks.place, 0x030e00f0);
-    means = (struct task_means){.results = &results, .period_ns = 10000000};
+    means = (struct means){.results = &results, .period_ns = 10000000};
     return results_init(&results);
 }
 
@@ -106,7 +106,7 @@ static void test_the_end_of_a_pass(void **state)
 static void test_a_dump_takes_no_more_than_ten_seconds(void **state)
 {
     (void)state;
-    means.list = &list;
+    means.tasks = &list;
     take(true, 0);
     assert_int_equal(reads, 10000);
     assert_int_equal(results.counts.tasks_cut, 1);

@@ -5,6 +5,7 @@
 
 #include "make_walk.h"
 #include "base/clock.h"
+#include "wait/wait_list.h"
 #include "worker/unwind_step.h"
 
 #include <inttypes.h>
@@ -38,7 +39,7 @@ enum {
 static struct made_walk made;
 static struct results results;
 static struct channel *channel;
-static struct unwind_means means;
+static struct means means;
 static struct program program;
 static struct program_tables tables;
 static struct thread_unwinding threads[3];
@@ -61,8 +62,7 @@ static int set_up(void **state)
     made.words[0] = made.words[DEEP_WORD] = code_at(FIRST + 5);
     assert_int_equal(results_init(&results), 0);
     assert_int_equal(channel_new(&channel), 0);
-    means = (struct unwind_means){
-        .channel = channel, .results = &results, .max_depth = 100, .may_stop_sleepers = true};
+    means = (struct means){.channel = channel, .results = &results, .max_depth = 100};
     assert_int_equal(unwinder_new(NULL, &means.unwinder), 0);
     program = (struct program){.number = 5, .proc_fd = -1, .mem_fd = -1};
     program.maps_fd = file_of_text(STACKS);
@@ -587,11 +587,12 @@ static void test_a_stop_that_tells_nothing_is_the_last(void **state)
 static void test_sleepers_are_not_stopped_for_a_dump_or_in_calls_that_notice(void **state)
 {
     (void)state;
+    struct wait_list waits = {0};
     put_needing_frame();
-    means.may_stop_sleepers = false;
+    means.waits = &waits;
     assert_false(is_asked_at(0, NEEDING + 0x40));
     assert_no_request();
-    means.may_stop_sleepers = true;
+    means.waits = NULL;
     struct observation observation = observe(0, code_at(NEEDING + 0x40));
     observation.wait.syscall_number = SYS_epoll_wait;
     /* Its registers are requested once: they are reported when it sleeps again. */
@@ -692,7 +693,7 @@ enum { X19 = 19, X29 = 29, X30 = 30 };
 static struct made_walk made;
 static struct results results;
 static struct channel *channel;
-static struct unwind_means means;
+static struct means means;
 static struct program program = {.number = 5, .maps_fd = -1, .proc_fd = -1, .mem_fd = -1};
 static struct program_tables tables;
 static struct thread_unwinding thread = {.stack_limit = 16u << 10};
@@ -701,8 +702,7 @@ static void begin_step(void)
 {
     assert_int_equal(results_init(&results), 0);
     assert_int_equal(channel_new(&channel), 0);
-    means = (struct unwind_means){
-        .channel = channel, .results = &results, .max_depth = 100, .may_stop_sleepers = true};
+    means = (struct means){.channel = channel, .results = &results, .max_depth = 100};
     assert_int_equal(unwinder_new(NULL, &means.unwinder), 0);
     tables.maps.space = &made.space;
     tables.maps.reading.done_ns = UINT64_MAX; /* its maps are new */
