@@ -58,10 +58,8 @@ int program_goroutines_update(struct program_goroutines *goroutines, const struc
     int err = has_areas ? 0 : program_maps_read_areas(maps, observation);
     if (err)
         return err;
-    struct stack_areas areas = maps->areas;
-    areas.mem_fd_plus_1 = observation->program->mem_fd + 1;
-    err = go->module ? go_find_list(means->queries, go, tid, &areas)
-                     : go_find(means->queries, maps->space, tid, &areas, go);
+    err = go->module ? go_find_list(means->queries, go, tid, &maps->areas)
+                     : go_find(means->queries, maps->space, tid, &maps->areas, go);
     if (err && err != -EAGAIN)
         return err;
     if (!err)
@@ -102,17 +100,15 @@ uint32_t program_goroutines_current(const struct program_goroutines *goroutines,
 {
     const struct registers *registers = &observation->snapshot->registers;
     uint64_t sp = registers_sp(registers);
-    struct stack_areas areas = maps->areas;
     struct goroutine current;
     if (!goroutines->is_told || !registers_has(registers, go_current_register))
         return 0;
     pid_t tid = observation_live_tid(observation);
-    areas.mem_fd_plus_1 = observation->program->mem_fd + 1;
     if (!goroutine_read(goroutines->go.place.layout, registers->values[go_current_register], tid,
-                        &areas, &current))
+                        &maps->areas, &current))
         return 0;
     bool is_current = (sp >= current.stack_low && sp < current.stack_high) ||
-                      is_on_own_stack(tid, &areas, current.m, sp);
+                      is_on_own_stack(tid, &maps->areas, current.m, sp);
     return is_current ? (uint32_t)current.id : 0;
 }
 

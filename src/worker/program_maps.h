@@ -17,7 +17,7 @@ struct program_maps {
     uint64_t replaced_ns;     /* when other code was last found where some had been; 0: never */
     bool replaced_is_told;    /* reported to the sampling thread */
     unsigned spare_readings;  /* readings of a new program's maps beyond one a round */
-    struct stack_areas areas; /* empty until they are needed */
+    struct stack_areas areas; /* empty until they are needed, with the program's memory */
     struct throttle areas_reading;
     bool areas_are_sent; /* the sampling thread has them */
 };

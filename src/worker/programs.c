@@ -20,6 +20,7 @@ int programs_get(struct programs *programs, const struct program *program,
     *ret_tables = tables;
     if (known)
         return 0;
+    tables->maps.areas.mem_fd_plus_1 = program->mem_fd + 1;
     size_t at = UPPER_BOUND(programs->items, programs->count, number, program->number);
     int err = array_insert(&programs->items, &programs->count, &programs->capacity, at,
                            (struct numbered_program){program->number, tables});

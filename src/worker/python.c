@@ -167,13 +167,11 @@ static int read_names(struct program_python *python, const struct program_maps *
                       const struct observation *observation)
 {
     const struct python_place place = {python->python.runtime, python->python.layout};
-    struct stack_areas areas = maps->areas;
     uint64_t begun_ns = monotonic_ns();
     const struct python_memory memory = {.layout = &place.layout,
                                          .tid = observation_live_tid(observation),
-                                         .areas = &areas,
+                                         .areas = &maps->areas,
                                          .until_ns = begun_ns + NAMES_NS};
-    areas.mem_fd_plus_1 = observation->program->mem_fd + 1;
     int err = python_thread_names_read(&python->names, &place, python->python.version, &memory);
     python->naming = (struct throttle){begun_ns, monotonic_ns() - begun_ns};
     return err;
@@ -261,14 +259,12 @@ static int name_and_merge(struct program_python *python, const struct means *mea
                           const enum native_kind *kinds, struct stack *stack, bool *ret_fits)
 {
     struct python_frames *frames = observation->snapshot->python;
-    struct stack_areas areas = maps->areas;
     const struct python_memory memory = {
         .layout = &python->python.layout,
         .code_type = python->python.code_type,
         .tid = observation->tid,
-        .areas = &areas,
+        .areas = &maps->areas,
     };
-    areas.mem_fd_plus_1 = observation->program->mem_fd + 1;
     uint64_t *named = malloc((frames->count + 1) * sizeof *named);
     int err = named ? 0 : -ENOMEM;
     for (size_t i = 0; i < frames->count && !err;) {

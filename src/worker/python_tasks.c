@@ -252,14 +252,12 @@ int program_tasks_take(struct program_tasks *tasks, const struct means *means,
                        struct program_python *python, const struct program_maps *maps,
                        const struct observation *observation, const struct task_tick *tick)
 {
-    struct stack_areas areas = maps->areas;
     if (!tasks->counted_ns)
         tasks->counted_ns = tick->before_ns;
     if (!tasks->place.version ||
         (!tick->is_last && !tasks->is_reading &&
          !throttle_allows(&tasks->reading, monotonic_ns(), 0, READING_PART_OF_TIME)))
         return 0;
-    areas.mem_fd_plus_1 = observation->program->mem_fd + 1;
     struct task_reading reading = {
         .means = means,
         .tasks = tasks,
@@ -267,7 +265,7 @@ int program_tasks_take(struct program_tasks *tasks, const struct means *means,
         .memory = {.layout = &tasks->place.layout,
                    .code_type = python->python.code_type,
                    .tid = observation_live_tid(observation),
-                   .areas = &areas,
+                   .areas = &maps->areas,
                    .until_ns = monotonic_ns() + (means->tasks ? DUMP_NS : READING_NS)},
         .space = maps->space,
         .process = tick->process,

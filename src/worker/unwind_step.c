@@ -43,19 +43,17 @@ static int read_other_word(const struct unwind_step *step, bool *ret_is_read)
     const struct observation *observation = step->observation;
     uint64_t address = step->hints.missing_word;
     struct other_word *word = &observation->snapshot->other_word;
-    const struct stack_areas *known = &step->program->maps.areas;
+    const struct stack_areas *areas = &step->program->maps.areas;
     if (word->address)
         return 0;
-    if (!stack_areas_find(known, address) &&
+    if (!stack_areas_find(areas, address) &&
         program_maps_read_areas(&step->program->maps, observation))
         return -ENOMEM;
-    const struct stack_area *area = stack_areas_find(known, address);
+    const struct stack_area *area = stack_areas_find(areas, address);
     if (!area || area->is_only_read || area->may_wait)
         return 0;
-    struct stack_areas areas = *known;
-    areas.mem_fd_plus_1 = observation->program->mem_fd + 1;
     *ret_is_read =
-        memory_read_word(observation_live_tid(observation), &areas, address, &word->value);
+        memory_read_word(observation_live_tid(observation), areas, address, &word->value);
     word->address = *ret_is_read ? address : 0;
     return 0;
 }
