@@ -150,7 +150,7 @@ const char *fgprof_recorder_kept_memory(const fgprof_recorder *recorder, size_t 
         *ret_bytes = atomic_load(kind == KEPT_COPY ? &recorder->copy_bytes : &recorder->name_bytes);
     else
         *ret_bytes =
-            recorder->worker ? worker_kept_bytes(recorder->worker, (enum kept_kind)kind) : 0;
+            recorder->worker ? atomic_load(&worker_progress(recorder->worker)->kept[kind]) : 0;
     return kept_kind_name((enum kept_kind)kind);
 }
 
@@ -314,19 +314,20 @@ static void *worker_main(void *context)
 static struct fgprof_progress progress_of(struct fgprof_recorder *recorder)
 {
     struct sampler_progress *progress = &recorder->sampler.progress;
+    const struct worker_progress *counted = worker_progress(recorder->worker);
     return (struct fgprof_progress){
         .bytes = sizeof(struct fgprof_progress),
         .elapsed_ns = atomic_load(&progress->elapsed_ns),
         .duration_ns = recorder->options.sampler.duration_ns,
         .threads = atomic_load(&progress->threads),
-        .samples = worker_samples(recorder->worker),
-        .stacks = worker_stacks(recorder->worker),
+        .samples = atomic_load(&counted->samples),
+        .stacks = atomic_load(&counted->stacks),
         .ticks_late = atomic_load(&progress->ticks_late),
-        .deadlocks = worker_deadlocks(recorder->worker),
+        .deadlocks = atomic_load(&counted->deadlocks),
         .ticks = atomic_load(&progress->ticks),
         .samples_lost = atomic_load(&progress->samples_lost),
-        .samples_not_kept = worker_samples_not_kept(recorder->worker),
-        .processes_joined = worker_processes_joined(recorder->worker),
+        .samples_not_kept = atomic_load(&counted->samples_not_kept),
+        .processes_joined = atomic_load(&counted->processes_joined),
     };
 }
 

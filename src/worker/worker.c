@@ -12,7 +12,6 @@
 #include "worker/elapsed_ticks.h"
 
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,10 +45,8 @@ struct worker {
     size_t program_bytes;  /* kept_bytes_of_programs, when rows last went */
     struct kept_rows noted_rows; /* what there was when rows last went */
     bool has_ordered_checkpoint;
-    int error;                                           /* the first one */
-    _Atomic uint64_t samples, stacks, deadlocks;         /* may be read by other threads */
-    _Atomic uint64_t samples_not_kept, processes_joined; /* the same */
-    _Atomic uint64_t kept[KEPT_KIND_COUNT];              /* bytes; the same */
+    int error; /* the first one */
+    struct worker_progress progress;
 };
 
 int worker_new(const struct worker_options *options, struct channel *channel,
@@ -449,11 +446,15 @@ static size_t bytes_of_kind(const struct worker *worker, enum kept_kind kind)
 }
 
 /* For other threads to read. */
+static void publish(_Atomic uint64_t *shown, uint64_t value)
+{
+    atomic_store_explicit(shown, value, memory_order_relaxed);
+}
+
 static void publish_kept(struct worker *worker)
 {
     for (enum kept_kind kind = 0; kind < KEPT_KIND_COUNT; kind++)
-        atomic_store_explicit(&worker->kept[kind], bytes_of_kind(worker, kind),
-                              memory_order_relaxed);
+        publish(&worker->progress.kept[kind], bytes_of_kind(worker, kind));
 }
 
 /* Marks everything counted from now on. */
@@ -739,6 +740,17 @@ static uint64_t samples_so_far(const struct worker *worker)
            (worker->options.waits ? 0 : counts->owed_ns / worker->options.period_ns);
 }
 
+static void publish_counts(struct worker *worker)
+{
+    struct worker_progress *progress = &worker->progress;
+    const struct results *results = worker->results;
+    publish(&progress->samples, samples_so_far(worker));
+    publish(&progress->stacks, results->stacks.stack_count);
+    publish(&progress->deadlocks, results->deadlocks.count);
+    publish(&progress->samples_not_kept, results->counts.samples_not_kept);
+    publish(&progress->processes_joined, results->counts.processes_joined);
+}
+
 int worker_run(struct worker *worker)
 {
     const struct results *results = worker->results;
@@ -756,44 +768,13 @@ int worker_run(struct worker *worker)
             publish_kept(worker);
         check_bytes(worker);
         channel_release(worker->channel, &message);
-        atomic_store_explicit(&worker->samples, samples_so_far(worker), memory_order_relaxed);
-        atomic_store_explicit(&worker->stacks, results->stacks.stack_count, memory_order_relaxed);
-        atomic_store_explicit(&worker->deadlocks, results->deadlocks.count, memory_order_relaxed);
-        atomic_store_explicit(&worker->samples_not_kept, results->counts.samples_not_kept,
-                              memory_order_relaxed);
-        atomic_store_explicit(&worker->processes_joined, results->counts.processes_joined,
-                              memory_order_relaxed);
+        publish_counts(worker);
         channel_done(worker->channel);
     } while (message.kind != MESSAGE_END);
     return worker->error;
 }
 
-uint64_t worker_samples(const struct worker *worker)
+const struct worker_progress *worker_progress(const struct worker *worker)
 {
-    return atomic_load_explicit(&worker->samples, memory_order_relaxed);
-}
-
-uint64_t worker_stacks(const struct worker *worker)
-{
-    return atomic_load_explicit(&worker->stacks, memory_order_relaxed);
-}
-
-uint64_t worker_deadlocks(const struct worker *worker)
-{
-    return atomic_load_explicit(&worker->deadlocks, memory_order_relaxed);
-}
-
-uint64_t worker_samples_not_kept(const struct worker *worker)
-{
-    return atomic_load_explicit(&worker->samples_not_kept, memory_order_relaxed);
-}
-
-uint64_t worker_processes_joined(const struct worker *worker)
-{
-    return atomic_load_explicit(&worker->processes_joined, memory_order_relaxed);
-}
-
-uint64_t worker_kept_bytes(const struct worker *worker, enum kept_kind kind)
-{
-    return atomic_load_explicit(&worker->kept[kind], memory_order_relaxed);
+    return &worker->progress;
 }

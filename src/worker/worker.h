@@ -9,6 +9,8 @@
 #include "worker/runtime_tasks.h"
 #include "worker/spans.h"
 
+#include <stdatomic.h>
+
 /* Called in the worker's thread for MESSAGE_COPY: `results` may be read during the call. */
 typedef void worker_copy_fn(void *context, const struct results *results,
                             const struct message *message);
@@ -80,15 +82,12 @@ void worker_free(struct worker *worker);
  * that occurred; after an error it still takes messages and discards them. */
 int worker_run(struct worker *worker);
 
-/* How much was counted so far. Safe from any thread. */
-uint64_t worker_samples(const struct worker *worker);
-uint64_t worker_stacks(const struct worker *worker);
-uint64_t worker_deadlocks(const struct worker *worker);
-uint64_t worker_samples_not_kept(const struct worker *worker);
-uint64_t worker_processes_joined(const struct worker *worker);
-
-/* How much memory was kept of a kind when a checkpoint or a copy was last taken. Safe from any
- * thread. */
-uint64_t worker_kept_bytes(const struct worker *worker, enum kept_kind kind);
+/* How much was counted so far, and how much memory was kept when a checkpoint or a copy was last
+ * taken. Any thread may read it. */
+struct worker_progress {
+    _Atomic uint64_t samples, stacks, deadlocks, samples_not_kept, processes_joined;
+    _Atomic uint64_t kept[KEPT_KIND_COUNT]; /* bytes */
+};
+const struct worker_progress *worker_progress(const struct worker *worker);
 
 #endif

@@ -248,8 +248,9 @@ static void test_time_goes_to_what_was_found(void **state)
     assert_int_equal(ticks_of_all(world), 4);
     assert_int_equal(world->results.carry_ns, 5 * MS);
     assert_int_equal(world->results.counts.samples_cut, 0);
-    assert_int_equal(worker_samples(world->worker), 4);
-    assert_int_equal(worker_stacks(world->worker), world->results.stacks.stack_count);
+    assert_int_equal(atomic_load(&worker_progress(world->worker)->samples), 4);
+    assert_int_equal(atomic_load(&worker_progress(world->worker)->stacks),
+                     world->results.stacks.stack_count);
     for (size_t i = 0; i < world->request_count; i++)
         assert_int_equal(world->requests[i].kind, REQUEST_STACK); /* in case more is needed */
 }
@@ -396,7 +397,8 @@ static void test_time_is_divided_by_ticks(void **state)
     tell_two_sleeps(world, 0, 0);
     settle(world);
     assert_int_equal(time_in(world, THREAD_SLEEPING), 0);
-    assert_int_equal(worker_samples(world->worker), 5); /* none of them has its time yet */
+    assert_int_equal(atomic_load(&worker_progress(world->worker)->samples),
+                     5); /* none of them has its time yet */
     settle_copy(world);
     assert_int_equal(time_in_call(world, SYS_clock_nanosleep), 40 * MS);
     assert_int_equal(time_in_call(world, SYS_futex), 10 * MS);
@@ -415,7 +417,7 @@ static void test_time_is_divided_by_ticks(void **state)
     assert_int_equal(time_in_call(world, SYS_clock_nanosleep), 120 * MS);
     assert_int_equal(time_in_call(world, SYS_futex), 60 * MS);
     assert_int_equal(ticks_of_all(world), 18);
-    assert_int_equal(worker_samples(world->worker), 18);
+    assert_int_equal(atomic_load(&worker_progress(world->worker)->samples), 18);
     assert_int_equal(world->results.counts.owed_ns, 0);
 }
 
@@ -1051,9 +1053,9 @@ static void test_what_is_kept_is_known_since_the_last_copy(void **state)
     start(world);
     tell_whole(world, first(world, 0, at(10 * MS, 0)));
     settle(world);
-    assert_int_equal(worker_kept_bytes(world->worker, KEPT_STACKS), 0);
+    assert_int_equal(atomic_load(&worker_progress(world->worker)->kept[KEPT_STACKS]), 0);
     settle_copy(world);
-    assert_true(worker_kept_bytes(world->worker, KEPT_STACKS) > 0);
+    assert_true(atomic_load(&worker_progress(world->worker)->kept[KEPT_STACKS]) > 0);
     end(world);
 }
 
