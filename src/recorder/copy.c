@@ -3,7 +3,6 @@
 #include "mapping/spaces.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Appends the rows that have not been copied yet. There is room for them. Returns 0. */
@@ -149,19 +148,4 @@ int copy_update(struct copy *copy, const struct results *results,
         spaces_copy(&results->spaces, &to->spaces))
         return -ENOMEM;
     return 0;
-}
-
-void copy_free(struct copy *copy)
-{
-    stack_table_free(&copy->results.stacks);
-    waits_free(&copy->results.waits);
-    objects_free(&copy->results.objects);
-    deadlocks_free(&copy->results.deadlocks);
-    label_sets_free(&copy->results.label_sets);
-    runtime_frames_free(&copy->results.runtime_frames);
-    free(copy->results.elapsed);
-    timeline_free(&copy->results.timeline);
-    free(copy->results.idle_tids);
-    strings_free(&copy->results.strings);
-    spaces_free(&copy->results.spaces);
 }

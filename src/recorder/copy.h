@@ -7,7 +7,7 @@
 #include "sampler/channel.h"
 #include "worker/results.h"
 
-/* Zeroed at first. */
+/* Zeroed at first, and its results freed at last. */
 struct copy {
     struct results results; /* tables that nothing can be added to, and counts */
     struct sampling_counts counts;
@@ -18,6 +18,5 @@ struct copy {
  * Copies timelines only if they are a ring, whose size is limited. Returns 0 or -ENOMEM. */
 int copy_update(struct copy *copy, const struct results *results,
                 const struct sampling_state *state);
-void copy_free(struct copy *copy);
 
 #endif

@@ -112,7 +112,7 @@ void fgprof_recorder_free(fgprof_recorder *recorder)
     worker_free(recorder->worker);
     sampler_free(&recorder->sampler);
     channel_free(recorder->channel);
-    copy_free(&recorder->copy);
+    results_free(&recorder->copy.results);
     checkpoints_release(recorder->checkpoints);
     name_cache_free(&recorder->names);
     reader_free(recorder->reader);

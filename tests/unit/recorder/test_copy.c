@@ -19,7 +19,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     struct world *world = *state;
-    copy_free(&world->copy);
+    results_free(&world->copy.results);
     stack_table_free(&world->results.stacks);
     label_sets_free(&world->results.label_sets);
     runtime_frames_free(&world->results.runtime_frames);

@@ -580,7 +580,7 @@ static void test_lines_make_room_once_no_stack_is_in_them(void **state)
     assert_int_equal(copy_update(&copy, results, &now), 0);
     assert_line(&copy.results, leaf(&copy.results, 0), "f20000", 40000);
     assert_line(&copy.results, leaf(&copy.results, 1), "f32768", RUNTIME_FRAMES_MAX);
-    copy_free(&copy);
+    results_free(&copy.results);
     programs_end_all(&programs, results, NULL);
     programs_free(&programs);
 }
