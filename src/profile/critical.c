@@ -380,32 +380,6 @@ static int prepare(struct search *search)
 
 /* ---- What it looks like ---- */
 
-/* A stack that is made of others and of notes, leaf first. */
-struct made_stack {
-    uint32_t *locations;
-    size_t count, capacity;
-};
-
-static int push_stack(const struct fgprof_profile *profile, struct made_stack *made,
-                      uint32_t number)
-{
-    const struct profile_stack *stack = &profile->stacks[number];
-    if (array_reserve(&made->locations, &made->capacity, made->count + stack->depth))
-        return -ENOMEM;
-    for (size_t i = 0; i < stack->depth; i++)
-        made->locations[made->count++] = profile->stack_locations[stack->first_location + i];
-    return 0;
-}
-
-static int push_note(struct fgprof_profile *profile, struct made_stack *made, const char *text)
-{
-    if (array_reserve(&made->locations, &made->capacity, made->count + 1))
-        return -ENOMEM;
-    int err = profile_add_note(profile, text, &made->locations[made->count]);
-    made->count += !err;
-    return err;
-}
-
 /* The name of what ended the sample's wait, or of the owner. */
 static const char *name_of_next(const struct fgprof_profile *profile,
                                 const struct profile_sample *sample)
@@ -431,10 +405,20 @@ static void append_for_cpu(struct buffer *text, const struct fgprof_profile *pro
         buffer_print(text, " used by %s", name_of_next(profile, waiter));
 }
 
-/* "[waits for worker]", or "[waits for worker of server]" in another process of another name. */
-static int push_next(struct fgprof_profile *profile, struct made_stack *made,
-                     const struct profile_sample *waiter, const struct profile_sample *next)
+/* Pushes the text in brackets, and frees it. */
+static void push_text(struct made_stack *made, struct buffer *text)
 {
+    if (!made->error)
+        made->error = text->error;
+    made_stack_push_note(made, "[%s]", text->bytes);
+    buffer_free(text);
+}
+
+/* "[waits for worker]", or "[waits for worker of server]" in another process of another name. */
+static void push_next(struct made_stack *made, const struct profile_sample *waiter,
+                      const struct profile_sample *next)
+{
+    const struct fgprof_profile *profile = made->profile;
     struct buffer text = {0};
     const char *name = name_of_next(profile, waiter);
     const char *process =
@@ -442,17 +426,13 @@ static int push_next(struct fgprof_profile *profile, struct made_stack *made,
             ? strings_get(&profile->strings, profile->processes[next->process].name)
             : "";
     bool is_in_other = next->process != waiter->process && *process && strcmp(process, name) != 0;
-    buffer_puts(&text, "[");
     if (waiter->state == THREAD_RUNNABLE)
         append_for_cpu(&text, profile, waiter);
     else
         buffer_print(&text, "waits for %s", name);
     if (is_in_other)
         buffer_print(&text, " of %s", process);
-    buffer_puts(&text, "]");
-    int err = text.error ? text.error : push_note(profile, made, text.bytes);
-    buffer_free(&text);
-    return err;
+    push_text(made, &text);
 }
 
 /* How the path ends, unless its last sample tells. The caller frees it. */
@@ -475,39 +455,34 @@ static void append_end(struct buffer *text, const struct fgprof_profile *profile
         buffer_print(text, texts[path->end], name_of_next(profile, last));
 }
 
-static int push_end(struct fgprof_profile *profile, struct made_stack *made,
-                    const struct path *path)
+static void push_end(struct made_stack *made, const struct path *path)
 {
     struct buffer text = {0};
-    int err = path->is_inferred ? push_note(profile, made, "[inferred]") : 0;
-    if (path->end == END_HERE || err)
-        return err;
-    buffer_puts(&text, "[");
-    append_end(&text, profile, path);
-    buffer_puts(&text, "]");
-    err = text.error ? text.error : push_note(profile, made, text.bytes);
-    buffer_free(&text);
-    return err;
+    if (path->is_inferred)
+        made_stack_push_note(made, "[inferred]");
+    if (path->end == END_HERE)
+        return;
+    append_end(&text, made->profile, path);
+    push_text(made, &text);
 }
 
 /* Makes the path's sample: the stacks of its threads on top of each other, with the first thread's
  * name and the last thread's state. */
-static int make_sample(struct fgprof_profile *profile, const struct search *search,
-                       const struct path *path, struct made_stack *made,
-                       struct profile_sample *ret_sample)
+static int make_sample(struct made_stack *made, const struct search *search,
+                       const struct path *path, struct profile_sample *ret_sample)
 {
+    const struct fgprof_profile *profile = made->profile;
     const struct profile_sample *last = &profile->samples[path->sample];
     struct profile_sample sample = *last;
     made->count = 0;
-    int err = push_end(profile, made, path);
-    if (!err && path->end != END_NO_PLACE)
-        err = push_stack(profile, made, last->stack);
-    for (uint32_t parent = path->parent_plus_1; parent && !err;) {
+    push_end(made, path);
+    if (path->end != END_NO_PLACE)
+        made_stack_push_stack(made, last->stack);
+    for (uint32_t parent = path->parent_plus_1; parent && !made->error;) {
         const struct path *waiter = &search->paths[parent - 1];
         const struct profile_sample *first = &profile->samples[waiter->sample];
-        err = push_next(profile, made, first, last);
-        if (!err)
-            err = push_stack(profile, made, first->stack);
+        push_next(made, first, last);
+        made_stack_push_stack(made, first->stack);
         parent = waiter->parent_plus_1;
         last = first;
     }
@@ -524,7 +499,7 @@ static int make_sample(struct fgprof_profile *profile, const struct search *sear
     sample.count = path->ticks;
     sample.time_ns = path->ticks * profile->period_ns;
     *ret_sample = sample;
-    return err ? err : profile_add_stack(profile, made->locations, made->count, &ret_sample->stack);
+    return made_stack_add(made, &ret_sample->stack);
 }
 
 /* ---- In words ---- */
@@ -630,13 +605,13 @@ static int find_ends(struct fgprof_profile *profile, const struct search *search
 static int make_samples(struct fgprof_profile *profile, const struct search *search,
                         struct fgprof_profile *made)
 {
-    struct made_stack stack = {0};
+    struct made_stack stack = {.profile = profile};
     int err = 0;
     for (size_t i = 0; i < search->path_count && !err; i++) {
         struct profile_sample sample;
         if (!search->paths[i].ticks)
             continue;
-        err = make_sample(profile, search, &search->paths[i], &stack, &sample);
+        err = make_sample(&stack, search, &search->paths[i], &sample);
         if (!err)
             err = profile_add_sample(made, &sample, NULL);
     }

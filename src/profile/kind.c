@@ -10,14 +10,6 @@
 /* The longest chain of owners that is shown. */
 #define CHAIN_MAX 64
 
-/* A stack that is being made, leaf first. The first error stays, and nothing more is done. */
-struct chain {
-    struct fgprof_profile *profile;
-    uint32_t *locations;
-    size_t count, capacity;
-    int error; /* 0 or a negative errno */
-};
-
 static bool is_one_of(const struct fgprof_profile *profile, const struct profile_wait *wait,
                       const enum resource_kind *kinds, size_t count)
 {
@@ -56,53 +48,21 @@ static bool has_thread_waker(const struct profile_wait *wait)
     return !has_owner(wait) && wait->waker_process_plus_1;
 }
 
-static void push(struct chain *chain, uint32_t location)
-{
-    if (!chain->error)
-        chain->error = array_append(&chain->locations, &chain->count, &chain->capacity, location);
-}
-
-static void push_stack(struct chain *chain, uint32_t stack)
-{
-    const struct profile_stack *from = &chain->profile->stacks[stack];
-    for (size_t i = 0; i < from->depth; i++)
-        push(chain, chain->profile->stack_locations[from->first_location + i]);
-}
-
-static void push_note(struct chain *chain, const char *text)
-{
-    uint32_t note = 0;
-    if (!chain->error)
-        chain->error = profile_add_note(chain->profile, text, &note);
-    push(chain, note);
-}
-
-/* A note with a string of the profile in it. */
-static void push_named(struct chain *chain, const char *before, const char *name, const char *after)
-{
-    char *text;
-    if (asprintf(&text, "%s%s%s", before, name, after) < 0) {
-        chain->error = -ENOMEM;
-        return;
-    }
-    push_note(chain, text);
-    free(text);
-}
-
-static void push_thread(struct chain *chain, uint32_t name)
+static void push_thread(struct made_stack *chain, uint32_t name)
 {
     const char *known = strings_get(&chain->profile->strings, name);
-    push_named(chain, "", *known ? known : "[unnamed]", "");
+    made_stack_push_note(chain, "%s", *known ? known : "[unnamed]");
 }
 
 /* The owner's stack. A process with several threads has no single place. */
-static void push_place(struct chain *chain, const struct profile_wait *wait)
+static void push_place(struct made_stack *chain, const struct profile_wait *wait)
 {
     if (wait->owner_stack != PROFILE_NO_STACK)
-        push_stack(chain, wait->owner_stack);
+        made_stack_push_stack(chain, wait->owner_stack);
     else
-        push_note(chain, profile_wait_is_for_threads(chain->profile, wait) ? "[not sampled then]"
-                                                                           : "[place not known]");
+        made_stack_push_note(chain, profile_wait_is_for_threads(chain->profile, wait)
+                                        ? "[not sampled then]"
+                                        : "[place not known]");
 }
 
 static void give_to_owner(const struct profile_wait *wait, struct profile_sample *sample)
@@ -112,14 +72,14 @@ static void give_to_owner(const struct profile_wait *wait, struct profile_sample
     sample->tid = wait->owner_tid;
 }
 
-static void push_waker(struct chain *chain, const struct profile_wait *wait)
+static void push_waker(struct made_stack *chain, const struct profile_wait *wait)
 {
     const char *resource = strings_get(&chain->profile->strings, wait->resource);
-    push_named(chain, *resource ? "[ends wait for " : "[ends wait", resource, "]");
+    made_stack_push_note(chain, "[ends wait%s%s]", *resource ? " for " : "", resource);
     if (wait->waker_stack_plus_1)
-        push_stack(chain, wait->waker_stack_plus_1 - 1);
+        made_stack_push_stack(chain, wait->waker_stack_plus_1 - 1);
     else
-        push_note(chain, "[place not known]");
+        made_stack_push_note(chain, "[place not known]");
 }
 
 static void give_to_waker(const struct profile_wait *wait, struct profile_sample *sample)
@@ -130,10 +90,10 @@ static void give_to_waker(const struct profile_wait *wait, struct profile_sample
 }
 
 /* Puts the waiter's stack on its owner's, the owner's on the next owner's, and so on. */
-static void blame(struct chain *chain, struct profile_sample *sample)
+static void blame(struct made_stack *chain, struct profile_sample *sample)
 {
     uint32_t wait_plus_1 = sample->wait_plus_1, name = sample->thread_name;
-    push_stack(chain, sample->stack);
+    made_stack_push_stack(chain, sample->stack);
     for (unsigned i = 0; wait_plus_1 && i < CHAIN_MAX && !chain->error; i++) {
         const struct profile_wait wait = chain->profile->waits[wait_plus_1 - 1];
         if (has_thread_waker(&wait)) {
@@ -146,8 +106,8 @@ static void blame(struct chain *chain, struct profile_sample *sample)
             break;
         push_thread(chain, name);
         /* "[end of thread x]": nobody holds that. */
-        push_named(chain, is_lock(chain->profile, &wait) ? "[holds " : "[",
-                   strings_get(&chain->profile->strings, wait.resource), "]");
+        made_stack_push_note(chain, "[%s%s]", is_lock(chain->profile, &wait) ? "holds " : "",
+                             strings_get(&chain->profile->strings, wait.resource));
         push_place(chain, &wait);
         give_to_owner(&wait, sample);
         name = wait.owner_name;
@@ -156,7 +116,7 @@ static void blame(struct chain *chain, struct profile_sample *sample)
 }
 
 /* Moves the sample to the stack of the thread that holds the lock, or puts that below its own. */
-static void move(struct chain *chain, enum fgprof_kind kind, struct profile_sample *sample)
+static void move(struct made_stack *chain, enum fgprof_kind kind, struct profile_sample *sample)
 {
     chain->count = 0;
     if (kind == FGPROF_KIND_BLAME) {
@@ -166,13 +126,11 @@ static void move(struct chain *chain, enum fgprof_kind kind, struct profile_samp
         push_place(chain, wait);
         give_to_owner(wait, sample);
     }
-    if (!chain->error)
-        chain->error =
-            profile_add_stack(chain->profile, chain->locations, chain->count, &sample->stack);
+    made_stack_add(chain, &sample->stack);
 }
 
 /* Converts a sample of wall-clock time to the other kind. Returns whether that includes it. */
-static bool convert(struct chain *chain, enum fgprof_kind kind, struct profile_sample *sample)
+static bool convert(struct made_stack *chain, enum fgprof_kind kind, struct profile_sample *sample)
 {
     const struct fgprof_profile *profile = chain->profile;
     const struct profile_wait *wait = sample_wait(profile, sample);
@@ -208,7 +166,7 @@ int profile_make_kind(struct fgprof_profile *profile, enum fgprof_kind kind)
 {
     /* Only its samples are used. */
     struct fgprof_profile made = {0};
-    struct chain chain = {.profile = profile};
+    struct made_stack chain = {.profile = profile};
     for (size_t i = 0; i < profile->sample_count && !chain.error; i++) {
         struct profile_sample sample = profile->samples[i];
         if (convert(&chain, kind, &sample) && !chain.error)

@@ -3,6 +3,8 @@
 #include "base/array.h"
 
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -104,42 +106,60 @@ int profile_add_kernel_function(struct fgprof_profile *profile, const char *name
     return err ? err : profile_set_lines(profile, *ret_location, &line, 1);
 }
 
-static size_t lines_of(const char *text)
+void made_stack_push(struct made_stack *made, uint32_t location)
 {
-    size_t lines = 0;
-    for (; (text = strchr(text, '\n')); text++)
-        lines++;
-    return lines;
+    if (!made->error)
+        made->error = array_append(&made->locations, &made->count, &made->capacity, location);
 }
 
-/* Adds a location for the name up to the next line feed, and moves *names past it. */
-static int add_kernel_location(struct fgprof_profile *profile, const char **names,
-                               uint32_t *ret_location)
+void made_stack_push_stack(struct made_stack *made, uint32_t stack)
 {
-    size_t bytes = strcspn(*names, "\n");
-    char *name = strndup(*names, bytes);
-    if (!name)
-        return -ENOMEM;
-    int err = profile_add_kernel_function(profile, name, ret_location);
-    free(name);
-    *names += bytes + 1;
-    return err;
+    const struct profile_stack *from = &made->profile->stacks[stack];
+    for (size_t i = 0; i < from->depth; i++)
+        made_stack_push(made, made->profile->stack_locations[from->first_location + i]);
+}
+
+void made_stack_push_note(struct made_stack *made, const char *format, ...)
+{
+    char *text = NULL;
+    uint32_t note = 0;
+    va_list arguments;
+    if (made->error)
+        return;
+    va_start(arguments, format);
+    int length = vasprintf(&text, format, arguments);
+    va_end(arguments);
+    made->error = length < 0 ? -ENOMEM : profile_add_note(made->profile, text, &note);
+    made_stack_push(made, note);
+    if (length >= 0)
+        free(text);
+}
+
+int made_stack_add(struct made_stack *made, uint32_t *ret_stack)
+{
+    if (!made->error)
+        made->error = profile_add_stack(made->profile, made->locations, made->count, ret_stack);
+    return made->error;
+}
+
+static void push_kernel_function(struct made_stack *made, const char *name, size_t bytes)
+{
+    uint32_t location = 0;
+    char *copy = strndup(name, bytes);
+    made->error = copy ? profile_add_kernel_function(made->profile, copy, &location) : -ENOMEM;
+    made_stack_push(made, location);
+    free(copy);
 }
 
 int profile_add_kernel_frames(struct fgprof_profile *profile, const char *names, uint32_t *stack)
 {
-    const struct profile_stack below =
-        *stack == PROFILE_NO_STACK ? (struct profile_stack){0} : profile->stacks[*stack];
-    size_t depth = lines_of(names);
-    uint32_t *locations = malloc((depth + below.depth) * sizeof *locations + 1);
-    int err = locations ? 0 : -ENOMEM;
-    for (size_t i = 0; i < depth && !err; i++)
-        err = add_kernel_location(profile, &names, &locations[i]);
-    for (size_t i = 0; i < below.depth && !err; i++)
-        locations[depth + i] = profile->stack_locations[below.first_location + i];
-    if (!err)
-        err = profile_add_stack(profile, locations, depth + below.depth, stack);
-    free(locations);
+    struct made_stack made = {.profile = profile};
+    for (const char *end; (end = strchr(names, '\n')) && !made.error; names = end + 1)
+        push_kernel_function(&made, names, (size_t)(end - names));
+    if (*stack != PROFILE_NO_STACK)
+        made_stack_push_stack(&made, *stack);
+    int err = made_stack_add(&made, stack);
+    free(made.locations);
     return err;
 }
 

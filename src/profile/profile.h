@@ -403,6 +403,20 @@ int profile_set_lines(struct fgprof_profile *profile, uint32_t location,
                       const struct profile_line *lines, size_t count);
 int profile_add_stack(struct fgprof_profile *profile, const uint32_t *locations, size_t depth,
                       uint32_t *ret_stack);
+/* A stack that is made of others, and of notes, leaf first. Starts zeroed but for its profile; the
+ * caller frees the locations. The first error stays, and then nothing more is done. */
+struct made_stack {
+    struct fgprof_profile *profile;
+    uint32_t *locations;
+    size_t count, capacity;
+    int error; /* 0 or -ENOMEM */
+};
+void made_stack_push(struct made_stack *made, uint32_t location);
+void made_stack_push_stack(struct made_stack *made, uint32_t stack);
+__attribute__((format(printf, 2, 3))) void made_stack_push_note(struct made_stack *made,
+                                                                const char *format, ...);
+/* Adds it to its profile. Returns the error. */
+int made_stack_add(struct made_stack *made, uint32_t *ret_stack);
 /* Sets the label of `wait`. */
 int profile_add_wait(struct fgprof_profile *profile, const struct profile_wait *wait,
                      uint32_t *ret_wait);
