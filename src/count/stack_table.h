@@ -62,6 +62,13 @@ struct sample_labels {
     uint32_t wait_reason;      /* of a goroutine, in the recording's strings; "": none */
     uint32_t aside; /* it is not to be shown, at least not yet: see worker/spans.h; 0: it is */
 };
+/* The id of the thread that a sample is of; 0: threads are not distinguished, or it is of a task,
+ * whose id may be that of a thread, too. */
+static inline uint32_t sample_labels_thread(const struct sample_labels *labels)
+{
+    return labels->task == TASK_GOROUTINE || labels->task == TASK_PYTHON ? 0 : labels->tid;
+}
+
 /* sample_labels.aside of a sample that is never shown; other numbers are small. */
 #define ASIDE_FOR_GOOD UINT32_MAX
 

@@ -42,7 +42,7 @@ static void find_makers(const struct results *results, const struct renumber *sa
     const struct objects *objects = &results->objects;
     for (size_t i = 0; i < results->stacks.sample_count; i++) {
         if (renumber_of(samples, (uint32_t)i) != ROW_GONE)
-            add_id(ids, results->stacks.samples[i].labels.tid);
+            add_id(ids, sample_labels_thread(&results->stacks.samples[i].labels));
     }
     keep_makers_of(objects, ids, makers);
     ids->count = 0;
@@ -97,10 +97,11 @@ static int find_alive(const struct results *results, const struct counted_thread
     return 0;
 }
 
-/* A thread may outlive any number of goroutines that it has run, and of names that it has had. */
+/* A thread may outlive any number of goroutines that it has run, and of names that it has had. A
+ * goroutine that has been elsewhere since, or has ended, is no thread, whatever its id. */
 static bool is_alive(const struct alive *alive, const struct sample_labels *labels)
 {
-    if (labels->goroutine)
+    if (labels->goroutine || labels->tid != sample_labels_thread(labels))
         return false;
     return renumber_of(&alive->names, labels->thread_name) != ROW_GONE &&
            (!labels->tid || tids_have(alive->ids.items, alive->ids.count, (pid_t)labels->tid));

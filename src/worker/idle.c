@@ -39,19 +39,13 @@ static void leave_out_timelines(struct results *results)
     }
 }
 
-/* The id of a goroutine or a task is another one. */
-static bool is_of_thread(const struct counted_sample *sample)
-{
-    return sample->labels.task == TASK_NONE || sample->labels.task == TASK_THREAD;
-}
-
 void idle_drop(struct results *results, bool keeps_ids)
 {
     struct stack_table *stacks = &results->stacks;
     leave_out_timelines(results);
     for (size_t i = 0; i < stacks->sample_count; i++) {
         struct counted_sample *sample = &stacks->samples[i];
-        if (idle_has(results, sample->labels.tid) && is_of_thread(sample))
+        if (idle_has(results, sample_labels_thread(&sample->labels)))
             drop(results, sample);
         /* Samples that become equal are merged when they are named. */
         if (!keeps_ids)

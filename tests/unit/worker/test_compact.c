@@ -883,6 +883,25 @@ static void test_names_that_a_living_thread_has_had_are_limited(void **state)
     assert_int_equal(sample_of(world, 1, "now")->count, 2);
 }
 
+/* Goroutine 1 was parked in a place where it is no longer. Thread 1 lives. */
+static void test_a_goroutine_with_the_id_of_a_living_thread(void **state)
+{
+    struct world *world = *state;
+    struct stack stack = {.depth = 0};
+    uint32_t sample;
+    set_samples(account(world, 0), add_of(world, 1, "app"));
+    world->threads.items[0].name = string(world, "app");
+    const struct sample_labels labels = {.syscall_number = -1,
+                                         .tid = 1,
+                                         .thread_name = string(world, "app"),
+                                         .task = TASK_GOROUTINE};
+    assert_int_equal(stack_table_add(&world->results.stacks, 0, &stack, &labels, 3, 30, &sample),
+                     0);
+    assert_int_equal(join_until_now(world), 0);
+    assert_int_equal(sample_of(world, 1, "app")->labels.task, TASK_THREAD);
+    assert_int_equal(sample_of(world, 0, "app")->count, 3);
+}
+
 static void make_thread(struct world *world, uint32_t tid, uint32_t maker_tid)
 {
     const struct object_maker maker = {.kind = OBJECT_THREAD, .tid = tid, .maker = maker_tid};
@@ -890,13 +909,15 @@ static void make_thread(struct world *world, uint32_t tid, uint32_t maker_tid)
 }
 
 /* 20 created 21 and 22, 21 created 31, and 22 created 32. All but 31 have ended, and 32 has a
- * sample. */
+ * sample. So has goroutine 20. */
 static void test_makers_of_ended_threads_are_joined(void **state)
 {
     struct world *world = *state;
     struct objects *objects = &world->results.objects;
     struct stack stack = {.depth = 0};
-    const struct sample_labels labels = {.syscall_number = -1, .tid = 32};
+    const struct sample_labels labels = {.syscall_number = -1, .tid = 32},
+                               goroutine = {
+                                   .syscall_number = -1, .tid = 20, .task = TASK_GOROUTINE};
     static const uint32_t threads[][2] = {{20, 0}, {21, 20}, {22, 20}, {31, 21}, {32, 22}};
     uint32_t sample;
     for (size_t i = 0; i < 5; i++) {
@@ -906,6 +927,8 @@ static void test_makers_of_ended_threads_are_joined(void **state)
     }
     world->results.stacks.epoch = 1;
     assert_int_equal(stack_table_add(&world->results.stacks, 0, &stack, &labels, 1, 1, &sample), 0);
+    assert_int_equal(stack_table_add(&world->results.stacks, 0, &stack, &goroutine, 1, 1, &sample),
+                     0);
     assert_int_equal(compact_from(world, 0), 0);
     assert_int_equal(objects->maker_count, 5);
     assert_int_equal(objects->makers[0].maker.tid, 0);
@@ -941,6 +964,7 @@ int main(void)
         TEST(test_modules_go_with_what_refers_to_them),
         TEST(test_processes_of_use_stay),
         TEST(test_strings_stay_with_what_has_them),
+        TEST(test_a_goroutine_with_the_id_of_a_living_thread),
         TEST(test_makers_of_ended_threads_are_joined),
         TEST(test_samples_of_ended_threads_are_joined),
         TEST(test_timelines_follow_joined_samples),
