@@ -493,6 +493,8 @@ static int make_sample(struct made_stack *made, const struct search *search,
     sample.process = last->process;
     sample.thread_name = last->thread_name;
     sample.tid = last->tid;
+    sample.goroutine = last->goroutine;
+    sample.never_moved = last->never_moved;
     sample.label_set_plus_1 = last->label_set_plus_1;
     sample.wait_plus_1 = 0;
     sample.sleeps = sample.elapsed_ns = 0;

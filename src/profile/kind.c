@@ -65,11 +65,15 @@ static void push_place(struct made_stack *chain, const struct profile_wait *wait
                                         : "[place not known]");
 }
 
-static void give_to_owner(const struct profile_wait *wait, struct profile_sample *sample)
+/* The sample becomes one of that thread. What it says of the thread or the goroutine that waits
+ * does not hold for that one. */
+static void give(struct profile_sample *sample, uint32_t process, uint32_t name, uint32_t tid)
 {
-    sample->process = wait->owner_process;
-    sample->thread_name = wait->owner_name;
-    sample->tid = wait->owner_tid;
+    sample->process = process;
+    sample->thread_name = name;
+    sample->tid = tid;
+    sample->goroutine = 0;
+    sample->is_goroutine = sample->is_task = sample->never_moved = false;
 }
 
 static void push_waker(struct made_stack *chain, const struct profile_wait *wait)
@@ -82,13 +86,6 @@ static void push_waker(struct made_stack *chain, const struct profile_wait *wait
         made_stack_push_note(chain, "[place not known]");
 }
 
-static void give_to_waker(const struct profile_wait *wait, struct profile_sample *sample)
-{
-    sample->process = wait->waker_process_plus_1 - 1;
-    sample->thread_name = wait->waker;
-    sample->tid = wait->waker_tid;
-}
-
 /* Puts the waiter's stack on its owner's, the owner's on the next owner's, and so on. */
 static void blame(struct made_stack *chain, struct profile_sample *sample)
 {
@@ -99,7 +96,7 @@ static void blame(struct made_stack *chain, struct profile_sample *sample)
         if (has_thread_waker(&wait)) {
             push_thread(chain, name);
             push_waker(chain, &wait);
-            give_to_waker(&wait, sample);
+            give(sample, wait.waker_process_plus_1 - 1, wait.waker, wait.waker_tid);
             break;
         }
         if (!has_owner(&wait))
@@ -109,7 +106,7 @@ static void blame(struct made_stack *chain, struct profile_sample *sample)
         made_stack_push_note(chain, "[%s%s]", is_lock(chain->profile, &wait) ? "holds " : "",
                              strings_get(&chain->profile->strings, wait.resource));
         push_place(chain, &wait);
-        give_to_owner(&wait, sample);
+        give(sample, wait.owner_process, wait.owner_name, wait.owner_tid);
         name = wait.owner_name;
         wait_plus_1 = wait.owner_wait_plus_1;
     }
@@ -124,7 +121,7 @@ static void move(struct made_stack *chain, enum fgprof_kind kind, struct profile
     } else {
         const struct profile_wait *wait = &chain->profile->waits[sample->wait_plus_1 - 1];
         push_place(chain, wait);
-        give_to_owner(wait, sample);
+        give(sample, wait->owner_process, wait->owner_name, wait->owner_tid);
     }
     made_stack_add(chain, &sample->stack);
 }

@@ -127,6 +127,8 @@ static void test_a_chain_of_three(void **state)
 {
     (void)state;
     make_chain();
+    for (size_t i = 0; i < profile->sample_count; i++)
+        profile->samples[i].goroutine = profile->samples[i].tid;
     assert_paths("client", "ask;[waits for middle];parse 3\n"
                            "ask;[waits for middle];query;[waits for a CPU] 2\n"
                            "ask;[waits for middle];query;[waits for end];search;"
@@ -134,6 +136,8 @@ static void test_a_chain_of_three(void **state)
                            "think 5\n");
     const struct profile_sample *sample = &profile->samples[profile->sample_count - 1];
     assert_string_equal(strings_get(&profile->strings, sample->thread_name), "client");
+    for (size_t i = 0; i < profile->sample_count; i++)
+        assert_int_equal(profile->samples[i].goroutine, 1);
     assert_int_equal(profile->critical.waited, 12);
     assert_int_equal(profile->critical.inferred, 0);
     assert_string_equal(strings_get(&profile->strings, profile->critical.ends[0].text),

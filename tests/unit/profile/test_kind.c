@@ -97,6 +97,26 @@ static void test_a_chain_of_blame(void **state)
                    "last;compute;[end of thread last];boss;work;[holds mutex g_lock];app;lock 7\n");
 }
 
+/* Goroutines, and threads that run one, wait for a thread. Samples of that thread are equal. */
+static void test_blame_is_of_threads(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < profile->sample_count; i++) {
+        struct profile_sample *sample = &profile->samples[i];
+        sample->is_goroutine = i % 2;
+        sample->goroutine = (uint32_t)i;
+        sample->is_task = sample->never_moved = true;
+    }
+    make(FGPROF_KIND_BLAME);
+    assert_int_equal(profile->sample_count, 2);
+    for (size_t i = 0; i < profile->sample_count; i++) {
+        const struct profile_sample *sample = &profile->samples[i];
+        assert_string_equal(strings_get(&profile->strings, sample->thread_name), "boss");
+        assert_int_equal(sample->goroutine, 0);
+        assert_false(sample->is_goroutine || sample->is_task || sample->never_moved);
+    }
+}
+
 /* No owner is known for these waits. */
 static void test_blame_of_what_ended_a_wait(void **state)
 {
@@ -242,6 +262,7 @@ int main(void)
         WITH_PROFILE(test_who_is_waited_for),
         WITH_PROFILE(test_blame),
         WITH_PROFILE(test_a_chain_of_blame),
+        WITH_PROFILE(test_blame_is_of_threads),
         WITH_PROFILE(test_blame_of_what_ended_a_wait),
         WITH_PROFILE(test_contentions_as_text),
         WITH_PROFILE(test_block_as_text_has_no_zeros),
