@@ -123,11 +123,6 @@ static int record_others(pid_t pid, struct recorder *recorder)
     return start_record(STACK_BYTES, 0, recorder);
 }
 
-static int record_registers(pid_t pid, struct recorder *recorder)
-{
-    return start_record(0, pid, recorder);
-}
-
 static int record_1_kib(pid_t pid, struct recorder *recorder)
 {
     return start_record(1024, pid, recorder);
@@ -192,7 +187,6 @@ static const struct way {
 } ways[] = {
     {"nothing", record_nothing},
     {"other processes", record_others},
-    {"registers", record_registers},
     {"registers, 1 KiB of stack", record_1_kib},
     {"registers, 4 KiB of stack", record_4_kib},
     {"4 KiB in the last 5 ms before a tick", record_before_ticks},

@@ -22,7 +22,7 @@ def report(world):
     return f"""Two threads on one CPU wake each other over pipes: half of a round trip is one switch, with a
 write that wakes and a read that sleeps. By turns of {milliseconds} ms, in random order, nothing is recorded; or
 by BPF programs, switches of other processes, of which nothing is kept, or those of the two threads,
-without their stacks and with the top of them, and who ends waits that a tick finds; or by perf events for each of the threads, as fgprof-c
+with the top of their stacks, and who ends waits that a tick finds; or by perf events for each of the threads, as fgprof-c
 uses them. Given are medians of {rounds} rounds: the time of a switch, and by how much it is longer than
 in the same round without a record. Ticks come at 100 Hz.
 

@@ -11,7 +11,8 @@ void record_source_want_stack(struct switch_record *record, uint32_t slot, uint3
 {
     size_t bytes = subject->stack_limit;
     switch_record_want_stack(record, slot, generation,
-                             bytes > RECORD_STACK_BYTES_MIN ? bytes : RECORD_STACK_BYTES_MIN,
+                             bytes > SWITCH_STACK_BYTES_DEFAULT ? bytes
+                                                                : SWITCH_STACK_BYTES_DEFAULT,
                              subject->leaves_stack);
     switch_record_want_python(record, slot, generation, &subject->python);
 }

@@ -28,7 +28,6 @@ enum outcome record_source_observe(struct record_source *source, const struct su
                                    struct observation *observation);
 
 /* Sets how much of the thread's stacks the record keeps from now on. */
-#define RECORD_STACK_BYTES_MIN 4096u
 void record_source_want_stack(struct switch_record *record, uint32_t slot, uint32_t generation,
                               const struct subject *subject);
 

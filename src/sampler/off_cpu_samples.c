@@ -100,7 +100,6 @@ static int start_opening(struct sampler *sampler)
     if (!opening)
         return -ENOMEM;
     opening->options = (struct switch_options){
-        .stack_bytes = RECORD_STACK_BYTES_MIN,
         .stack_window_ns = sampler->clock.ticks.period_ns / STACK_WINDOW_PART,
         .stack_pause_ns = STACK_PAUSE_NS,
         .tells_wakes = true,

@@ -115,11 +115,9 @@ bool past_departure_read(const void *data, size_t bytes, const struct clock_offs
                                                   message.frame_count * sizeof(struct switch_frame)
                                             : 0;
     bytes -= sizeof message;
-    if (message.stack_bytes > bytes || other_end > bytes || frames_end > bytes ||
-        message.first_tick > message.last_tick)
+    if (message.stack_bytes > bytes || other_end > bytes || frames_end > bytes)
         return false;
     departure_translate(&message.departure, offsets, &ret_past->departure);
-    ret_past->first_tick = message.first_tick;
     ret_past->last_tick = message.last_tick;
     ret_past->slot = message.slot;
     ret_past->generation = message.generation;

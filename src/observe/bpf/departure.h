@@ -57,9 +57,9 @@ struct past_departure {
     struct departure departure;
     unsigned chain_depth; /* the kernel's functions in which it slept, leaf first */
     uint64_t chain[WAKE_CHAIN_MAX];
-    uint64_t first_tick, last_tick; /* the ticks that it spans */
-    uint32_t slot, generation;      /* as in struct slot_view */
-    const unsigned char *stack;     /* the memory at the stack pointer then */
+    uint64_t last_tick;         /* that it spans */
+    uint32_t slot, generation;  /* as in struct slot_view */
+    const unsigned char *stack; /* the memory at the stack pointer then */
     size_t stack_bytes;
     const unsigned char *other_stack; /* the memory at other_address, on the stack that it left */
     uint64_t other_address;

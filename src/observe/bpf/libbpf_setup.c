@@ -5,6 +5,7 @@
 #include <bpf/libbpf.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -18,7 +19,7 @@ static bool keeps_limit;
 static int print(enum libbpf_print_level level, const char *format, va_list arguments)
 {
     char *text = NULL;
-    if (!current.write || (level == LIBBPF_DEBUG && !current.is_full))
+    if (!current.write || level == LIBBPF_DEBUG)
         return 0;
     if (vasprintf(&text, format, arguments) < 0)
         return 0;

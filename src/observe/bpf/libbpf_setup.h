@@ -3,13 +3,10 @@
 #ifndef FGPROF_OBSERVE_BPF_LIBBPF_SETUP_H
 #define FGPROF_OBSERVE_BPF_LIBBPF_SETUP_H
 
-#include <stdbool.h>
-
 struct libbpf_log {
     void (*write)(void *argument,
                   const char *text); /* called with pieces of text; NULL: all are dropped */
     void *argument;
-    bool is_full; /* debug messages too */
 };
 
 /* Between these calls all messages go to this log. Another thread that calls libbpf_setup_begin

@@ -124,7 +124,7 @@ struct switch_chain {
 
 /* The end of a wait that a tick found, by the thread that ran then. */
 struct switch_wake {
-    __u64 number, out_ns;  /* of the departure; 0: its process was not followed yet */
+    __u64 out_ns;          /* of the departure; 0: its process was not followed yet */
     __u32 tid, process_id; /* of the thread that was woken */
     __u32 waker;           /* enum switch_waker */
     __u32 unused;
@@ -140,9 +140,8 @@ enum switch_message_kind {
 };
 
 struct switch_message {
-    __u32 kind, unused;          /* enum switch_message_kind */
-    __u64 first_tick, last_tick; /* the first and last tick, not yet acknowledged, at which the
-                                    thread was off its CPU */
+    __u32 kind, unused; /* enum switch_message_kind */
+    __u64 last_tick;    /* at which the thread was off its CPU */
     __u32 slot, generation;
     __u32 stack_bytes; /* of the stack, from the stack pointer; they follow the message */
     __u32 other_bytes; /* of the other stack, at SWITCH_OTHER_OFFSET behind the message */

@@ -30,15 +30,15 @@ char licence[] SEC("license") = "Dual MIT/GPL";
 /* ---- Set before the program is loaded ---- */
 
 const volatile __u32 slots_max = 1;
-const volatile __u32 stack_bytes = 0;   /* to copy at a departure, unless the reader wants another
-                                           amount; 0: no stacks are copied */
+const volatile __u32 stack_bytes = 1;   /* to copy at a departure, unless the reader wants another
+                                           amount */
 const volatile bool has_prev_state = 0; /* sched_switch has the state as 4th argument: since 5.18 */
 const volatile bool tells_wakes = 0;
 const volatile bool keeps_chains = 0;        /* the kernel's functions where threads leave a CPU */
 const volatile bool allocates_at_switch = 1; /* else storage is allocated when a thread is woken */
 
-const volatile __u64 stack_window_ns = 0; /* copy stacks within this before a tick; 0: always */
-const volatile __u64 stack_pause_ns = 0;  /* or if the last copy is older than this */
+const volatile __u64 stack_window_ns = 0; /* copy stacks within this before a tick, */
+const volatile __u64 stack_pause_ns = 0;  /* or if the last copy is at least this old */
 
 /* ---- Shared with the loader ---- */
 
@@ -87,11 +87,15 @@ struct {
     __type(value, struct kernel_chain);
 } kernel_chains SEC(".maps");
 
-/* ---- Thread storage: one of two kinds, depending on whether stacks are copied ---- */
+/* ---- Thread storage ---- */
 
 struct thread {
-    __u32 slot, generation; /* 0: it has no slot; `slot` is WAKE_TOLD then, or 0 */
-    __u64 ran_ns;           /* in total, when it last left its CPU */
+    __u32 slot, generation;        /* 0: it has no slot; `slot` is WAKE_TOLD then, or 0 */
+    __u64 ran_ns;                  /* in total, when it last left its CPU */
+    __u64 unreadable;              /* where the stack was last seen to end; 0: nowhere */
+    __u64 copied_ns;               /* when its stack was last copied */
+    struct switch_message message; /* only the stack's size is set until it is sent */
+    unsigned char stack[SWITCH_STACK_BYTES_MAX];
 };
 /* The thread was waiting when its process was first followed; the end of that wait was reported. */
 #define WAKE_TOLD 0xffffffffu
@@ -103,44 +107,18 @@ struct {
     __type(value, struct thread);
 } threads SEC(".maps");
 
-struct thread_with_stack {
-    struct thread thread;
-    __u64 unreadable;              /* where the stack was last seen to end; 0: nowhere */
-    __u64 copied_ns;               /* when its stack was last copied */
-    struct switch_message message; /* only the stack's size is set until it is sent */
-    unsigned char stack[SWITCH_STACK_BYTES_MAX];
-};
-
-struct {
-    __uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-    __uint(map_flags, BPF_F_NO_PREALLOC);
-    __type(key, int);
-    __type(value, struct thread_with_stack);
-} stacks SEC(".maps");
-
 /* A buffer per CPU for the frames of a sampled thread: the sample may come while the thread's own
  * storage is being written. */
 struct {
     __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
     __uint(max_entries, 1);
     __type(key, __u32);
-    __type(value, struct thread_with_stack);
+    __type(value, struct thread);
 } samples SEC(".maps");
 
-/* The unused map does not exist, so the compiler must not load both addresses and then choose. */
 static __always_inline struct thread *thread_of(struct task_struct *task, __u64 flags)
 {
-    if (stack_bytes)
-        return bpf_task_storage_get(&stacks, task, 0, flags);
-    struct thread *thread = bpf_task_storage_get(&threads, task, 0, flags);
-    barrier_var(thread);
-    return thread;
-}
-
-/* Only valid if stack_bytes is not 0. */
-static __always_inline struct thread_with_stack *with_stack_of(struct thread *thread)
-{
-    return (struct thread_with_stack *)thread;
+    return bpf_task_storage_get(&threads, task, 0, flags);
 }
 
 static __always_inline void count(__u64 *counter)
@@ -273,7 +251,7 @@ static __always_inline __u64 storage_flags(void)
 #define OTHER_BYTES_BELOW 1024
 
 /* How much to copy: up to the known end of the stack, but every 64th departure tries all again. */
-static __always_inline __u64 bytes_before_end(const struct thread_with_stack *thread,
+static __always_inline __u64 bytes_before_end(const struct thread *thread,
                                               const struct switch_slot *slot, __u64 sp)
 {
     __u64 wanted = slot->wanted_bytes ?: stack_bytes;
@@ -287,7 +265,7 @@ static __always_inline __u64 bytes_before_end(const struct thread_with_stack *th
 
 /* A copy fails as a whole if any part of it can't be read. Returns how much to try next: without
  * the last page; 0: do not try again. */
-static __always_inline __u64 try_copy(struct thread_with_stack *thread, __u64 sp, __u64 bytes)
+static __always_inline __u64 try_copy(struct thread *thread, __u64 sp, __u64 bytes)
 {
     if (!bytes || bytes > SWITCH_STACK_BYTES_MAX)
         return 0;
@@ -302,8 +280,7 @@ static __always_inline __u64 try_copy(struct thread_with_stack *thread, __u64 sp
 }
 
 /* A copied stack spans at most three pages. */
-static __always_inline void copy_stack(struct thread_with_stack *thread,
-                                       const struct switch_slot *slot,
+static __always_inline void copy_stack(struct thread *thread, const struct switch_slot *slot,
                                        const struct switch_departure *departure)
 {
     __u64 sp = departure->words[WORD_SP], bytes = bytes_before_end(thread, slot, sp);
@@ -330,8 +307,7 @@ static __always_inline __u64 find_other(const struct switch_departure *departure
 
 /* Global functions are verified once, and not again for each path that leads to them: that makes
  * loading six times as fast. */
-__noinline int copy_other(struct thread_with_stack *thread,
-                          const struct switch_departure *departure)
+__noinline int copy_other(struct thread *thread, const struct switch_departure *departure)
 {
     if (!thread || !departure)
         return 0;
@@ -389,7 +365,7 @@ __noinline int read_frame(const struct switch_python *python, __u64 at,
 }
 
 /* Like runtime/python/frames.c. */
-__noinline int copy_python(struct thread_with_stack *thread, const struct switch_slot *slot)
+__noinline int copy_python(struct thread *thread, const struct switch_slot *slot)
 {
     if (!thread || !slot)
         return 0;
@@ -439,13 +415,12 @@ static __always_inline void copy_futex(struct switch_slot *slot)
 /* A thread that leaves long before the next tick is usually back by then. If it is still asleep, it
  * is unlikely to wake just between the tick and the look; and even if it does, it leaves its CPU so
  * seldom that its last copy was older than the pause. */
-static __always_inline bool is_to_keep(const struct thread_with_stack *thread, __u64 out_ns)
+static __always_inline bool is_to_keep(const struct thread *thread, __u64 out_ns)
 {
-    return !stack_window_ns || out_ns - thread->copied_ns >= stack_pause_ns ||
-           is_before_tick(out_ns);
+    return out_ns - thread->copied_ns >= stack_pause_ns || is_before_tick(out_ns);
 }
 
-__noinline int keep_stack(struct thread_with_stack *thread, const struct switch_slot *slot,
+__noinline int keep_stack(struct thread *thread, const struct switch_slot *slot,
                           const struct switch_departure *departure)
 {
     if (!thread || !slot || !departure)
@@ -502,14 +477,12 @@ static __always_inline __u32 cpu_of(const struct task_struct *task)
 
 /* ---- Returns ---- */
 
-/* Finds the ticks at which the thread was off its CPU and that the reader has not acknowledged. */
-static __always_inline bool find_ticks(const struct switch_slot *slot, __u64 now_ns,
-                                       __u64 *ret_first, __u64 *ret_last)
+/* The last tick at which the thread was off its CPU, if the reader has not acknowledged it; 0:
+ * there is none. */
+static __always_inline __u64 find_tick(const struct switch_slot *slot, __u64 now_ns)
 {
-    __u64 first = ticks_before(slot->departure.out_ns) + 1, looked = slot->looked;
-    *ret_first = first < looked ? looked : first;
-    *ret_last = ticks_before(now_ns);
-    return *ret_first <= *ret_last;
+    __u64 last = ticks_before(now_ns);
+    return last > ticks_before(slot->departure.out_ns) && last >= slot->looked ? last : 0;
 }
 
 static __always_inline void fill_message(struct switch_message *message,
@@ -525,25 +498,9 @@ static __always_inline void fill_message(struct switch_message *message,
         __builtin_memcpy(message->futex, slot->futex, sizeof message->futex);
 }
 
-static __always_inline void send_alone(const struct thread *thread, const struct switch_slot *slot,
-                                       __u64 first, __u64 last)
+static __always_inline bool output(const struct thread *thread)
 {
-    struct switch_message *message = bpf_ringbuf_reserve(&messages, sizeof *message, 0);
-    if (!message) {
-        count(&failures.ring);
-        return;
-    }
-    fill_message(message, thread, slot);
-    message->first_tick = first;
-    message->last_tick = last;
-    forget_stack(message);
-    message->chain.depth = 0;
-    bpf_ringbuf_submit(message, BPF_RB_NO_WAKEUP);
-}
-
-static __always_inline bool output_with_stack(const struct thread_with_stack *with_stack)
-{
-    const struct switch_message *message = &with_stack->message;
+    const struct switch_message *message = &thread->message;
     __u64 bytes = message->stack_bytes;
     if (message->other_bytes || message->frame_count)
         bytes = SWITCH_STACK_BYTES_MAX;
@@ -552,30 +509,19 @@ static __always_inline bool output_with_stack(const struct thread_with_stack *wi
                                BPF_RB_NO_WAKEUP);
 }
 
-static __always_inline void send_with_stack(struct thread_with_stack *with_stack,
-                                            const struct switch_slot *slot, __u64 first, __u64 last)
-{
-    struct switch_message *message = &with_stack->message;
-    fill_message(message, &with_stack->thread, slot);
-    message->first_tick = first;
-    message->last_tick = last;
-    if (!output_with_stack(with_stack))
-        count(&failures.ring);
-}
-
 /* The thread got its CPU at that time. */
 static __always_inline void come_back(struct thread *thread, struct switch_slot *slot,
                                       __u64 since_ns)
 {
-    __u64 first = 0, last = 0;
     slot->departure.in_ns = since_ns;
     step_sequence(&slot->sequence, 2);
-    if (!find_ticks(slot, since_ns, &first, &last))
+    __u64 last = find_tick(slot, since_ns);
+    if (!last)
         return;
-    if (stack_bytes)
-        send_with_stack(with_stack_of(thread), slot, first, last);
-    else
-        send_alone(thread, slot, first, last);
+    fill_message(&thread->message, thread, slot);
+    thread->message.last_tick = last;
+    if (!output(thread))
+        count(&failures.ring);
 }
 
 /* Some kernels hide certain threads, and call no program when these leave a CPU (seen on Linux 6.18
@@ -613,7 +559,7 @@ static __always_inline void depart(void *ctx, struct task_struct *task, __u32 pr
     struct switch_departure *departure = &slot->departure;
     if (departure->number && !departure->in_ns)
         come_back_unseen(task, thread, slot, now_ns);
-    bool keeps = stack_bytes && is_to_keep(with_stack_of(thread), now_ns);
+    bool keeps = is_to_keep(thread, now_ns);
     step_sequence(&slot->sequence, 1);
     departure->number++;
     departure->out_ns = now_ns;
@@ -630,15 +576,13 @@ static __always_inline void depart(void *ctx, struct task_struct *task, __u32 pr
     if (keeps)
         copy_futex(slot);
     step_sequence(&slot->sequence, 1);
-    if (stack_bytes) {
-        forget_stack(&with_stack_of(thread)->message);
-        with_stack_of(thread)->message.chain.depth = 0;
-    }
+    forget_stack(&thread->message);
+    thread->message.chain.depth = 0;
     if (keeps) {
-        with_stack_of(thread)->copied_ns = now_ns;
-        keep_stack(with_stack_of(thread), slot, departure);
+        thread->copied_ns = now_ns;
+        keep_stack(thread, slot, departure);
         if (keeps_chains && state)
-            read_chain(ctx, &with_stack_of(thread)->message.chain);
+            read_chain(ctx, &thread->message.chain);
     }
 }
 
@@ -698,20 +642,11 @@ static __always_inline void note_stay(const struct task_struct *task,
 
 /* ---- Wakers ---- */
 
-/* `departure` is that of the woken thread; NULL: its wait began before it was followed. */
-static __always_inline void fill_woken(struct switch_wake *wake, const struct task_struct *woken,
-                                       const struct switch_departure *departure)
-{
-    wake->number = departure ? departure->number : 0;
-    wake->out_ns = departure ? departure->out_ns : 0;
-    wake->tid = tid_of(woken);
-    wake->process_id = process_id_of(woken);
-}
-
 struct wake_context {
     void *ctx;
     struct task_struct *waker, *woken;
-    const struct switch_departure *departure;
+    const struct switch_departure *departure; /* of the woken thread; NULL: its wait began before it
+                                                 was followed */
     bool waker_runs_user_code;
 };
 
@@ -723,7 +658,7 @@ static __always_inline void fill_wake(const struct wake_context *context,
     struct switch_wake *wake = &message->wake;
     __u64 now_ns = bpf_ktime_get_ns();
     message->kind = SWITCH_MESSAGE_WAKE;
-    message->first_tick = message->last_tick = 0;
+    message->last_tick = 0;
     message->slot = message->generation = 0;
     message->futex_bytes = 0;
     departure->number = 0;
@@ -738,7 +673,9 @@ static __always_inline void fill_wake(const struct wake_context *context,
         read_words(departure->words, (const struct pt_regs *)bpf_task_pt_regs(waker));
     else
         __builtin_memset(departure->words, 0, sizeof departure->words);
-    fill_woken(wake, context->woken, context->departure);
+    wake->out_ns = context->departure ? context->departure->out_ns : 0;
+    wake->tid = tid_of(context->woken);
+    wake->process_id = process_id_of(context->woken);
     wake->waker = kind_of((__u32)waker->pid, waker->flags);
     bpf_probe_read_kernel(wake->name, sizeof wake->name, waker->comm);
     read_chain(context->ctx, &message->chain);
@@ -759,16 +696,16 @@ static __always_inline void send_wake_alone(const struct wake_context *context)
 /* The waker is running, so its storage is free: its last departure was sent when it came
  * back. */
 static __always_inline void send_wake_with_stack(const struct wake_context *context,
-                                                 struct thread_with_stack *with_stack,
+                                                 struct thread *waker,
                                                  const struct switch_slot *waker_slot)
 {
-    struct switch_message *message = &with_stack->message;
+    struct switch_message *message = &waker->message;
     fill_wake(context, message);
-    message->slot = with_stack->thread.slot;
-    message->generation = with_stack->thread.generation;
+    message->slot = waker->slot;
+    message->generation = waker->generation;
     forget_stack(message);
-    keep_stack(with_stack, waker_slot, &message->departure);
-    if (!output_with_stack(with_stack))
+    keep_stack(waker, waker_slot, &message->departure);
+    if (!output(waker))
         count(&failures.wakes);
     forget_stack(message);
 }
@@ -785,12 +722,12 @@ static __always_inline void tell_wake(void *ctx, struct task_struct *woken,
 {
     struct task_struct *waker = bpf_get_current_task_btf();
     const struct wake_context context = {ctx, waker, woken, departure, runs_user_code(waker)};
-    bool may_have_stack = stack_bytes && context.waker_runs_user_code &&
-                          is_followed(process_id_of(waker)) && has_room_for_stacks();
+    bool may_have_stack =
+        context.waker_runs_user_code && is_followed(process_id_of(waker)) && has_room_for_stacks();
     struct thread *thread = may_have_stack ? thread_of(waker, 0) : NULL;
     struct switch_slot *waker_slot = thread ? slot_of(thread) : NULL;
     if (waker_slot && waker_slot->departure.in_ns)
-        send_wake_with_stack(&context, with_stack_of(thread), waker_slot);
+        send_wake_with_stack(&context, thread, waker_slot);
     else
         send_wake_alone(&context);
 }
@@ -799,10 +736,9 @@ static __always_inline void tell_wake(void *ctx, struct task_struct *woken,
 static __always_inline bool was_found(const struct switch_slot *slot)
 {
     const struct switch_departure *departure = &slot->departure;
-    __u64 first = 0, last = 0;
     return !departure->in_ns && !departure->runnable_ns && departure->state &&
            (slot->looked_departure == (__u32)departure->number ||
-            find_ticks(slot, bpf_ktime_get_ns(), &first, &last));
+            find_tick(slot, bpf_ktime_get_ns()));
 }
 
 /* ---- Entry points ---- */
@@ -838,14 +774,14 @@ int on_sample(void *ctx)
     __u32 zero = 0;
     struct thread *thread = thread_of(bpf_get_current_task_btf(), 0);
     const struct switch_slot *slot = thread ? slot_of(thread) : NULL;
-    struct thread_with_stack *copy = bpf_map_lookup_elem(&samples, &zero);
+    struct thread *copy = bpf_map_lookup_elem(&samples, &zero);
     (void)ctx;
     if (!slot || !copy || !slot->python.state)
         return 1;
     struct switch_message *message = &copy->message;
     forget_stack(message);
     fill_message(message, thread, slot);
-    message->first_tick = message->last_tick = 0;
+    message->last_tick = 0;
     message->kind = SWITCH_MESSAGE_SAMPLE;
     message->chain.depth = 0;
     message->departure.out_ns = bpf_ktime_get_ns();

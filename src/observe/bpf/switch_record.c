@@ -24,7 +24,6 @@
  * still running. */
 #define RELEASE_AFTER_NS 1000000000u
 #define NEVER_NS (UINT64_MAX / 2)
-#define LOG_LEVEL_FULL 1u /* BPF_LOG_LEVEL1 in the kernel's linux/bpf_verifier.h */
 
 /* A process that is no longer followed. */
 struct leaving {
@@ -109,7 +108,8 @@ static int configure(struct switch_record *record, const struct switch_options *
     bool allocates_at_switch = abilities->has_safe_storage && !options->allocates_when_woken;
     uint32_t ring_bytes = options->ring_bytes ? options->ring_bytes : SWITCH_RING_BYTES_DEFAULT;
     programs->rodata->slots_max = record->slots_max;
-    programs->rodata->stack_bytes = options->stack_bytes;
+    programs->rodata->stack_bytes =
+        options->stack_bytes ? options->stack_bytes : SWITCH_STACK_BYTES_DEFAULT;
     programs->rodata->stack_window_ns = options->stack_window_ns;
     programs->rodata->stack_pause_ns = options->stack_pause_ns;
     programs->rodata->has_prev_state = abilities->has_prev_state;
@@ -125,12 +125,7 @@ static int configure(struct switch_record *record, const struct switch_options *
     if (!err)
         err = bpf_program__set_autoload(programs->progs.on_waking,
                                         options->tells_wakes || !allocates_at_switch);
-    if (!err)
-        err = bpf_program__set_autoload(programs->progs.on_fork, !allocates_at_switch);
-    struct bpf_map *unused = options->stack_bytes ? programs->maps.threads : programs->maps.stacks;
-    if (!err)
-        err = bpf_map__set_autocreate(unused, false);
-    return err;
+    return err ? err : bpf_program__set_autoload(programs->progs.on_fork, !allocates_at_switch);
 }
 
 /* The find_* programs are run directly, not attached. */
@@ -148,12 +143,10 @@ static int attach(struct switch_record_bpf *programs)
 static int load(struct switch_record *record, const struct switch_options *options)
 {
     struct kernel_abilities abilities;
-    LIBBPF_OPTS(bpf_object_open_opts, open,
-                .kernel_log_level = options->has_full_log ? LOG_LEVEL_FULL : 0);
     int err = read_abilities(&abilities);
     if (err)
         return err;
-    record->programs = switch_record_bpf__open_opts(&open);
+    record->programs = switch_record_bpf__open();
     if (!record->programs)
         return -errno;
     err = configure(record, options, &abilities);
@@ -226,7 +219,7 @@ int switch_record_open(const struct switch_options *options, struct switch_recor
     record->offsets = read_clock_offsets();
     int err = make_index(&record->index, record->slots_max);
     if (!err) {
-        const struct libbpf_log log = {options->log, options->log_argument, options->has_full_log};
+        const struct libbpf_log log = {options->log, options->log_argument};
         libbpf_setup_begin(&log);
         err = load(record, options);
         if (!err)

@@ -29,25 +29,26 @@
 #include "runtime/python/frames.h"
 
 #define SWITCH_THREADS_DEFAULT 16384u
+#define SWITCH_STACK_BYTES_DEFAULT 4096u
 #define SWITCH_RING_BYTES_DEFAULT (4u << 20)
 
 struct switch_options {
     uint32_t threads_max; /* with a slot at the same time, at most SWITCH_SLOTS_MAX; 0: the default.
-                             Each slot takes sizeof(struct switch_slot) from the start */
-    uint32_t stack_bytes; /* to copy at each departure, at most SWITCH_STACK_BYTES_MAX, unless
-                             switch_record_want_stack says otherwise; 0: none. With copies, each
-                             thread that has moved takes two pages */
-    /* Stacks are only copied at departures within `stack_window_ns` before the next tick; 0: at
-     * all. A copy costs about as much as all the rest. Threads whose last copy is `stack_pause_ns`
-     * old are copied anyway: they may stay asleep until after the tick. */
+                             Each slot takes sizeof(struct switch_slot) from the start, and each
+                             thread that has moved two pages */
+    uint32_t stack_bytes; /* to copy at departures, at most SWITCH_STACK_BYTES_MAX, unless
+                             switch_record_want_stack says otherwise; 0: the default */
+    /* Stacks are only copied at departures within `stack_window_ns` before the next tick, because a
+     * copy costs about as much as all the rest. Threads whose last copy is `stack_pause_ns` old are
+     * copied anyway: they may stay asleep until after the tick. 0: all are. */
     uint64_t stack_window_ns, stack_pause_ns;
     uint32_t ring_bytes; /* for messages, a power of two and at least a page; 0: the default */
-    /* Gets the messages of libbpf and the kernel's verifier, in pieces; NULL: they are dropped. */
+    /* Gets what libbpf and the kernel's verifier say of a refusal, in pieces; NULL: it is
+     * dropped. */
     void (*log)(void *argument, const char *text);
     void *log_argument;
     bool tells_wakes;  /* report what ends waits that ticks found */
     bool keeps_chains; /* with its stack, copy the kernel's functions in which a thread sleeps */
-    bool has_full_log; /* else the verifier only writes if it refuses a program */
     /* Memory for a thread is allocated when it is created or woken, and not when it first leaves a
      * CPU. Set automatically for kernels before 6.4, see switch_record.bpf.c. */
     bool allocates_when_woken;
@@ -101,9 +102,9 @@ bool switch_record_read_futex(const struct switch_record *record, const struct s
 void switch_record_acknowledge(struct switch_record *record, const struct slot_view *view,
                                uint64_t tick);
 
-/* Sets how much of a thread's stack is copied at its next departures, if stacks are copied, and
- * whether the stack to which its frame pointers lead is copied too. The thread is the one with this
- * slot in this generation. */
+/* Sets how much of a thread's stack is copied at its next departures, and whether the stack to
+ * which its frame pointers lead is copied too. The thread is the one with this slot in this
+ * generation. */
 void switch_record_want_stack(const struct switch_record *record, uint32_t slot,
                               uint32_t generation, size_t bytes, bool wants_other);
 /* Sets where to find its Python frames, to copy them too; layout NULL: it has none. */
@@ -134,8 +135,8 @@ bool switch_record_find_cpu_user(struct switch_record *record, unsigned cpu, uin
 
 struct switch_counters {
     uint64_t without_slot;   /* departures of followed threads: all slots were taken */
-    uint64_t without_memory; /* nothing, or no stack, was recorded; 0 where memory is allocated when
-                                threads are woken, so that it may also mean that they never were */
+    uint64_t without_memory; /* nothing was recorded; 0 where memory is allocated when threads are
+                                woken, so that it may also mean that they never were */
     uint64_t lost_messages;  /* older ones were not taken out in time */
     uint64_t lost_wakes;     /* the same for messages about what ended waits */
     uint64_t hidden_returns; /* of threads to a CPU that no switch reported */

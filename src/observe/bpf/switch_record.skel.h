@@ -19,7 +19,6 @@ struct switch_record_bpf {
 		struct bpf_map *free_slots;
 		struct bpf_map *kernel_chains;
 		struct bpf_map *threads;
-		struct bpf_map *stacks;
 		struct bpf_map *rodata;
 		struct bpf_map *bss;
 	} maps;
@@ -182,7 +181,7 @@ switch_record_bpf__create_skeleton(struct switch_record_bpf *obj)
 	s->obj = &obj->obj;
 
 	/* maps */
-	s->map_cnt = 9;
+	s->map_cnt = 8;
 	s->map_skel_sz = sizeof(*s->maps);
 	s->maps = (struct bpf_map_skeleton *)calloc(s->map_cnt, s->map_skel_sz);
 	if (!s->maps) {
@@ -208,16 +207,13 @@ switch_record_bpf__create_skeleton(struct switch_record_bpf *obj)
 	s->maps[5].name = "threads";
 	s->maps[5].map = &obj->maps.threads;
 
-	s->maps[6].name = "stacks";
-	s->maps[6].map = &obj->maps.stacks;
+	s->maps[6].name = "switch_r.rodata";
+	s->maps[6].map = &obj->maps.rodata;
+	s->maps[6].mmaped = (void **)&obj->rodata;
 
-	s->maps[7].name = "switch_r.rodata";
-	s->maps[7].map = &obj->maps.rodata;
-	s->maps[7].mmaped = (void **)&obj->rodata;
-
-	s->maps[8].name = "switch_r.bss";
-	s->maps[8].map = &obj->maps.bss;
-	s->maps[8].mmaped = (void **)&obj->bss;
+	s->maps[7].name = "switch_r.bss";
+	s->maps[7].map = &obj->maps.bss;
+	s->maps[7].mmaped = (void **)&obj->bss;
 
 	/* programs */
 	s->prog_cnt = 8;

@@ -201,7 +201,7 @@ static void test_a_sleeper_is_copied(void **state)
     assert_memory_equal(stack->memory, sleepers_stack + 64, STACK_BYTES);
     assert_int_equal(record.acknowledged, 1);
     assert_int_equal(record.acknowledged_tick, TICK);
-    assert_int_equal(record.wanted_bytes, RECORD_STACK_BYTES_MIN);
+    assert_int_equal(record.wanted_bytes, SWITCH_STACK_BYTES_DEFAULT);
 }
 
 /* A lock may have had several owners meanwhile: the copy nearer to the tick is more likely right.
@@ -527,7 +527,6 @@ static struct past_departure past_of(enum thread_state thread_state)
 {
     struct past_departure past = {
         .departure = record.departure,
-        .first_tick = TICK - 2,
         .last_tick = TICK,
         .stack = sleepers_stack + 64,
         .stack_bytes = TOP_BYTES,

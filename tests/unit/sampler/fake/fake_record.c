@@ -186,15 +186,13 @@ void __wrap_switch_record_want_stack(const struct switch_record *record, uint32_
     assert_true(bytes > 0);
 }
 
-/* Finds the ticks that a departure spanned and that were not acknowledged. */
-static bool find_ticks(const struct fake_thread *thread, const struct departure *departure,
-                       struct past_departure *past)
+/* Finds the last tick that a departure spanned, unless that was acknowledged. */
+static bool find_tick(const struct fake_thread *thread, const struct departure *departure,
+                      struct past_departure *past)
 {
-    past->first_tick = ticks_until(&fake->recorded_ticks, departure->out_ns - 1) + 1;
     past->last_tick = ticks_until(&fake->recorded_ticks, departure->in_ns - 1);
-    if (past->first_tick <= thread->acknowledged_tick)
-        past->first_tick = thread->acknowledged_tick + 1;
-    return past->first_tick <= past->last_tick;
+    return past->last_tick > ticks_until(&fake->recorded_ticks, departure->out_ns - 1) &&
+           past->last_tick > thread->acknowledged_tick;
 }
 
 /* The thread whose next departure ended first, if any has ended by now. */
@@ -246,7 +244,7 @@ int __wrap_switch_record_drain(struct switch_record *record, switch_take_fn *tak
         const struct departure *departure = &thread->departures[thread->departures_told++];
         struct past_departure past = {
             .departure = *departure, .stack = stack, .stack_bytes = sizeof stack};
-        if (!thread->process->is_recorded || !find_ticks(thread, departure, &past))
+        if (!thread->process->is_recorded || !find_tick(thread, departure, &past))
             continue;
         err = take(argument, &past);
         count++;
