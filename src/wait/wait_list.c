@@ -13,23 +13,18 @@
 #include <string.h>
 #include <unistd.h>
 
-int wait_list_add(struct wait_list *list, const struct wait_facts *facts, struct program *program)
+int wait_list_add(struct wait_list *list, const struct wait_facts *facts)
 {
-    if (array_reserve(&list->items, &list->capacity, list->count + 1) ||
-        array_reserve(&list->programs, &list->program_capacity, list->count + 1))
-        return -ENOMEM;
-    list->programs[list->count] = program ? program_hold(program) : NULL;
-    list->items[list->count++] = *facts;
-    return 0;
+    int err = array_append(&list->items, &list->count, &list->capacity, *facts);
+    if (!err && facts->program)
+        program_hold(facts->program);
+    return err;
 }
 
-static void release_programs(struct wait_list *list)
+static void release_program(struct wait_facts *facts)
 {
-    for (size_t i = 0; list->programs && i < list->count; i++)
-        program_release(list->programs[i]);
-    free(list->programs);
-    list->programs = NULL;
-    list->program_capacity = 0;
+    program_release(facts->program);
+    facts->program = NULL;
 }
 
 static void forget_files(struct wait_facts *facts)
@@ -42,9 +37,10 @@ static void forget_files(struct wait_facts *facts)
 
 void wait_list_free(struct wait_list *list)
 {
-    release_programs(list);
-    for (size_t i = 0; i < list->count; i++)
+    for (size_t i = 0; i < list->count; i++) {
+        release_program(&list->items[i]);
         forget_files(&list->items[i]);
+    }
     for (size_t i = 0; i < list->process_count; i++)
         thread_list_free(&list->processes[i].threads);
     free(list->items);
@@ -63,27 +59,28 @@ static int read_link(int proc_fd, int fd, char **ret_file)
     return length < 0 || *ret_file ? 0 : -ENOMEM;
 }
 
-static int read_file(struct wait_facts *facts, int proc_fd, const struct polled *polled)
+static int read_file(struct wait_facts *facts, const struct polled *polled)
 {
     facts->has_fd = true;
     facts->fd = polled->fd;
     facts->target.use = polled->use;
-    return read_link(proc_fd, polled->fd, &facts->file);
+    return read_link(facts->program->proc_fd, polled->fd, &facts->file);
 }
 
 /* Takes the first of several descriptors. */
-static int read_polled(struct wait_facts *facts, int proc_fd)
+static int read_polled(struct wait_facts *facts)
 {
     struct polled first;
     facts->target.count = call_polled(&facts->target, &facts->memory, &first);
-    return first.fd < 0 ? 0 : read_file(facts, proc_fd, &first);
+    return first.fd < 0 ? 0 : read_file(facts, &first);
 }
 
-static int read_epoll(struct wait_facts *facts, int proc_fd)
+static int read_epoll(struct wait_facts *facts)
 {
+    int proc_fd = facts->program->proc_fd;
     struct descriptor_info info;
     const struct polled epoll = {.fd = facts->target.fd};
-    int err = read_file(facts, proc_fd, &epoll);
+    int err = read_file(facts, &epoll);
     if (err || !facts->file || descriptor_info_read(proc_fd, facts->fd, &info))
         return err;
     facts->target.count = info.polled_count;
@@ -95,17 +92,16 @@ static int read_epoll(struct wait_facts *facts, int proc_fd)
 }
 
 /* Reads what the descriptors of the call are, after its memory was read. */
-static int read_files(struct wait_facts *facts, int proc_fd)
+static int read_files(struct wait_facts *facts)
 {
     switch (facts->target.kind) {
     case CALL_FILE:
-        return read_file(facts, proc_fd,
-                         &(const struct polled){facts->target.fd, facts->target.use});
+        return read_file(facts, &(const struct polled){facts->target.fd, facts->target.use});
     case CALL_EPOLL:
-        return read_epoll(facts, proc_fd);
+        return read_epoll(facts);
     case CALL_POLL:
     case CALL_SELECT:
-        return read_polled(facts, proc_fd);
+        return read_polled(facts);
     case CALL_SLEEP:
         facts->sleep_ns = call_sleep_ns(&facts->target, &facts->memory);
         return 0;
@@ -114,9 +110,9 @@ static int read_files(struct wait_facts *facts, int proc_fd)
     }
 }
 
-static bool has_moved(const struct wait_facts *facts, int proc_fd)
+static bool has_moved(const struct wait_facts *facts)
 {
-    const struct watch_place place = {proc_fd, facts->tid, 0};
+    const struct watch_place place = {facts->program->proc_fd, facts->tid, 0};
     struct watch watch = {0};
     struct activity now;
     int err = watch_read_activity(&place, &watch, &now);
@@ -137,9 +133,9 @@ static void forget(struct wait_facts *facts)
 
 /* Reads the memory of `count` threads of one program, by the id of the first that is alive. While
  * that thread belongs to the process, its id can't be another process's. */
-static void read_memory_of(struct wait_facts *items, size_t count, int proc_fd,
-                           struct call_reading *readings)
+static void read_memory_of(struct wait_facts *items, size_t count, struct call_reading *readings)
 {
+    int proc_fd = items->program->proc_fd;
     size_t wanted = 0;
     for (size_t i = 0; i < count; i++) {
         if (!items[i].has_arguments)
@@ -165,11 +161,11 @@ static int read_memory(struct wait_list *list, size_t first)
     if (!readings)
         return -ENOMEM;
     for (size_t begin = first, end; begin < list->count; begin = end) {
-        struct program *program = list->programs[begin];
-        for (end = begin + 1; end < list->count && list->programs[end] == program;)
+        const struct program *program = list->items[begin].program;
+        for (end = begin + 1; end < list->count && list->items[end].program == program;)
             end++;
         if (program)
-            read_memory_of(&list->items[begin], end - begin, program->proc_fd, readings);
+            read_memory_of(&list->items[begin], end - begin, readings);
     }
     free(readings);
     return 0;
@@ -180,48 +176,26 @@ int wait_list_read(struct wait_list *list)
     size_t first = list->read_count;
     int err = read_memory(list, first);
     for (size_t i = first; i < list->count && !err; i++) {
-        if (!list->programs[i])
+        struct wait_facts *facts = &list->items[i];
+        if (!facts->program)
             continue;
-        int proc_fd = list->programs[i]->proc_fd;
-        list->items[i].inner_tid = procfs_inner_tid(proc_fd, list->items[i].tid);
-        err = read_files(&list->items[i], proc_fd);
+        facts->inner_tid = procfs_inner_tid(facts->program->proc_fd, facts->tid);
+        err = read_files(facts);
     }
     for (size_t i = first; i < list->count; i++) {
         struct wait_facts *facts = &list->items[i];
-        if (facts->has_arguments && has_moved(facts, list->programs[i]->proc_fd))
+        if (facts->has_arguments && has_moved(facts))
             forget(facts);
     }
     list->read_count = list->count;
     return err;
 }
 
-struct entry {
-    struct wait_facts facts;
-    struct program *program;
-};
-
 static int compare_threads(const void *a, const void *b)
 {
-    const struct wait_facts *left = &((const struct entry *)a)->facts;
-    const struct wait_facts *right = &((const struct entry *)b)->facts;
+    const struct wait_facts *left = a, *right = b;
     int order = ORDER(left->process_id, right->process_id);
     return order ? order : ORDER(left->tid, right->tid);
-}
-
-static int sort(struct wait_list *list)
-{
-    struct entry *entries = calloc(list->count, sizeof *entries);
-    if (!entries)
-        return -ENOMEM;
-    for (size_t i = 0; i < list->count; i++)
-        entries[i] = (struct entry){list->items[i], list->programs[i]};
-    array_sort(entries, list->count, compare_threads);
-    for (size_t i = 0; i < list->count; i++) {
-        list->items[i] = entries[i].facts;
-        list->programs[i] = entries[i].program;
-    }
-    free(entries);
-    return 0;
 }
 
 /* Lists the process's threads now. */
@@ -249,7 +223,7 @@ static int append_text(char **text, const char *more)
 }
 
 /* What a descriptor is, and which process must act for the wait on it to end. */
-static int find_file(struct wait_facts *facts, int proc_fd, struct peers *peers)
+static int find_file(struct wait_facts *facts, struct peers *peers)
 {
     struct peer_answer answer;
     bool is_alone = facts->target.kind == CALL_EPOLL || facts->target.count == 1 ||
@@ -257,7 +231,7 @@ static int find_file(struct wait_facts *facts, int proc_fd, struct peers *peers)
     char **link = facts->polled_file ? &facts->polled_file : &facts->file;
     const struct waited_file file = {
         .process_id = facts->process_id,
-        .proc_fd = proc_fd,
+        .proc_fd = facts->program->proc_fd,
         .fd = facts->polled_file ? facts->polled_fd : facts->fd,
         .use = facts->target.use,
         .link = *link,
@@ -275,16 +249,16 @@ static int find_file(struct wait_facts *facts, int proc_fd, struct peers *peers)
     return err;
 }
 
-static void find_child(struct wait_facts *facts, int proc_fd)
+static void find_child(struct wait_facts *facts)
 {
-    facts->owner_process = child_waited_for(proc_fd, facts->tid, &facts->target);
+    facts->owner_process = child_waited_for(facts->program->proc_fd, facts->tid, &facts->target);
     facts->resource = facts->owner_process
                           ? (struct resource){RESOURCE_PROCESS, 0, (uint64_t)facts->owner_process}
                           : (struct resource){RESOURCE_PROCESS, facts->process_id, 0};
 }
 
 /* Finds what the thread waits for, if it is not a futex. */
-static int find_resource(struct wait_facts *facts, int proc_fd, struct peers *peers)
+static int find_resource(struct wait_facts *facts, struct peers *peers)
 {
     const uint64_t id = (uint32_t)facts->target.fd;
     int err = 0;
@@ -293,10 +267,10 @@ static int find_resource(struct wait_facts *facts, int proc_fd, struct peers *pe
     case CALL_EPOLL:
     case CALL_POLL:
     case CALL_SELECT:
-        err = find_file(facts, proc_fd, peers);
+        err = find_file(facts, peers);
         break;
     case CALL_PROCESS:
-        find_child(facts, proc_fd);
+        find_child(facts);
         break;
     case CALL_SLEEP:
         facts->resource = (struct resource){RESOURCE_SLEEP, facts->process_id, 0};
@@ -333,7 +307,7 @@ static bool next_process(const struct wait_list *list, struct members *members)
     while (next.end < list->count &&
            list->items[next.end].process_id == list->items[next.first].process_id) {
         if (!next.program)
-            next.program = list->programs[next.end];
+            next.program = list->items[next.end].program;
         next.end++;
     }
     *members = next;
@@ -351,17 +325,17 @@ static int find_resources(struct wait_list *list)
     }
     peers_finish(&peers);
     for (size_t i = 0; i < list->count && !err; i++) {
-        if (list->programs[i])
-            err = find_resource(&list->items[i], list->programs[i]->proc_fd, &peers);
+        if (list->items[i].program)
+            err = find_resource(&list->items[i], &peers);
     }
     peers_free(&peers);
     return err;
 }
 
 /* Discards what was found of a thread that has moved since. */
-static void note_moved(struct wait_facts *facts, int proc_fd)
+static void note_moved(struct wait_facts *facts)
 {
-    facts->has_gone_on = facts->has_arguments && has_moved(facts, proc_fd);
+    facts->has_gone_on = facts->has_arguments && has_moved(facts);
     if (facts->has_gone_on) {
         facts->resource = (struct resource){0};
         facts->owner_process = 0;
@@ -372,19 +346,17 @@ int wait_list_finish(struct wait_list *list)
 {
     struct members members = {0};
     int err = wait_list_read(list);
-    if (!err && list->count)
-        err = sort(list);
+    array_sort(list->items, list->count, compare_threads);
     if (!err)
         err = find_resources(list);
-    for (size_t i = 0; i < list->count && !err; i++) {
-        if (list->programs[i])
-            note_moved(&list->items[i], list->programs[i]->proc_fd);
-    }
+    for (size_t i = 0; i < list->count && !err; i++)
+        note_moved(&list->items[i]);
     while (!err && next_process(list, &members)) {
         if (members.program)
             err = list_threads(list, members.program->process_id, members.program->proc_fd);
     }
-    release_programs(list);
+    for (size_t i = 0; i < list->count; i++)
+        release_program(&list->items[i]);
     return err;
 }
 

@@ -14,6 +14,9 @@
 
 /* One thread of a dump. */
 struct wait_facts {
+    /* A reference, until wait_list_finish; NULL: not known, and nothing more can be read of the
+     * thread. */
+    struct program *program;
     pid_t process_id, tid;
     pid_t inner_tid; /* its id within its own PID namespace (pid_namespaces(7)); 0: not known */
     enum evidence evidence; /* how its stack was taken; EVIDENCE_GONE: not known */
@@ -48,17 +51,13 @@ struct wait_process {
 struct wait_list {
     struct wait_facts *items;
     size_t count, capacity;
-    size_t read_count; /* the first items, of which all has been read */
-    /* A reference to each item's program; NULL: not known. wait_list_finish releases them. */
-    struct program **programs;
-    size_t program_capacity;
+    size_t read_count;              /* the first items, of which all has been read */
     struct wait_process *processes; /* from wait_list_finish on */
     size_t process_count, process_capacity;
 };
 
-/* Adds a copy of `facts`, for a thread of `program`; NULL: it is not known, and nothing more can be
- * read of the thread. Returns 0 or -ENOMEM. */
-int wait_list_add(struct wait_list *list, const struct wait_facts *facts, struct program *program);
+/* Adds a copy of `facts`, with a reference of its own. Returns 0 or -ENOMEM. */
+int wait_list_add(struct wait_list *list, const struct wait_facts *facts);
 void wait_list_free(struct wait_list *list);
 
 /* Reads the memory at which the arguments of items added since the last call point. If a thread has

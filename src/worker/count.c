@@ -417,8 +417,8 @@ static int label(const struct means *means, const struct observation *observatio
 /* For a dump: collects the facts about what the thread waits for. */
 static int note_wait(const struct means *means, const struct observation *observation)
 {
-    const struct program *program = observation->program;
     struct wait_facts facts = {
+        .program = observation->program,
         .process_id = (pid_t)means->results->stacks.processes[observation->process].pid,
         .tid = observation->tid,
         .evidence = observation->evidence,
@@ -427,15 +427,15 @@ static int note_wait(const struct means *means, const struct observation *observ
     };
     if (observation->wait.has_call && observation->wait.call.kind == CALL_FUTEX)
         gils_note(&means->owners->gils, observation, &observation->wait.memory, &facts.gil);
-    if (program && observation->evidence == EVIDENCE_ASLEEP && observation->now.has_activity &&
-        observation->wait.syscall_number >= 0) {
+    if (facts.program && observation->evidence == EVIDENCE_ASLEEP &&
+        observation->now.has_activity && observation->wait.syscall_number >= 0) {
         facts.has_arguments = true;
         facts.syscall_number = observation->wait.syscall_number;
         facts.activity = observation->now.activity;
         memcpy(facts.arguments, observation->snapshot->registers.call_arguments,
                sizeof facts.arguments);
     }
-    return wait_list_add(means->waits, &facts, observation->program);
+    return wait_list_add(means->waits, &facts);
 }
 
 /* For a dump: reads the lock that the thread waits for, so that it gets its name. Its owner is

@@ -56,7 +56,7 @@ static fgprof_dump *make_dump(void)
             facts.owner_process = 1234;
             strcpy(facts.owner_name, "w\n");
         }
-        assert_int_equal(wait_list_add(&dump->waits, &facts, NULL), 0);
+        assert_int_equal(wait_list_add(&dump->waits, &facts), 0);
     }
     make_birth(profile, 11, "app/10", "make_a");
     make_birth(profile, 12, "", "b"); /* as its stack shows, too */

@@ -1154,7 +1154,7 @@ static void test_a_dump_has_each_thread_once(void **state)
     assert_true(facts->inner_tid > 0);
     assert_true(facts->has_arguments);
     assert_true(facts->has_gone_on); /* this thread runs */
-    assert_null(world->waits.programs);
+    assert_null(facts->program);
     assert_true(wait_list_has_thread(&world->waits, getpid(), getpid()));
     assert_false(wait_list_has_thread(&world->waits, getpid(), 1));
     /* None of the process's files is still open. */
