@@ -153,15 +153,28 @@ int elf_file_read(struct module *module)
 size_t module_bytes(const struct module *module)
 {
     size_t debug_frame = module->debug_frame.memory ? module->debug_frame.bytes : 0;
+    size_t cfi_functions = module->eh_frame.function_count + module->debug_frame.function_count;
     return sizeof *module + image_kept_bytes(&module->image) + debug_frame +
+           cfi_functions * sizeof(struct cfi_function) +
            module->segment_count * sizeof *module->segments +
            module->functions.capacity * sizeof *module->functions.items +
            module->stubs.count * sizeof *module->stubs.items;
 }
 
+static void free_functions(struct cfi_section *section)
+{
+    free(section->functions);
+    section->functions = NULL;
+    section->function_count = 0;
+    section->has_functions = false;
+}
+
 void module_reset(struct module *module)
 {
     image_reset(&module->image);
+    free_functions(&module->eh_frame);
+    free_functions(&module->debug_frame);
+    module->pclntab = (struct pclntab){0};
     functions_free(&module->functions);
     stubs_free(&module->stubs);
 }

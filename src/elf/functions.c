@@ -4,24 +4,13 @@
 
 #include <stdlib.h>
 
-/* The end of the code that holds `address`, or 0 if there is none. */
-static uint64_t end_of_code(const struct module *module, uint64_t address)
-{
-    for (size_t i = 0; i < module->segment_count; i++) {
-        const struct segment *segment = &module->segments[i];
-        if (segment->executable && address - segment->address < segment->file_bytes)
-            return segment->address + segment->file_bytes;
-    }
-    return 0;
-}
-
 /* Functions written in assembly often have no type. Local labels look the same, and are left out.
  */
 static bool is_function(const struct module *module, const GElf_Sym *symbol)
 {
     unsigned char type = GELF_ST_TYPE(symbol->st_info);
     if (symbol->st_shndx == SHN_UNDEF || symbol->st_shndx >= SHN_LORESERVE ||
-        !end_of_code(module, symbol->st_value))
+        !module_code_end(module, symbol->st_value))
         return false;
     return type == STT_FUNC || type == STT_GNU_IFUNC ||
            (type == STT_NOTYPE && GELF_ST_BIND(symbol->st_info) != STB_LOCAL);
@@ -70,7 +59,7 @@ static void sort(struct module *module)
     for (size_t i = 0; i < kept; i++) {
         struct function_range *range = &functions->items[i];
         uint64_t next = i + 1 < kept ? range[1].start : UINT64_MAX;
-        uint64_t end_of_all = end_of_code(module, range->start);
+        uint64_t end_of_all = module_code_end(module, range->start);
         if (range->end == range->start)
             range->end = next < end_of_all ? next : end_of_all;
     }

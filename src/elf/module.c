@@ -51,3 +51,13 @@ bool module_has_memory(const struct module *module, uint64_t address)
     }
     return false;
 }
+
+uint64_t module_code_end(const struct module *module, uint64_t address)
+{
+    for (size_t i = 0; i < module->segment_count; i++) {
+        const struct segment *segment = &module->segments[i];
+        if (segment->executable && address - segment->address < segment->file_bytes)
+            return segment->address + segment->file_bytes;
+    }
+    return 0;
+}

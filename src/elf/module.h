@@ -19,6 +19,12 @@ struct unwind_table {
     uint64_t entry_count;
 };
 
+/* A function that has call frame information. */
+struct cfi_function {
+    uint64_t start;    /* the module's own address */
+    uint64_t position; /* of its entry (FDE): see cfi.h */
+};
+
 /* A section of call frame information, for code without such a table. */
 struct cfi_section {
     uint64_t address;      /* for .eh_frame: the module's own */
@@ -26,6 +32,10 @@ struct cfi_section {
     uint64_t bytes;        /* 0: there is none */
     bool is_compressed;    /* in the file, and not decompressed yet: see elf_file_decompress */
     unsigned char *memory; /* owned contents of a section that was compressed; else NULL */
+    /* Made at first use: see cfi_find. */
+    struct cfi_function *functions; /* sorted by start */
+    size_t function_count;
+    bool has_functions;
 };
 
 /* PT_TLS: what each thread has a copy of. */
@@ -45,6 +55,27 @@ struct go_traces {
     struct module_part pclntab; /* the section */
     bool is_go;                 /* it has sections that only Go's linker makes */
     bool has_sections;          /* of any kind; without any, is_go says nothing */
+};
+
+/* The forms of Go's function table, named by the first version of Go that has them. */
+enum pclntab_form { PCLNTAB_1_2, PCLNTAB_1_16, PCLNTAB_1_18, PCLNTAB_1_20 };
+
+/* Where its parts are, in the module's own addresses. Found at first use: see pclntab_of. */
+struct pclntab {
+    struct module *module; /* that it is of; NULL: there is none, or it was not sought yet */
+    bool was_sought;
+    enum pclntab_form form;
+    unsigned quantum; /* bytes of the shortest instruction, the unit of code lengths */
+    uint64_t address;
+    uint64_t text; /* base of the functions' addresses */
+    uint64_t function_count;
+    uint64_t function_table;
+    uint64_t records; /* base of the functions' record offsets */
+    uint64_t names;
+    uint64_t units; /* where the file names of each compilation unit are */
+    uint64_t files;
+    uint64_t tables;
+    uint64_t inline_data; /* base of the offsets of inlined calls; 0: unknown */
 };
 
 struct function_range {
@@ -101,6 +132,7 @@ struct module {
     struct module_part dynamic; /* PT_DYNAMIC */
     struct tls_segment tls;
     struct go_traces go;
+    struct pclntab pclntab;
     unsigned char build_id[BUILD_ID_BYTES_MAX];
     size_t build_id_bytes; /* 0: it has none */
 };
@@ -118,5 +150,8 @@ bool module_read(struct module *module, uint64_t address, void *buffer, size_t b
 
 /* Whether one of the module's own addresses is in its memory, code or data. */
 bool module_has_memory(const struct module *module, uint64_t address);
+
+/* The end of the segment whose code in the file holds an address; 0: none does. */
+uint64_t module_code_end(const struct module *module, uint64_t address);
 
 #endif

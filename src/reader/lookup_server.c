@@ -15,7 +15,6 @@
 struct module_slot {
     struct module *module; /* NULL: none */
     int error;             /* why it can't be read */
-    struct module_tables tables;
     struct module_names names;
 };
 
@@ -31,7 +30,6 @@ struct lookup_server {
 
 static void close_slot(struct module_slot *slot)
 {
-    module_tables_free(&slot->tables);
     module_names_free(&slot->names);
     module_free(slot->module);
     *slot = (struct module_slot){.error = -ENOENT};
@@ -63,7 +61,7 @@ static int look_up(struct lookup_server *server, const struct packet *packet)
     struct module_slot *slot = &server->slots[number];
     int err = !slot->module ? -ENOENT : slot->error;
     if (!err)
-        err = module_tables_find(&slot->tables, slot->module, &lookup, &server->scratch, &found);
+        err = module_look_up(slot->module, &lookup, &server->scratch, &found);
     answer->length = 0;
     packet_put_number(answer, (uint64_t)(int64_t)err);
     if (!err)

@@ -78,14 +78,6 @@ static int find_name(struct module_names *names, const struct module *module,
 
 /* ---- By Go's table ---- */
 
-static const struct pclntab *go_table(struct module_names *names, struct module *module)
-{
-    if (!names->has_looked_for_go)
-        names->has_go = pclntab_open(&names->go, module);
-    names->has_looked_for_go = true;
-    return names->has_go ? &names->go : NULL;
-}
-
 static int find_go_function(const struct pclntab *go, uint64_t address,
                             struct query_function *ret_function)
 {
@@ -124,9 +116,9 @@ int module_query(struct module_names *names, struct module *module, struct debug
     case QUERY_NAME:
         return find_name(names, module, files, query->address, &ret_answer->function);
     case QUERY_GO_FUNCTION:
-        return find_go_function(go_table(names, module), query->address, &ret_answer->function);
+        return find_go_function(pclntab_of(module), query->address, &ret_answer->function);
     case QUERY_GO:
-        return find_runtime(go_table(names, module), &ret_answer->go);
+        return find_runtime(pclntab_of(module), &ret_answer->go);
     case QUERY_KINDS:
         break;
     }

@@ -2,16 +2,14 @@
 #ifndef FGPROF_SYMBOL_MODULE_QUERY_H
 #define FGPROF_SYMBOL_MODULE_QUERY_H
 
-#include "elf/go/pclntab.h"
 #include "elf/query.h"
 #include "symbol/debug_file.h"
 #include "symbol/symbol_table.h"
 
-/* What was read of one module so far. Starts zeroed. */
+/* The symbols of one module, once they were read. Starts zeroed. */
 struct module_names {
     struct symbol_table table;
-    struct pclntab go;
-    bool has_table, has_go, has_looked_for_go;
+    bool has_table;
 };
 
 /* `files` opens symbols that are in a file separate from the module's. Returns 0, -ENOENT or

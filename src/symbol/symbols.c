@@ -19,12 +19,11 @@ struct symbols {
     struct module *module;
     char *stub_name; /* the last one that was returned */
     struct symbol_table table;
-    struct cfi_index cfi;
     struct cfi_entry *cfi_entry; /* the one read last */
     struct function_range part;  /* the last one that was checked, and its function: */
     uint64_t part_function;      /* 0: none */
     struct debug_symbols debug;
-    struct go_names *go; /* NULL: not a Go module */
+    struct strings go_names;
 };
 
 /* Looks in the module's own file, else in one that was split from it. */
@@ -108,8 +107,6 @@ int symbols_open(struct module *module, struct debug_files *files, struct symbol
     symbols->module = module;
     symbols->cfi_entry = malloc(sizeof *symbols->cfi_entry);
     int err = symbols->cfi_entry ? read_module(symbols, module, files, ret_why) : -ENOMEM;
-    if (!err && go_names_open(module, &symbols->go) == -ENOMEM)
-        err = -ENOMEM;
     if (err) {
         symbols_close(symbols);
         return err;
@@ -124,9 +121,8 @@ void symbols_close(struct symbols *symbols)
         return;
     debug_symbols_close(&symbols->debug);
     symbol_table_free(&symbols->table);
-    cfi_index_free(&symbols->cfi);
     free(symbols->cfi_entry);
-    go_names_close(symbols->go);
+    strings_free(&symbols->go_names);
     free(symbols->stub_name);
     free(symbols);
 }
@@ -153,9 +149,9 @@ static bool reaches(struct symbols *symbols, const struct symbol_found *found, u
     struct module *module = symbols->module;
     struct cfi_entry *entry = symbols->cfi_entry;
     uint64_t limit = found->start + SIZELESS_BYTES_MAX;
-    if (cfi_index_find(&symbols->cfi, module, found->start, entry) == 0)
+    if (cfi_find(module, found->start, entry) == 0)
         return address < entry->end;
-    if (cfi_index_find(&symbols->cfi, module, address, entry) == 0)
+    if (cfi_find(module, address, entry) == 0)
         return false;
     return address <
            code_end_of_function(module, found->start, found->end < limit ? found->end : limit);
@@ -196,8 +192,7 @@ static void find_moved_part(struct symbols *symbols, uint64_t address, struct sy
     struct function_range *part = &symbols->part;
     struct symbol_found function;
     bool is_known = address >= part->start && address < part->end;
-    if (!is_known &&
-        cfi_index_find(&symbols->cfi, symbols->module, address, symbols->cfi_entry) == 0) {
+    if (!is_known && cfi_find(symbols->module, address, symbols->cfi_entry) == 0) {
         struct rule_tables tables = {0};
         *part = (struct function_range){symbols->cfi_entry->start, symbols->cfi_entry->end};
         symbols->part_function = moved_part_function(&tables, symbols->module, part);
@@ -222,7 +217,7 @@ void symbols_find(struct symbols *symbols, uint64_t address, struct symbol *ret_
     ret_symbol->has_debug_info = false;
     /* Go's own table comes before its debug information, so that the names do not change when that
      * is stripped. */
-    if (symbols->go && go_names_find(symbols->go, address, ret_symbol))
+    if (go_names_find(symbols->module, address, &symbols->go_names, ret_symbol))
         return;
     debug_symbols_find(&symbols->debug, address, ret_symbol, &debug_start);
     find_in_table(symbols, address, &found);

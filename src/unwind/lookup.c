@@ -3,8 +3,8 @@
 #include "unwind/code/rule_code.h"
 #include "unwind/go_rule.h"
 #include "unwind/signal_frame.h"
-#include "base/array.h"
 #include "elf/functions.h"
+#include "elf/go/pclntab.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -22,24 +22,16 @@ static bool is_signal_return(struct module *module, uint64_t address)
            begins_signal_return(module, address - signal_return_call_offset);
 }
 
-static const struct pclntab *go_table(struct module_tables *tables, struct module *module)
-{
-    if (!tables->has_looked_for_go)
-        tables->has_go = pclntab_open(&tables->go, module);
-    tables->has_looked_for_go = true;
-    return tables->has_go ? &tables->go : NULL;
-}
-
 /* Returns 0 or -ENOMEM. */
-static int make_rule(struct module_tables *tables, struct module *module, uint64_t address,
-                     struct cfi_entry *scratch, struct rule *ret_rule)
+static int make_rule(struct module *module, uint64_t address, struct cfi_entry *scratch,
+                     struct rule *ret_rule)
 {
     /* Go's own table says more of its code: what call frame information there is leaves out where
      * the frame pointer is saved. */
-    const struct pclntab *go = go_table(tables, module);
+    const struct pclntab *go = pclntab_of(module);
     if (go && go_rule_make(go, address, ret_rule))
         return 0;
-    int err = cfi_index_find(&tables->index, module, address, scratch);
+    int err = cfi_find(module, address, scratch);
     if (err == -ENOMEM)
         return err;
     *ret_rule = err ? (struct rule){.kind = RULE_NONE} : rule_make(scratch, address);
@@ -57,17 +49,17 @@ static int make_rule(struct module_tables *tables, struct module *module, uint64
 }
 
 /* Returns 0 or -ENOMEM. */
-static int find_function(struct module_tables *tables, struct module *module, uint64_t address,
-                         struct cfi_entry *scratch, uint64_t *ret_start)
+static int find_function(struct module *module, uint64_t address, struct cfi_entry *scratch,
+                         uint64_t *ret_start)
 {
     struct pclntab_function function;
     struct function_range range;
-    const struct pclntab *go = go_table(tables, module);
+    const struct pclntab *go = pclntab_of(module);
     if (go && pclntab_find(go, address, &function)) {
         *ret_start = function.start;
         return 0;
     }
-    int err = cfi_index_find(&tables->index, module, address, scratch);
+    int err = cfi_find(module, address, scratch);
     if (err == -ENOMEM)
         return err;
     *ret_start = !err ? scratch->start : functions_find(module, address, &range) ? range.start : 0;
@@ -85,15 +77,14 @@ static void find_prologue(struct module *module, const struct lookup *lookup,
         ret_prologue->count = (uint32_t)prologue_frame_bytes(code, bytes, ret_prologue->distances);
 }
 
-int module_tables_find(struct module_tables *tables, struct module *module,
-                       const struct lookup *lookup, struct cfi_entry *scratch,
-                       union lookup_answer *ret_answer)
+int module_look_up(struct module *module, const struct lookup *lookup, struct cfi_entry *scratch,
+                   union lookup_answer *ret_answer)
 {
     switch (lookup->kind) {
     case LOOKUP_RULE:
-        return make_rule(tables, module, lookup->address, scratch, &ret_answer->rule);
+        return make_rule(module, lookup->address, scratch, &ret_answer->rule);
     case LOOKUP_FUNCTION:
-        return find_function(tables, module, lookup->address, scratch, &ret_answer->function);
+        return find_function(module, lookup->address, scratch, &ret_answer->function);
     case LOOKUP_RETURNS:
         ret_answer->rule = rule_from_returns(module, lookup->address);
         return 0;
@@ -103,23 +94,13 @@ int module_tables_find(struct module_tables *tables, struct module *module,
     }
 }
 
-void module_tables_free(struct module_tables *tables)
-{
-    cfi_index_free(&tables->index);
-    *tables = (struct module_tables){0};
-}
-
 static int find(struct lookups *lookups, struct module *module, const struct lookup *lookup,
                 union lookup_answer *ret_answer)
 {
     struct own_lookups *own = (struct own_lookups *)lookups;
-    if (array_extend(&own->items, &own->count, &own->capacity, module->number + 1u))
-        return -ENOMEM;
     if (!own->scratch)
         own->scratch = malloc(sizeof *own->scratch);
-    return own->scratch ? module_tables_find(&own->items[module->number], module, lookup,
-                                             own->scratch, ret_answer)
-                        : -ENOMEM;
+    return own->scratch ? module_look_up(module, lookup, own->scratch, ret_answer) : -ENOMEM;
 }
 
 static int read_code(struct lookups *lookups, const struct jit_source *source, off_t most,
@@ -134,19 +115,8 @@ void own_lookups_init(struct own_lookups *own)
     *own = (struct own_lookups){.lookups = {.find = find, .read_code = read_code}};
 }
 
-void own_lookups_forget(struct own_lookups *own, const struct module *module)
-{
-    if (module->number >= own->count)
-        return;
-    module_tables_free(&own->items[module->number]);
-    own->items[module->number] = (struct module_tables){0};
-}
-
 void own_lookups_free(struct own_lookups *own)
 {
-    for (size_t i = 0; i < own->count; i++)
-        module_tables_free(&own->items[i]);
-    free(own->items);
     free(own->scratch);
     own_lookups_init(own);
 }

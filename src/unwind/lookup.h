@@ -14,7 +14,6 @@
 #ifndef FGPROF_UNWIND_LOOKUP_H
 #define FGPROF_UNWIND_LOOKUP_H
 
-#include "elf/go/pclntab.h"
 #include "elf/query.h"
 #include "jit/source.h"
 #include "unwind/code/prologue.h"
@@ -60,30 +59,16 @@ struct lookups {
                      struct jit_reading *reading);
 };
 
-/* What was read of one module so far. */
-struct module_tables {
-    struct cfi_index index;
-    struct pclntab go;
-    bool has_go, has_looked_for_go;
-};
-
 /* Looks it up in this process. `scratch` is overwritten. Returns 0 or -ENOMEM. */
-int module_tables_find(struct module_tables *tables, struct module *module,
-                       const struct lookup *lookup, struct cfi_entry *scratch,
-                       union lookup_answer *ret_answer);
-void module_tables_free(struct module_tables *tables);
+int module_look_up(struct module *module, const struct lookup *lookup, struct cfi_entry *scratch,
+                   union lookup_answer *ret_answer);
 
-/* The same for all modules. */
 struct own_lookups {
-    struct lookups lookups;
-    struct module_tables *items; /* by the module's number */
-    size_t count, capacity;
+    struct lookups lookups; /* by that */
     struct cfi_entry *scratch;
 };
 
 void own_lookups_init(struct own_lookups *own);
-/* Forgets what was read of the module, which is about to be closed. */
-void own_lookups_forget(struct own_lookups *own, const struct module *module);
 void own_lookups_free(struct own_lookups *own);
 
 #endif

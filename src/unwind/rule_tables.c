@@ -180,7 +180,6 @@ void rule_tables_forget_module(struct rule_tables *tables, const struct module *
 {
     if (module->number < tables->count)
         clear_all(&tables->items[module->number]);
-    own_lookups_forget(&tables->own, module);
 }
 
 size_t rule_tables_bytes(const struct rule_tables *tables)

@@ -9,17 +9,15 @@
 
 static void find(struct module *module, struct cfi_entry *entry)
 {
-    struct cfi_index index = {0};
     struct cfi_row row;
     for (uint64_t i = 0; i < ADDRESSES; i++) {
         uint64_t address = i * i * 8;
-        if (cfi_index_find(&index, module, address, entry))
+        if (cfi_find(module, address, entry))
             continue;
         must(entry->start <= address && address < entry->end);
         cfi_find_row(entry, address, &row);
         must(rule_make(entry, address).kind < RULE_KINDS);
     }
-    cfi_index_free(&index);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)

@@ -14,23 +14,21 @@
 
 static void look_up(struct module *module)
 {
-    struct pclntab table;
+    const struct pclntab *table = pclntab_of(module);
     struct pclntab_function function;
     struct rule rule;
-    struct go_names *names = NULL;
+    struct strings names = {0};
     struct symbol symbol = {0};
-    bool is_open = pclntab_open(&table, module);
-    must(go_names_open(module, &names) == 0 || !names);
     for (uint64_t i = 0; i < ADDRESSES; i++) {
         uint64_t address = BASE + CODE_OFFSET + i * 4;
-        if (is_open && pclntab_find(&table, address, &function))
+        if (table && pclntab_find(table, address, &function))
             must(function.start <= address && address < function.end);
-        if (is_open)
-            go_rule_make(&table, address, &rule);
-        if (names && go_names_find(names, address, &symbol))
+        if (table)
+            go_rule_make(table, address, &rule);
+        if (go_names_find(module, address, &names, &symbol))
             must(symbol.line_count >= 1 && symbol.line_count <= SYMBOL_LINES_MAX);
     }
-    go_names_close(names);
+    strings_free(&names);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)

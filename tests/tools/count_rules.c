@@ -31,16 +31,13 @@ static void count_function(const struct cfi_entry *entry, const char *path, stru
 static void count_module(struct module *module, const char *path, struct counts *counts)
 {
     static struct cfi_entry entry;
-    struct cfi_index index = {0};
     const struct unwind_table *table = &module->unwind_table;
     for (uint64_t i = 0; i < table->entry_count; i++) {
         int32_t offset;
         if (module_read(module, table->entries_address + i * 8, &offset, sizeof offset) &&
-            !cfi_index_find(&index, module, table->header_address + (uint64_t)(int64_t)offset,
-                            &entry))
+            !cfi_find(module, table->header_address + (uint64_t)(int64_t)offset, &entry))
             count_function(&entry, path, counts);
     }
-    cfi_index_free(&index);
 }
 
 static void count_file(const char *path, struct counts *counts)

@@ -8,6 +8,15 @@
 #define INLINED_DATA 3
 #define FLAG_SPWRITE 2 /* FuncFlagSPWrite in the same file */
 
+const struct pclntab *pclntab_of(struct module *module)
+{
+    struct pclntab *table = &module->pclntab;
+    if (!table->was_sought && !pclntab_open(table, module))
+        *table = (struct pclntab){0};
+    table->was_sought = true;
+    return table->module ? table : NULL;
+}
+
 static bool read_word(const struct pclntab *table, uint64_t address, uint32_t *ret_word)
 {
     return module_read(table->module, address, ret_word, sizeof *ret_word);

@@ -11,26 +11,6 @@
 
 #include "elf/module.h"
 
-/* The forms, named by the first version of Go that has them. */
-enum pclntab_form { PCLNTAB_1_2, PCLNTAB_1_16, PCLNTAB_1_18, PCLNTAB_1_20 };
-
-/* All addresses are the module's own. */
-struct pclntab {
-    struct module *module;
-    enum pclntab_form form;
-    unsigned quantum; /* bytes of the shortest instruction, the unit of code lengths */
-    uint64_t address;
-    uint64_t text; /* base of the functions' addresses */
-    uint64_t function_count;
-    uint64_t function_table;
-    uint64_t records; /* base of the functions' record offsets */
-    uint64_t names;
-    uint64_t units; /* where the file names of each compilation unit are */
-    uint64_t files;
-    uint64_t tables;
-    uint64_t inline_data; /* base of the offsets of inlined calls; 0: unknown */
-};
-
 struct pclntab_function {
     uint64_t start, end; /* the code */
     uint64_t record;
@@ -43,9 +23,9 @@ struct pclntab_function {
     bool sets_stack_pointer;   /* other than by adding to it; unknown before Go 1.17 */
 };
 
-/* Finds and checks a module's table. Returns false if there is no usable one. The module must
- * outlive the table, which need not be freed. */
-bool pclntab_open(struct pclntab *table, struct module *module);
+/* The module's table, found and checked at first use; NULL: there is no usable one. Valid as long
+ * as the module. */
+const struct pclntab *pclntab_of(struct module *module);
 
 /* Reads one of the functions, which are sorted by address. Returns false if there is none. */
 bool pclntab_function(const struct pclntab *table, uint64_t number, struct pclntab_function *ret);
@@ -83,6 +63,9 @@ bool pclntab_inlined(const struct pclntab *table, const struct pclntab_function 
                      uint64_t address, struct pclntab_inlined *ret);
 
 /* ---- Between the files of this subject ---- */
+
+/* Finds and checks a module's table. Returns false if there is no usable one. */
+bool pclntab_open(struct pclntab *table, struct module *module);
 
 /* The runtime's record of the file that the table is in (struct moduledata). */
 struct go_module {

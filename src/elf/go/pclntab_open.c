@@ -89,41 +89,17 @@ static void read_go_module(struct pclntab *table)
     table->inline_data = go.inline_data;
 }
 
-static bool is_code(const struct module *module, uint64_t address)
-{
-    for (size_t i = 0; i < module->segment_count; i++) {
-        const struct segment *segment = &module->segments[i];
-        if (segment->executable && address - segment->address < segment->file_bytes)
-            return true;
-    }
-    return false;
-}
-
 /* Whether the table describes code: its first and its last function exist and have names. */
 static bool tells_of_code(const struct pclntab *table)
 {
     struct pclntab_function first, last;
     char name[PCLNTAB_STRING_MAX];
-    uint64_t start, last_start;
-    uint32_t offsets[2];
-    if (!table->function_count)
-        return false;
-    uint64_t last_entry =
-        table->function_table + (table->function_count - 1) * (table->form < PCLNTAB_1_18 ? 16 : 8);
-    if (table->form < PCLNTAB_1_18) {
-        if (!module_read(table->module, table->function_table, &start, sizeof start) ||
-            !module_read(table->module, last_entry, &last_start, sizeof last_start))
-            return false;
-    } else {
-        if (!module_read(table->module, table->function_table, &offsets[0], sizeof offsets[0]) ||
-            !module_read(table->module, last_entry, &offsets[1], sizeof offsets[1]))
-            return false;
-        start = table->text + offsets[0];
-        last_start = table->text + offsets[1];
-    }
-    return pclntab_find(table, start, &first) && pclntab_find(table, last_start, &last) &&
-           is_code(table->module, first.start) && is_code(table->module, last.end - 1) &&
-           pclntab_name(table, first.name, name) && pclntab_name(table, last.name, name);
+    return table->function_count && pclntab_function(table, 0, &first) &&
+           pclntab_function(table, table->function_count - 1, &last) &&
+           pclntab_find(table, first.start, &first) && pclntab_find(table, last.start, &last) &&
+           module_code_end(table->module, first.start) &&
+           module_code_end(table->module, last.end - 1) && pclntab_name(table, first.name, name) &&
+           pclntab_name(table, last.name, name);
 }
 
 static bool open_at(struct pclntab *table, struct module *module, uint64_t address)

@@ -1,44 +1,13 @@
 #include "symbol/names/go_names.h"
-#include "base/strings.h"
 #include "elf/go/pclntab.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
-struct go_names {
-    struct pclntab table;
-    struct strings strings;
-};
-
-int go_names_open(struct module *module, struct go_names **ret_names)
-{
-    struct pclntab table;
-    if (!pclntab_open(&table, module))
-        return -ENOENT;
-    struct go_names *names = calloc(1, sizeof *names);
-    if (!names || strings_init(&names->strings)) {
-        go_names_close(names);
-        return -ENOMEM;
-    }
-    names->table = table;
-    *ret_names = names;
-    return 0;
-}
-
-void go_names_close(struct go_names *names)
-{
-    if (!names)
-        return;
-    strings_free(&names->strings);
-    free(names);
-}
-
 /* Without memory, the string is unknown. */
-static const char *keep(struct go_names *names, const char *string)
+static const char *keep(struct strings *strings, const char *string)
 {
     uint32_t id;
-    return strings_intern(&names->strings, string, &id) ? NULL : strings_get(&names->strings, id);
+    return strings_intern(strings, string, &id) ? NULL : strings_get(strings, id);
 }
 
 /* Replaces the type arguments of a generic function by "...". Go 1.19 does this when it links; Go
@@ -57,39 +26,42 @@ static void hide_type_arguments(char name[PCLNTAB_STRING_MAX])
 }
 
 /* Adds the function with that name, at the line of `address`. */
-static bool add_line(struct go_names *names, const struct pclntab_function *function, uint32_t name,
-                     uint64_t address, struct symbol *symbol)
+static bool add_line(struct strings *strings, const struct pclntab *table,
+                     const struct pclntab_function *function, uint32_t name, uint64_t address,
+                     struct symbol *symbol)
 {
     char string[PCLNTAB_STRING_MAX];
-    if (!pclntab_name(&names->table, name, string))
+    if (!pclntab_name(table, name, string))
         return false;
     hide_type_arguments(string);
     struct symbol_line *line = &symbol->lines[symbol->line_count];
     *line = (struct symbol_line){0};
-    line->name = keep(names, string);
-    if (pclntab_line(&names->table, function, address, string, &line->line))
-        line->file = keep(names, string);
+    line->name = keep(strings, string);
+    if (pclntab_line(table, function, address, string, &line->line))
+        line->file = keep(strings, string);
     symbol->line_count += line->name != NULL;
     return line->name != NULL;
 }
 
-bool go_names_find(struct go_names *names, uint64_t address, struct symbol *ret_symbol)
+bool go_names_find(struct module *module, uint64_t address, struct strings *strings,
+                   struct symbol *ret_symbol)
 {
+    const struct pclntab *table = pclntab_of(module);
     struct pclntab_function function;
     struct pclntab_inlined inlined;
     char name[PCLNTAB_STRING_MAX];
-    if (!pclntab_find(&names->table, address, &function) ||
-        !pclntab_name(&names->table, function.name, name))
+    if (!table || !pclntab_find(table, address, &function) ||
+        !pclntab_name(table, function.name, name))
         return false;
     ret_symbol->line_count = 0;
     ret_symbol->function_offset = address - function.start;
-    ret_symbol->has_debug_info = names->table.inline_data != 0;
+    ret_symbol->has_debug_info = table->inline_data != 0;
     /* Leaves room for the function itself. A damaged tree may contain a circle. */
     while (ret_symbol->line_count < SYMBOL_LINES_MAX - 1 &&
-           pclntab_inlined(&names->table, &function, address, &inlined) &&
-           add_line(names, &function, inlined.name, address, ret_symbol)) {
+           pclntab_inlined(table, &function, address, &inlined) &&
+           add_line(strings, table, &function, inlined.name, address, ret_symbol)) {
         ret_symbol->lines[ret_symbol->line_count - 1].is_inlined = true;
         address = inlined.call_address;
     }
-    return add_line(names, &function, function.name, address, ret_symbol);
+    return add_line(strings, table, &function, function.name, address, ret_symbol);
 }

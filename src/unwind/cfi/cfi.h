@@ -86,24 +86,9 @@ bool cfi_find_row(const struct cfi_entry *entry, uint64_t address, struct cfi_ro
 
 /* ---- Finding the FDE of an address ---- */
 
-struct cfi_range {
-    uint64_t start, end; /* addresses of the module */
-    uint64_t position;
-};
-
-/* Where a module's FDEs are: in the linker's table (.eh_frame_hdr), or else in one that is made
- * here at first use by reading them all. */
-struct cfi_index {
-    struct cfi_range *eh_ranges, *debug_ranges; /* sorted by address */
-    size_t eh_count, debug_count;
-    bool has_eh_ranges, has_debug_ranges; /* whether they were made */
-};
-
-/* Reads the entry that holds `address`, from .eh_frame or else .debug_frame. Returns 0, -ENOENT if
- * there is none that can be used, or -ENOMEM. */
-int cfi_index_find(struct cfi_index *index, struct module *module, uint64_t address,
-                   struct cfi_entry *ret_entry);
-
-void cfi_index_free(struct cfi_index *index);
+/* Reads the entry that holds `address`, from .eh_frame or else .debug_frame. The linker's table
+ * (.eh_frame_hdr) shows where it is, or else one that is made here at first use by reading all
+ * entries. Returns 0, -ENOENT if there is none that can be used, or -ENOMEM. */
+int cfi_find(struct module *module, uint64_t address, struct cfi_entry *ret_entry);
 
 #endif

@@ -38,102 +38,65 @@ static bool position_in_table(struct module *module, uint64_t address, uint64_t 
 
 static int compare(const void *a, const void *b)
 {
-    const struct cfi_range *left = a, *right = b;
+    const struct cfi_function *left = a, *right = b;
     return ORDER(left->start, right->start);
 }
 
-/* Reads all FDEs from `position` to before `end`. */
-static int make_ranges(const struct cfi_source *source, uint64_t position, uint64_t end,
-                       struct cfi_entry *scratch, struct cfi_range **ret_ranges, size_t *ret_count)
+/* Reads all FDEs of the section. Returns 0 or -ENOMEM. */
+static int make_table(const struct cfi_source *source, struct cfi_section *section,
+                      struct cfi_entry *scratch)
 {
-    struct cfi_range *ranges = NULL;
+    struct cfi_function *functions = NULL;
     size_t count = 0, capacity = 0;
     struct cfi_head head;
+    if (source->is_debug_frame)
+        elf_file_decompress(source->module);
+    uint64_t position = source->is_debug_frame ? 0 : section->address;
+    uint64_t end = position + section->bytes;
     for (; position < end && cfi_read_head(source, position, &head); position = head.next) {
         if (head.is_cie || !cfi_read_entry(source, position, scratch))
             continue;
-        if (array_append(&ranges, &count, &capacity,
-                         (struct cfi_range){scratch->start, scratch->end, position})) {
-            free(ranges);
+        if (array_append(&functions, &count, &capacity,
+                         (struct cfi_function){scratch->start, position})) {
+            free(functions);
             return -ENOMEM;
         }
     }
-    array_sort(ranges, count, compare);
-    *ret_ranges = ranges;
-    *ret_count = count;
+    array_sort(functions, count, compare);
+    section->functions = functions;
+    section->function_count = count;
+    section->has_functions = true;
     return 0;
 }
 
-static bool find_in_ranges(const struct cfi_range *ranges, size_t count, uint64_t address,
-                           uint64_t *ret_position)
+static bool position_in_own_table(const struct cfi_section *section, uint64_t address,
+                                  uint64_t *ret_position)
 {
-    size_t after = UPPER_BOUND(ranges, count, start, address);
-    if (!after || address >= ranges[after - 1].end)
+    size_t after = UPPER_BOUND(section->functions, section->function_count, start, address);
+    if (!after)
         return false;
-    *ret_position = ranges[after - 1].position;
+    *ret_position = section->functions[after - 1].position;
     return true;
 }
 
-static bool read_if_holds(const struct cfi_source *source, uint64_t position, uint64_t address,
-                          struct cfi_entry *ret_entry)
-{
-    return cfi_read_entry(source, position, ret_entry) && address >= ret_entry->start &&
-           address < ret_entry->end;
-}
-
-static int find_in_eh_frame(struct cfi_index *index, struct module *module, uint64_t address,
-                            struct cfi_entry *ret_entry)
-{
-    const struct cfi_source source = {.module = module};
-    const struct cfi_section *section = &module->eh_frame;
-    uint64_t position;
-    if (module->unwind_table.header_address)
-        return position_in_table(module, address, &position) &&
-                       read_if_holds(&source, position, address, ret_entry)
-                   ? 0
-                   : -ENOENT;
-    if (!index->has_eh_ranges) {
-        int err = make_ranges(&source, section->address, section->address + section->bytes,
-                              ret_entry, &index->eh_ranges, &index->eh_count);
-        if (err)
-            return err;
-        index->has_eh_ranges = true;
-    }
-    return find_in_ranges(index->eh_ranges, index->eh_count, address, &position) &&
-                   read_if_holds(&source, position, address, ret_entry)
-               ? 0
-               : -ENOENT;
-}
-
-static int find_in_debug_frame(struct cfi_index *index, struct module *module, uint64_t address,
-                               struct cfi_entry *ret_entry)
-{
-    const struct cfi_source source = {.module = module, .is_debug_frame = true};
-    uint64_t position;
-    if (!index->has_debug_ranges) {
-        elf_file_decompress(module);
-        int err = make_ranges(&source, 0, module->debug_frame.bytes, ret_entry,
-                              &index->debug_ranges, &index->debug_count);
-        if (err)
-            return err;
-        index->has_debug_ranges = true;
-    }
-    return find_in_ranges(index->debug_ranges, index->debug_count, address, &position) &&
-                   cfi_read_entry(&source, position, ret_entry)
-               ? 0
-               : -ENOENT;
-}
-
-int cfi_index_find(struct cfi_index *index, struct module *module, uint64_t address,
+static int find_in(const struct cfi_source *source, struct cfi_section *section, uint64_t address,
                    struct cfi_entry *ret_entry)
 {
-    int err = find_in_eh_frame(index, module, address, ret_entry);
-    return err == -ENOENT ? find_in_debug_frame(index, module, address, ret_entry) : err;
+    bool has_table = !source->is_debug_frame && source->module->unwind_table.header_address;
+    uint64_t position;
+    if (!has_table && !section->has_functions && make_table(source, section, ret_entry))
+        return -ENOMEM;
+    bool is_found = has_table ? position_in_table(source->module, address, &position)
+                              : position_in_own_table(section, address, &position);
+    return is_found && cfi_read_entry(source, position, ret_entry) && address >= ret_entry->start &&
+                   address < ret_entry->end
+               ? 0
+               : -ENOENT;
 }
 
-void cfi_index_free(struct cfi_index *index)
+int cfi_find(struct module *module, uint64_t address, struct cfi_entry *ret_entry)
 {
-    free(index->eh_ranges);
-    free(index->debug_ranges);
-    *index = (struct cfi_index){0};
+    const struct cfi_source eh_frame = {module, false}, debug_frame = {module, true};
+    int err = find_in(&eh_frame, &module->eh_frame, address, ret_entry);
+    return err == -ENOENT ? find_in(&debug_frame, &module->debug_frame, address, ret_entry) : err;
 }

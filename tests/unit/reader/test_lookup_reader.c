@@ -1,5 +1,5 @@
 /* The reader process that answers the unwinder's questions: its answers equal those of this
- * process, and its faults are survived. Faults are planted in module_tables_find, module_query,
+ * process, and its faults are survived. Faults are planted in module_look_up, module_query,
  * elf_file_read and jit_source_read, which only the reader calls. An address outside any module, a
  * number of bytes, or a path selects the fault. */
 #include "unit.h"
@@ -77,20 +77,17 @@ static int plant(enum fault fault, union lookup_answer *ret_answer)
     return 0;
 }
 
-int __real_module_tables_find(struct module_tables *tables, struct module *module,
-                              const struct lookup *lookup, struct cfi_entry *scratch,
-                              union lookup_answer *ret_answer);
-int __wrap_module_tables_find(struct module_tables *tables, struct module *module,
-                              const struct lookup *lookup, struct cfi_entry *scratch,
-                              union lookup_answer *ret_answer);
-int __wrap_module_tables_find(struct module_tables *tables, struct module *module,
-                              const struct lookup *lookup, struct cfi_entry *scratch,
-                              union lookup_answer *ret_answer)
+int __real_module_look_up(struct module *module, const struct lookup *lookup,
+                          struct cfi_entry *scratch, union lookup_answer *ret_answer);
+int __wrap_module_look_up(struct module *module, const struct lookup *lookup,
+                          struct cfi_entry *scratch, union lookup_answer *ret_answer);
+int __wrap_module_look_up(struct module *module, const struct lookup *lookup,
+                          struct cfi_entry *scratch, union lookup_answer *ret_answer)
 {
     uint64_t fault = lookup->address - FAULT_AT(0);
     if (fault && fault < FAULTS)
         return plant((enum fault)fault, ret_answer);
-    return __real_module_tables_find(tables, module, lookup, scratch, ret_answer);
+    return __real_module_look_up(module, lookup, scratch, ret_answer);
 }
 
 int __real_module_query(struct module_names *names, struct module *module,

@@ -2,8 +2,6 @@
 #include "make_pclntab.h"
 #include "symbol/names/go_names.h"
 
-#include <errno.h>
-
 static const struct made_function functions[] = {
     {.name = "main.main", .code_bytes = 0x40, .lines = {10, 12}},
     {.name = "main.(*Server).handle", .code_bytes = 0x80, .lines = {100, 90}, .has_inlined = true},
@@ -11,17 +9,21 @@ static const struct made_function functions[] = {
 };
 
 static struct made_go made;
-static struct go_names *names;
+static struct strings names;
 
 static void open_names(void)
 {
     make_go(&made, PCLNTAB_1_20, functions, 3);
-    assert_int_equal(go_names_open(&made.module, &names), 0);
+}
+
+static bool find(uint64_t address, struct symbol *symbol)
+{
+    return go_names_find(&made.module, address, &names, symbol);
 }
 
 static void close_names(void)
 {
-    go_names_close(names);
+    strings_free(&names);
     made_go_free(&made);
 }
 
@@ -39,7 +41,7 @@ static void test_a_function(void **state)
     (void)state;
     struct symbol symbol;
     open_names();
-    assert_true(go_names_find(names, MADE_GO_CODE + 0x3f, &symbol));
+    assert_true(find(MADE_GO_CODE + 0x3f, &symbol));
     assert_int_equal(symbol.line_count, 1);
     assert_line(&symbol.lines[0], "main.main", 12, false);
     assert_int_equal(symbol.function_offset, 0x3f);
@@ -56,7 +58,7 @@ static void test_an_inlined_function(void **state)
     open_names();
     /* A call at an address where nothing was inlined. */
     put_go32(&made, MADE_GO_INLINED + 0x10 + 8, 0x50);
-    assert_true(go_names_find(names, MADE_GO_CODE + 0x50, &symbol));
+    assert_true(find(MADE_GO_CODE + 0x50, &symbol));
     assert_int_equal(symbol.line_count, 2);
     assert_line(&symbol.lines[0], "main.inlined", 100, true);
     assert_line(&symbol.lines[1], "main.(*Server).handle", 90, false);
@@ -70,7 +72,7 @@ static void test_inlined_functions_in_a_circle(void **state)
     (void)state;
     struct symbol symbol;
     open_names();
-    assert_true(go_names_find(names, MADE_GO_CODE + 0x50, &symbol));
+    assert_true(find(MADE_GO_CODE + 0x50, &symbol));
     assert_int_equal(symbol.line_count, SYMBOL_LINES_MAX);
     assert_line(&symbol.lines[SYMBOL_LINES_MAX - 1], "main.(*Server).handle", 100, false);
     close_names();
@@ -81,13 +83,13 @@ static void test_foreign_code(void **state)
     (void)state;
     struct symbol symbol;
     open_names();
-    assert_true(go_names_find(names, MADE_GO_CODE + 0xd0, &symbol));
+    assert_true(find(MADE_GO_CODE + 0xd0, &symbol));
     assert_int_equal(symbol.line_count, 1);
     assert_string_equal(symbol.lines[0].name, "foreign");
     assert_null(symbol.lines[0].file);
     assert_int_equal(symbol.lines[0].line, 0);
-    assert_false(go_names_find(names, MADE_GO_CODE + 0x120, &symbol));
-    assert_false(go_names_find(names, MADE_GO_CODE - 1, &symbol));
+    assert_false(find(MADE_GO_CODE + 0x120, &symbol));
+    assert_false(find(MADE_GO_CODE - 1, &symbol));
     close_names();
 }
 
@@ -97,10 +99,8 @@ static void test_without_inlined_functions(void **state)
     (void)state;
     struct symbol symbol;
     open_names();
-    go_names_close(names);
     put_go64(&made, MADE_GO_MODULE, 0);
-    assert_int_equal(go_names_open(&made.module, &names), 0);
-    assert_true(go_names_find(names, MADE_GO_CODE + 0x50, &symbol));
+    assert_true(find(MADE_GO_CODE + 0x50, &symbol));
     assert_int_equal(symbol.line_count, 1);
     assert_line(&symbol.lines[0], "main.(*Server).handle", 100, false);
     assert_false(symbol.has_debug_info);
@@ -127,8 +127,7 @@ static void test_generic_functions(void **state)
             .name = cases[i].in_table, .code_bytes = 0x40, .lines = {10, 12}};
         struct symbol symbol;
         make_go(&made, PCLNTAB_1_20, &function, 1);
-        assert_int_equal(go_names_open(&made.module, &names), 0);
-        assert_true(go_names_find(names, MADE_GO_CODE, &symbol));
+        assert_true(find(MADE_GO_CODE, &symbol));
         assert_string_equal(symbol.lines[0].name, cases[i].shown);
         close_names();
     }
@@ -137,11 +136,11 @@ static void test_generic_functions(void **state)
 static void test_no_program_of_go(void **state)
 {
     (void)state;
-    make_go(&made, PCLNTAB_1_20, functions, 3);
+    struct symbol symbol;
+    open_names();
     made.module.go = (struct go_traces){.has_sections = true};
-    assert_int_equal(go_names_open(&made.module, &names), -ENOENT);
-    made_go_free(&made);
-    go_names_close(NULL);
+    assert_false(find(MADE_GO_CODE, &symbol));
+    close_names();
 }
 
 int main(void)

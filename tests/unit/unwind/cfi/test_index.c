@@ -13,9 +13,9 @@ static void begin(void)
 }
 
 /* The start of the function that is found; 0 if there is none. */
-static uint64_t find(struct cfi_index *index, struct module *module, uint64_t address)
+static uint64_t find(struct module *module, uint64_t address)
 {
-    int err = cfi_index_find(index, module, address, &entry);
+    int err = cfi_find(module, address, &entry);
     assert_true(err == 0 || err == -ENOENT);
     if (err)
         return 0;
@@ -59,36 +59,35 @@ static void put_table(struct module *module)
     }
 }
 
-static void check_functions(struct cfi_index *index, struct module *module)
+static void check_functions(struct module *module)
 {
     for (size_t round = 0; round < 2; round++) {
         for (size_t i = 0; i < FUNCTIONS; i++) {
             uint64_t start = function_at(i);
-            assert_int_equal(find(index, module, start - 1), 0); /* in the gap */
-            assert_int_equal(find(index, module, start), start);
-            assert_int_equal(find(index, module, start + 15), start);
-            assert_int_equal(find(index, module, start + 16), 0);
+            assert_int_equal(find(module, start - 1), 0); /* in the gap */
+            assert_int_equal(find(module, start), start);
+            assert_int_equal(find(module, start + 15), start);
+            assert_int_equal(find(module, start + 16), 0);
         }
     }
-    assert_int_equal(find(index, module, 0), 0);
-    assert_int_equal(find(index, module, MADE_ADDRESS), 0);
-    assert_int_equal(find(index, module, MADE_ADDRESS + 0x2fff), 0);
-    assert_int_equal(find(index, module, UINT64_MAX), 0);
+    assert_int_equal(find(module, 0), 0);
+    assert_int_equal(find(module, MADE_ADDRESS), 0);
+    assert_int_equal(find(module, MADE_ADDRESS + 0x2fff), 0);
+    assert_int_equal(find(module, UINT64_MAX), 0);
 }
 
 static void test_with_the_linkers_table(void **state)
 {
     (void)state;
     struct module module;
-    struct cfi_index index = {0};
     begin();
     put_functions(&eh, &made_eh_form);
     make_module(&module, NULL, &eh, NULL);
     put_table(&module);
     module.eh_frame.bytes = 0; /* not needed */
-    check_functions(&index, &module);
-    assert_false(index.has_eh_ranges);
-    cfi_index_free(&index);
+    check_functions(&module);
+    assert_false(module.eh_frame.has_functions);
+    module_reset(&module);
     made_module_free(&module);
 }
 
@@ -96,15 +95,14 @@ static void test_without_a_table(void **state)
 {
     (void)state;
     struct module module;
-    struct cfi_index index = {0};
     begin();
     put_functions(&eh, &made_eh_form);
     make_module(&module, NULL, &eh, NULL);
-    check_functions(&index, &module);
-    assert_true(index.has_eh_ranges);
-    assert_int_equal(index.eh_count, FUNCTIONS);
-    cfi_index_free(&index);
-    assert_int_equal(index.eh_count, 0);
+    check_functions(&module);
+    assert_true(module.eh_frame.has_functions);
+    assert_int_equal(module.eh_frame.function_count, FUNCTIONS);
+    module_reset(&module);
+    assert_int_equal(module.eh_frame.function_count, 0);
     made_module_free(&module);
 }
 
@@ -112,20 +110,19 @@ static void test_debug_frame(void **state)
 {
     (void)state;
     struct module module;
-    struct cfi_index index = {0};
     begin();
     put_functions(&debug, &made_debug_form);
     make_module(&module, NULL, NULL, &debug);
-    check_functions(&index, &module);
-    assert_int_equal(index.debug_count, FUNCTIONS);
+    check_functions(&module);
+    assert_int_equal(module.debug_frame.function_count, FUNCTIONS);
     /* If the section is compressed in the file, it is read from memory. */
-    cfi_index_free(&index);
+    module_reset(&module);
     module.debug_frame.memory = malloc(debug.length);
     assert_non_null(module.debug_frame.memory);
     memcpy(module.debug_frame.memory, debug.bytes, debug.length);
     module.debug_frame.offset = UINT64_MAX;
-    check_functions(&index, &module);
-    cfi_index_free(&index);
+    check_functions(&module);
+    module_reset(&module);
     made_module_free(&module);
 }
 
@@ -144,19 +141,18 @@ static void test_both_sections(void **state)
     put_fde(&debug, &made_debug_form, cie, second, 0x10, BYTES(DW_CFA_nop));
     make_module(&module, NULL, &eh, &debug);
     for (unsigned has_table = 0; has_table < 2; has_table++) {
-        struct cfi_index index = {0};
-        assert_int_equal(find(&index, &module, first + 5), first);
+        assert_int_equal(find(&module, first + 5), first);
         assert_int_equal(bytes_left(&entry.program), 2); /* .eh_frame's */
-        assert_int_equal(find(&index, &module, second + 5), second);
-        assert_int_equal(find(&index, &module, second + 0x10), 0);
-        cfi_index_free(&index);
+        assert_int_equal(find(&module, second + 5), second);
+        assert_int_equal(find(&module, second + 0x10), 0);
+        module_reset(&module);
         /* A table without rows finds nothing in .eh_frame. */
         module.unwind_table.header_address = MADE_ADDRESS + 0x3000;
         module.unwind_table.entries_address = MADE_ADDRESS + 0x300c;
         if (!has_table) {
-            assert_int_equal(find(&index, &module, first), first);
+            assert_int_equal(find(&module, first), first);
             assert_int_equal(bytes_left(&entry.program), 1);
-            cfi_index_free(&index);
+            module_reset(&module);
             int32_t row[2] = {(int32_t)(first - module.unwind_table.header_address),
                               (int32_t)(position - module.unwind_table.header_address)};
             memcpy(module.image.memory + 0x300c, row, sizeof row);
@@ -170,12 +166,11 @@ static void test_nothing_at_all(void **state)
 {
     (void)state;
     struct module module;
-    struct cfi_index index = {0};
     begin();
     make_module(&module, NULL, NULL, NULL);
-    assert_int_equal(find(&index, &module, MADE_ADDRESS), 0);
-    assert_int_equal(find(&index, &module, 0), 0);
-    cfi_index_free(&index);
+    assert_int_equal(find(&module, MADE_ADDRESS), 0);
+    assert_int_equal(find(&module, 0), 0);
+    module_reset(&module);
     made_module_free(&module);
 }
 
@@ -184,33 +179,32 @@ static void test_damaged_tables(void **state)
 {
     (void)state;
     struct module module;
-    struct cfi_index index = {0};
     begin();
     put_functions(&eh, &made_eh_form);
     make_module(&module, NULL, &eh, NULL);
     put_table(&module);
     const struct unwind_table right = module.unwind_table;
     module.unwind_table.entry_count = UINT32_MAX;
-    find(&index, &module, function_at(5));
+    find(&module, function_at(5));
     module.unwind_table.entry_count = UINT64_MAX / 8;
-    find(&index, &module, function_at(5));
+    find(&module, function_at(5));
     module.unwind_table = right;
     module.unwind_table.entries_address = UINT64_MAX - 100;
-    assert_int_equal(find(&index, &module, function_at(5)), 0);
+    assert_int_equal(find(&module, function_at(5)), 0);
     module.unwind_table = right;
     /* A row that leads to another function: the found function must contain the address. */
     int32_t position = (int32_t)(positions[6] - right.header_address);
     memcpy(module.image.memory + 0x3000 + 12 + 5 * 8 + 4, &position, sizeof position);
-    assert_int_equal(find(&index, &module, function_at(5)), 0);
+    assert_int_equal(find(&module, function_at(5)), 0);
     /* A row that leads to a CIE, and to nothing. */
     position = (int32_t)(MADE_EH_FRAME + 8 - right.header_address);
     memcpy(module.image.memory + 0x3000 + 12 + 5 * 8 + 4, &position, sizeof position);
-    assert_int_equal(find(&index, &module, function_at(5)), 0);
+    assert_int_equal(find(&module, function_at(5)), 0);
     position = INT32_MIN;
     memcpy(module.image.memory + 0x3000 + 12 + 5 * 8 + 4, &position, sizeof position);
-    assert_int_equal(find(&index, &module, function_at(5)), 0);
-    assert_int_equal(find(&index, &module, function_at(4)), function_at(4));
-    cfi_index_free(&index);
+    assert_int_equal(find(&module, function_at(5)), 0);
+    assert_int_equal(find(&module, function_at(4)), function_at(4));
+    module_reset(&module);
     made_module_free(&module);
 }
 
@@ -219,7 +213,6 @@ static void test_offsets_below_the_first_address(void **state)
 {
     (void)state;
     struct module module;
-    struct cfi_index index = {0};
     const int32_t lowest = INT32_MIN;
     begin();
     put_functions(&eh, &made_eh_form);
@@ -227,8 +220,8 @@ static void test_offsets_below_the_first_address(void **state)
     put_table(&module);
     module.unwind_table.entry_count = 1;
     memcpy(module.image.memory + 0x3000 + 12, &lowest, sizeof lowest);
-    assert_int_equal(find(&index, &module, function_at(0)), function_at(0));
-    cfi_index_free(&index);
+    assert_int_equal(find(&module, function_at(0)), function_at(0));
+    module_reset(&module);
     made_module_free(&module);
 }
 
@@ -239,7 +232,6 @@ static void test_an_entry_that_never_ends(void **state)
     static const uint64_t lengths[] = {UINT64_MAX, UINT64_MAX - 200, (uint64_t)1 << 63, 1u << 20};
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
         struct module module;
-        struct cfi_index index = {0};
         begin();
         uint64_t cie = put_cie(&debug, &made_debug_form, BYTES(MADE_ENTRY_ROW));
         put_fde(&debug, &made_debug_form, cie, MADE_ADDRESS, 0x10, BYTES(DW_CFA_nop));
@@ -248,9 +240,9 @@ static void test_an_entry_that_never_ends(void **state)
         put_number(&debug, cie, 8);
         put_fde(&debug, &made_debug_form, cie, MADE_ADDRESS + 0x40, 0x10, BYTES(DW_CFA_nop));
         make_module(&module, NULL, NULL, &debug);
-        assert_int_equal(find(&index, &module, MADE_ADDRESS), MADE_ADDRESS);
-        assert_int_equal(find(&index, &module, MADE_ADDRESS + 0x40), 0);
-        cfi_index_free(&index);
+        assert_int_equal(find(&module, MADE_ADDRESS), MADE_ADDRESS);
+        assert_int_equal(find(&module, MADE_ADDRESS + 0x40), 0);
+        module_reset(&module);
         made_module_free(&module);
     }
 }
