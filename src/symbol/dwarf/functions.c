@@ -1,50 +1,37 @@
 #include "symbol/dwarf/functions.h"
 #include "elf/dwarf.h"
 #include "base/array.h"
-#include "base/upper_bound.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-/* How many ranges there may be: many entries may refer to one long list. */
-#define FUNCTIONS_MAX ((size_t)4 << 20) /* of one unit's functions */
-#define INLINED_MAX ((size_t)1 << 20)   /* of the calls in one function; others are left out */
+/* How many ranges the calls in one function may have, as many entries may refer to one long list;
+ * others are left out. */
+#define INLINED_MAX ((size_t)1 << 20)
 
 void debug_functions_free(struct debug_functions *functions)
 {
     slice_free(&functions->entries);
-    free(functions->ranges);
+    free(functions->ranges.items);
     free(functions->inlined);
     ranges_free(&functions->scratch);
     *functions = (struct debug_functions){0};
 }
 
+/* The search goes backwards, so this puts the smaller one first, then the one that comes first in
+ * the file. */
 static int compare(const void *a, const void *b)
 {
-    const struct debug_function *left = a, *right = b;
+    const struct entry_range *left = a, *right = b;
     if (left->start != right->start)
-        return left->start < right->start ? -1 : 1;
-    /* The search goes backwards, so this puts the smaller one first, then the one that comes first
-     * in the file. */
-    if (left->end != right->end)
-        return left->end > right->end ? -1 : 1;
-    return (left->die < right->die) - (left->die > right->die);
+        return ORDER(left->start, right->start);
+    return left->end != right->end ? ORDER(right->end, left->end) : ORDER(right->at, left->at);
 }
 
 static int add_function(struct debug_functions *functions, const struct die *die, uint64_t at)
 {
-    struct code_ranges *ranges = &functions->scratch;
-    int err = ranges_read(ranges, &functions->unit, die);
-    if (!err && functions->count + ranges->count > FUNCTIONS_MAX)
-        err = -ENOEXEC;
-    if (!err)
-        err = array_reserve(&functions->ranges, &functions->capacity,
-                            functions->count + ranges->count);
-    for (size_t i = 0; i < ranges->count && !err; i++) {
-        functions->ranges[functions->count++] = (struct debug_function){
-            .start = ranges->items[i].start, .end = ranges->items[i].end, .die = at};
-    }
-    return err;
+    int err = ranges_read(&functions->scratch, &functions->unit, die);
+    return err ? err : entry_ranges_add(&functions->ranges, &functions->scratch, at);
 }
 
 /* Reads every entry in turn: functions may be in namespaces, in types and in other functions. */
@@ -80,7 +67,7 @@ static int read_entries(struct debug_functions *functions)
 int debug_functions_read(struct debug_functions *functions, const struct unit *unit)
 {
     functions->unit = *unit;
-    functions->count = functions->inlined_count = 0;
+    functions->ranges.count = functions->inlined_count = 0;
     functions->inlined_of = 0;
     int err = unit_need_abbrevs(&functions->unit);
     if (!err)
@@ -88,19 +75,10 @@ int debug_functions_read(struct debug_functions *functions, const struct unit *u
                          unit->end - unit->at);
     if (!err)
         err = read_entries(functions);
-    if (err) {
-        functions->count = 0;
-        return err;
-    }
-    if (functions->count)
-        qsort(functions->ranges, functions->count, sizeof *functions->ranges, compare);
-    uint64_t reach = 0;
-    for (size_t i = 0; i < functions->count; i++) {
-        if (functions->ranges[i].end > reach)
-            reach = functions->ranges[i].end;
-        functions->ranges[i].reach = reach;
-    }
-    return 0;
+    if (err)
+        functions->ranges.count = 0;
+    entry_ranges_sort(&functions->ranges, compare);
+    return err;
 }
 
 static bool add_inlined(struct debug_functions *functions, const struct die *die, uint64_t at)
@@ -161,17 +139,10 @@ static void read_inlined(struct debug_functions *functions, uint64_t function)
     } while (depth);
 }
 
-const struct debug_function *debug_functions_find(struct debug_functions *functions,
-                                                  uint64_t address)
+const struct entry_range *debug_functions_find(struct debug_functions *functions, uint64_t address)
 {
-    size_t after = UPPER_BOUND(functions->ranges, functions->count, start, address);
-    for (; after && functions->ranges[after - 1].reach > address; after--) {
-        const struct debug_function *range = &functions->ranges[after - 1];
-        if (range->end <= address)
-            continue;
-        if (functions->inlined_of != range->die)
-            read_inlined(functions, range->die);
-        return range;
-    }
-    return NULL;
+    const struct entry_range *found = entry_ranges_find(&functions->ranges, address);
+    if (found && functions->inlined_of != found->at)
+        read_inlined(functions, found->at);
+    return found;
 }

@@ -4,12 +4,6 @@
 
 #include "symbol/dwarf/ranges.h"
 
-struct debug_function {
-    uint64_t start, end;
-    uint64_t reach; /* the largest end up to here */
-    uint64_t die;   /* where in .debug_info */
-};
-
 struct inlined_range {
     uint64_t start, end;
     struct value call_file, call_line; /* where it was called */
@@ -20,9 +14,8 @@ struct inlined_range {
  * and function are nearly free. */
 struct debug_functions {
     struct unit unit;
-    struct slice entries;          /* the unit's, from its header on */
-    struct debug_function *ranges; /* by start */
-    size_t count, capacity;
+    struct slice entries; /* the unit's, from its header on */
+    struct entry_ranges ranges;
     uint64_t inlined_of;           /* the function whose calls are in `inlined` */
     struct inlined_range *inlined; /* an outer call before those within it */
     size_t inlined_count, inlined_capacity;
@@ -36,7 +29,6 @@ void debug_functions_free(struct debug_functions *functions);
 
 /* The innermost function around `address`; functions->inlined has the calls in it. NULL if there is
  * none. */
-const struct debug_function *debug_functions_find(struct debug_functions *functions,
-                                                  uint64_t address);
+const struct entry_range *debug_functions_find(struct debug_functions *functions, uint64_t address);
 
 #endif

@@ -1,12 +1,14 @@
 #include "symbol/dwarf/ranges.h"
 #include "elf/dwarf.h"
 #include "base/array.h"
+#include "base/upper_bound.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #define ENTRY_BYTES_MAX 32u /* of .debug_rnglists: a kind and two numbers */
 #define RANGES_MAX ((size_t)1 << 20)
+#define ENTRY_RANGES_MAX ((size_t)4 << 20)
 
 void ranges_free(struct code_ranges *ranges)
 {
@@ -18,10 +20,8 @@ static int add(struct code_ranges *ranges, uint64_t start, uint64_t end)
 {
     if (is_discarded(start) || start >= end)
         return 0;
-    if (array_reserve(&ranges->items, &ranges->capacity, ranges->count + 1))
-        return -ENOMEM;
-    ranges->items[ranges->count++] = (struct code_range){start, end};
-    return 0;
+    return array_append(&ranges->items, &ranges->count, &ranges->capacity,
+                        (struct code_range){start, end});
 }
 
 /* .debug_ranges, before DWARF 5: pairs relative to a base (DWARF 4, 2.17.3). */
@@ -138,4 +138,38 @@ int ranges_read(struct code_ranges *ranges, const struct unit *unit, const struc
     if (!value_address(unit, &die->high_pc, &end))
         end = start + die->high_pc.number;
     return add(ranges, start, end);
+}
+
+/* ---- Ranges of many entries ---- */
+
+int entry_ranges_add(struct entry_ranges *entries, const struct code_ranges *ranges, uint64_t at)
+{
+    if (entries->count + ranges->count > ENTRY_RANGES_MAX)
+        return -ENOEXEC;
+    if (array_reserve(&entries->items, &entries->capacity, entries->count + ranges->count))
+        return -ENOMEM;
+    for (size_t i = 0; i < ranges->count; i++)
+        entries->items[entries->count++] = (struct entry_range){
+            .start = ranges->items[i].start, .end = ranges->items[i].end, .at = at};
+    return 0;
+}
+
+void entry_ranges_sort(struct entry_ranges *entries, int (*compare)(const void *, const void *))
+{
+    uint64_t reach = 0;
+    array_sort(entries->items, entries->count, compare);
+    for (size_t i = 0; i < entries->count; i++) {
+        struct entry_range *range = &entries->items[i];
+        reach = range->reach = range->end > reach ? range->end : reach;
+    }
+}
+
+const struct entry_range *entry_ranges_find(const struct entry_ranges *entries, uint64_t address)
+{
+    size_t after = UPPER_BOUND(entries->items, entries->count, start, address);
+    for (; after && entries->items[after - 1].reach > address; after--) {
+        if (entries->items[after - 1].end > address)
+            return &entries->items[after - 1];
+    }
+    return NULL;
 }

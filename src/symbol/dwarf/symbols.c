@@ -3,7 +3,6 @@
 #include "symbol/dwarf/ranges.h"
 #include "elf/dwarf.h"
 #include "base/array.h"
-#include "base/upper_bound.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -12,7 +11,6 @@
 
 #define CHAIN_MAX 16 /* a longer one is a circle */
 #define KEPT_BYTES_MAX ((size_t)32 << 20)
-#define UNIT_RANGES_MAX ((size_t)4 << 20) /* many units may refer to one long list */
 
 static void names_free(struct names *names)
 {
@@ -94,35 +92,21 @@ static const char *names_get(struct names *names, const struct unit *unit, uint6
     return name.name;
 }
 
-static int add_ranges(struct units *units, uint64_t unit, const struct code_ranges *ranges)
-{
-    if (units->count + ranges->count > UNIT_RANGES_MAX)
-        return 0;
-    if (array_reserve(&units->ranges, &units->capacity, units->count + ranges->count))
-        return -ENOMEM;
-    for (size_t i = 0; i < ranges->count; i++) {
-        units->ranges[units->count++] = (struct unit_range){
-            .start = ranges->items[i].start, .end = ranges->items[i].end, .unit = unit};
-    }
-    return 0;
-}
-
+/* The search goes backwards, so this puts the one that comes first in the file first. */
 static int compare(const void *a, const void *b)
 {
-    const struct unit_range *left = a, *right = b;
-    if (left->start != right->start)
-        return left->start < right->start ? -1 : 1;
-    return (left->unit < right->unit) - (left->unit > right->unit);
+    const struct entry_range *left = a, *right = b;
+    return left->start != right->start ? ORDER(left->start, right->start)
+                                       : ORDER(right->at, left->at);
 }
 
-/* Lists the units of `info`, reading only the root entry of each. Skips what can't be read. Returns
- * 0 or -ENOMEM. */
-static int units_read(struct units *units, struct debug_info *info)
+/* Lists the units of `info`, reading only the root entry of each. Skips what can't be read, and
+ * what is too much. Returns 0 or -ENOMEM. */
+static int units_read(struct entry_ranges *units, struct debug_info *info)
 {
     struct code_ranges ranges = {0};
-    *units = (struct units){0};
     int err = debug_info_list_units(info);
-    for (size_t i = 0; i < info->unit_count && !err; i++) {
+    for (size_t i = 0; i < info->unit_count && err != -ENOMEM; i++) {
         struct unit unit;
         struct die root;
         if (unit_read(info, info->units[i], &unit) ||
@@ -131,36 +115,11 @@ static int units_read(struct units *units, struct debug_info *info)
             continue;
         err = ranges_read(&ranges, &unit, &root);
         if (!err)
-            err = add_ranges(units, unit.at, &ranges);
+            err = entry_ranges_add(units, &ranges, unit.at);
     }
     ranges_free(&ranges);
-    if (units->count)
-        qsort(units->ranges, units->count, sizeof *units->ranges, compare);
-    uint64_t reach = 0;
-    for (size_t i = 0; i < units->count; i++) {
-        if (units->ranges[i].end > reach)
-            reach = units->ranges[i].end;
-        units->ranges[i].reach = reach;
-    }
-    return err;
-}
-
-static bool units_find(const struct units *units, uint64_t address, uint64_t *ret_unit)
-{
-    size_t after = UPPER_BOUND(units->ranges, units->count, start, address);
-    for (; after && units->ranges[after - 1].reach > address; after--) {
-        if (units->ranges[after - 1].end > address) {
-            *ret_unit = units->ranges[after - 1].unit;
-            return true;
-        }
-    }
-    return false;
-}
-
-static void units_free(struct units *units)
-{
-    free(units->ranges);
-    *units = (struct units){0};
+    entry_ranges_sort(units, compare);
+    return err == -ENOMEM ? err : 0;
 }
 
 #define NO_UNIT UINT64_MAX
@@ -203,7 +162,7 @@ void debug_symbols_close(struct debug_symbols *debug)
     debug_functions_free(&debug->functions);
     lines_free(&debug->lines);
     names_free(&debug->names);
-    units_free(&debug->units);
+    free(debug->units.items);
     split_free(&debug->split);
     debug_info_close(debug->info);
 }
@@ -216,7 +175,7 @@ static int enter_unit(struct debug_symbols *debug, uint64_t at)
     if (debug->unit == at)
         return 0;
     debug->unit = at;
-    debug->functions.count = 0;
+    debug->functions.ranges.count = 0;
     debug->is_complete = false;
     lines_clear(&debug->lines);
     int err = unit_read(debug->info, at, &skeleton);
@@ -246,7 +205,7 @@ static uint32_t line_number(const struct value *value)
 
 /* Adds the innermost function first. Each later function's line is where the one before it was
  * called. */
-static void add_functions(struct debug_symbols *debug, const struct debug_function *function,
+static void add_functions(struct debug_symbols *debug, const struct entry_range *function,
                           uint64_t address, struct symbol_line place, struct symbol *symbol)
 {
     const struct unit *unit = &debug->functions.unit;
@@ -265,7 +224,7 @@ static void add_functions(struct debug_symbols *debug, const struct debug_functi
             .line = line_number(&call->call_line),
         };
     }
-    place.name = names_get(&debug->names, unit, function->die);
+    place.name = names_get(&debug->names, unit, function->at);
     symbol->lines[symbol->line_count++] = place;
     symbol->function_offset = address - function->start;
 }
@@ -273,10 +232,10 @@ static void add_functions(struct debug_symbols *debug, const struct debug_functi
 void debug_symbols_find(struct debug_symbols *debug, uint64_t address, struct symbol *symbol,
                         uint64_t *ret_start)
 {
-    uint64_t unit;
+    const struct entry_range *unit = entry_ranges_find(&debug->units, address);
     *ret_start = UINT64_MAX;
     names_forget_many(&debug->names);
-    if (!debug->info || !units_find(&debug->units, address, &unit) || enter_unit(debug, unit))
+    if (!debug->info || !unit || enter_unit(debug, unit->at))
         return;
     const struct line_row *row = lines_find(&debug->lines, address);
     struct symbol_line place = {0};
@@ -285,7 +244,7 @@ void debug_symbols_find(struct debug_symbols *debug, uint64_t address, struct sy
         place.line = row->line;
     }
     symbol->has_debug_info = debug->is_complete;
-    const struct debug_function *function = debug_functions_find(&debug->functions, address);
+    const struct entry_range *function = debug_functions_find(&debug->functions, address);
     if (function) {
         add_functions(debug, function, address, place, symbol);
         *ret_start = function->start;

@@ -26,22 +26,10 @@ struct names {
     struct unit other; /* the last unit that another one referred to */
 };
 
-/* Which unit of the debug information holds an address. From the units' own ranges, because clang
- * omits .debug_aranges. */
-struct unit_range {
-    uint64_t start, end;
-    uint64_t reach; /* the largest end up to here */
-    uint64_t unit;  /* where in .debug_info */
-};
-
-struct units {
-    struct unit_range *ranges; /* by start */
-    size_t count, capacity;
-};
-
 struct debug_symbols { /* zeros: there is no debug information */
     struct debug_info *info;
-    struct units units;
+    /* Which unit holds an address: from their own ranges, because clang omits .debug_aranges. */
+    struct entry_ranges units;
     struct split split;
     struct names names;
     /* One unit at a time: addresses come sorted. */
