@@ -3,7 +3,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
+#include <linux/futex.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -67,63 +67,20 @@ static const struct hook *find_hook(const char *name)
     return NULL;
 }
 
-/* ---- Pages ---- */
-
-/* Reads a line of /proc/self/maps byte by byte, "START-END rw..." in hexadecimal numbers. */
-struct maps_line {
-    uint64_t start, end;
-    unsigned field; /* 0 and 1: the numbers; 2 and 3: may be read, may be written; 4: the rest */
-};
-
-static unsigned digit(char c)
-{
-    return (unsigned)(c <= '9' ? c - '0' : c - 'a' + 10);
-}
-
-/* Takes the next byte. Returns true at the letter that says whether the range can be written. */
-static bool take(struct maps_line *line, char c)
-{
-    if (line->field == 3 || (line->field < 2 && c == (line->field ? ' ' : '-')) ||
-        line->field == 2) {
-        line->field++;
-        return line->field == 4;
-    }
-    if (line->field == 0)
-        line->start = line->start * 16 + digit(c);
-    else if (line->field == 1)
-        line->end = line->end * 16 + digit(c);
-    else if (c == '\n')
-        *line = (struct maps_line){0};
-    return false;
-}
-
-/* Whether the page is read-only, as the dynamic linker leaves it once all of a file is relocated.
- * Nothing else shows whether relocation has finished. */
-static bool find_read_only(uint64_t page)
-{
-    char bytes[1024];
-    struct maps_line line = {0};
-    bool is_read_only = false;
-    ssize_t got;
-    int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-    while (fd >= 0 && line.start <= page && (got = read(fd, bytes, sizeof bytes)) > 0) {
-        for (ssize_t i = 0; i < got; i++) {
-            if (take(&line, bytes[i]) && page >= line.start && page < line.end)
-                is_read_only = bytes[i] == '-';
-        }
-    }
-    if (fd >= 0)
-        close(fd);
-    return is_read_only;
-}
-
 /* ---- Words ---- */
 
-struct patching {
-    uint64_t page; /* the last that was looked up */
-    bool is_read_only;
-    bool is_unfinished; /* another thread still loads a file, or memory is short */
-};
+/* Whether the word's page is read-only, as the dynamic linker leaves it once all of a file is
+ * relocated. Nothing else shows whether relocation has finished. The kernel adds 0 to the word,
+ * atomically, and says whether it could (FUTEX_WAKE_OP of futex(2)); nobody waits for `none`. */
+static bool is_read_only(const uint64_t *word)
+{
+    const uint32_t none = 0;
+    const long wakes = 0;
+    uint64_t aligned = (uintptr_t)word & ~(sizeof none - 1);
+    return syscall(SYS_futex, &none, FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, wakes, wakes, aligned,
+                   FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_EQ, 0)) < 0 &&
+           errno == EFAULT;
+}
 
 static bool is_protected(const struct module *module, const uint64_t *word, uint64_t page_bytes)
 {
@@ -139,21 +96,18 @@ static bool is_protected(const struct module *module, const uint64_t *word, uint
 
 /* Stores a word in a page that may be read-only since the file was loaded (PT_GNU_RELRO). Until it
  * is, another thread may be relocating its contents. */
-static void store(struct patching *patching, const struct module *module, uint64_t *word,
-                  uint64_t value)
+static void store(bool *is_unfinished, const struct module *module, uint64_t *word, uint64_t value)
 {
     uint64_t page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
     uint64_t page = (uintptr_t)word & ~(page_bytes - 1);
     bool was_protected = is_protected(module, word, page_bytes);
-    if (was_protected && page != patching->page)
-        *patching = (struct patching){page, find_read_only(page), patching->is_unfinished};
-    if (was_protected && !patching->is_read_only) {
-        patching->is_unfinished = true;
+    if (was_protected && !is_read_only(word)) {
+        *is_unfinished = true;
         return;
     }
     if (was_protected && mprotect((void *)page, page_bytes, PROT_READ | PROT_WRITE)) {
         if (errno == ENOMEM) /* too many mappings; what is sealed (mseal(2)) never changes */
-            patching->is_unfinished = true;
+            *is_unfinished = true;
         return;
     }
     __atomic_store_n(word, value, __ATOMIC_RELEASE);
@@ -163,16 +117,16 @@ static void store(struct patching *patching, const struct module *module, uint64
 
 /* Before the first call, a word points to code of the module itself, which looks up the function.
  * That function may be one of the module's own. */
-static void patch_word(struct patching *patching, const struct module *module, uint64_t *word,
+static void patch_word(bool *is_unfinished, const struct module *module, uint64_t *word,
                        const struct hook *hook, bool may_be_unbound)
 {
     uint64_t value = __atomic_load_n(word, __ATOMIC_ACQUIRE), next;
     memcpy(&next, hook->next, sizeof next);
     if (value == next || (may_be_unbound && module_has(module, value)))
-        store(patching, module, word, (uintptr_t)hook->function);
+        store(is_unfinished, module, word, (uintptr_t)hook->function);
 }
 
-static void patch_words(struct patching *patching, const struct module *module,
+static void patch_words(bool *is_unfinished, const struct module *module,
                         const struct symbols *symbols, const ElfW(Rela) * relocations, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -182,19 +136,18 @@ static void patch_words(struct patching *patching, const struct module *module,
             continue;
         const struct hook *hook = find_hook(symbols->names + symbol->st_name);
         if (hook)
-            patch_word(patching, module, (uint64_t *)(module->base + relocations[i].r_offset), hook,
-                       IS_CALL(type) && symbol->st_shndx == SHN_UNDEF);
+            patch_word(is_unfinished, module, (uint64_t *)(module->base + relocations[i].r_offset),
+                       hook, IS_CALL(type) && symbol->st_shndx == SHN_UNDEF);
     }
 }
 
 static bool patch_module(const struct module *module, void *context)
 {
     struct symbols symbols;
-    struct patching *patching = context;
     if (module_has(module, (uintptr_t)patch_module) || !symbols_of(module, &symbols))
         return false;
-    patch_words(patching, module, &symbols, symbols.calls, symbols.call_count);
-    patch_words(patching, module, &symbols, symbols.others, symbols.other_count);
+    patch_words(context, module, &symbols, symbols.calls, symbols.call_count);
+    patch_words(context, module, &symbols, symbols.others, symbols.other_count);
     return false;
 }
 
@@ -206,13 +159,13 @@ static bool get_loads(const struct module *module, void *context)
 
 static void patch_new(void)
 {
-    struct patching patching = {0};
+    bool is_unfinished = false; /* another thread still loads a file, or memory is short */
     uint64_t loads = 0;
     int saved_errno = errno;
     modules_visit(get_loads, &loads);
     if (atomic_exchange(&patched_loads, loads) != loads)
-        modules_visit(patch_module, &patching);
-    if (patching.is_unfinished)
+        modules_visit(patch_module, &is_unfinished);
+    if (is_unfinished)
         atomic_store(&patched_loads, 0); /* the next call tries again */
     errno = saved_errno;
 }
