@@ -59,10 +59,6 @@ static bool set_up(const struct cli_options *options, const char *path, fgprof_p
         return false;
     }
     err = options_for_profile(options, profile);
-    if (!err)
-        err = fgprof_profile_set_threads(profile, options_threads(options));
-    if (!err)
-        err = fgprof_profile_set_command(profile, options->command_line);
     if (err == -EINVAL)
         return say("%s is a profile of %s, which can't be shown as --kind %s", path,
                    is_of_objects(profile) ? "objects" : "time", kind_names[options->kind]);

@@ -6,11 +6,8 @@
 
 int critical_make(const struct cli_options *options, fgprof_profile *profile)
 {
-    if (!options->critical || options->format == FGPROF_RAW)
-        return 0;
-    int err = fgprof_profile_set_critical(profile, options->critical);
-    /* It was recorded by id, to tell which thread ended a wait. */
-    return err ? err : fgprof_profile_set_threads(profile, options_threads(options));
+    bool is_followed = options->critical && options->format != FGPROF_RAW;
+    return is_followed ? fgprof_profile_set_critical(profile, options->critical) : 0;
 }
 
 void critical_complain(const struct cli_options *options, const char *path, int err)

@@ -680,8 +680,6 @@ bool write_and_summarize(const struct cli_options *options, const fgprof_recorde
     int critical_err = critical_make(options, profile);
     int err = critical_err ? critical_err : options_for_profile(options, profile);
     if (!err)
-        err = fgprof_profile_set_command(profile, options->command_line);
-    if (!err)
         err = fgprof_profile_write(profile, options->format, file->fd);
     struct written written = {0};
     if (!err)

@@ -28,7 +28,10 @@ void options_free(struct cli_options *options)
     push_options_free(&options->push);
 }
 
-enum fgprof_threads options_threads(const struct cli_options *options)
+/* How to distinguish threads of equal name: by id for a page, which can merge them itself, for a
+ * report, which looks at each thread, for recordings, and for formats that show each thread over
+ * time; otherwise as the options say. */
+static enum fgprof_threads options_threads(const struct cli_options *options)
 {
     return format_of(options->format)->tells_threads ? FGPROF_THREADS_BY_ID : options->threads;
 }
@@ -105,5 +108,9 @@ int options_for_profile(const struct cli_options *options, fgprof_profile *profi
         err = fgprof_profile_add_root_label(profile, options->labels[i]);
     if (!err)
         err = fgprof_profile_set_kept(profile, options->kept);
-    return err ? err : set_kind(options, profile);
+    if (!err)
+        err = set_kind(options, profile);
+    if (!err)
+        err = fgprof_profile_set_threads(profile, options_threads(options));
+    return err ? err : fgprof_profile_set_command(profile, options->command_line);
 }

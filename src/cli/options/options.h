@@ -130,11 +130,6 @@ static inline const char *options_kind_name(const struct cli_options *options)
     return options->kind == FGPROF_KIND_CUSTOM ? options->custom : kind_names[options->kind];
 }
 
-/* How to distinguish threads of equal name: by id for a page, which can merge them itself, for a
- * report, which looks at each thread, for recordings, and for formats that show each thread over
- * time; otherwise as the options say. */
-enum fgprof_threads options_threads(const struct cli_options *options);
-
 void options_free(struct cli_options *options);
 
 /* Whether objects are to be recorded, or shown, and not time. */
@@ -146,8 +141,9 @@ static inline bool options_are_of_objects(const struct cli_options *options)
 /* Makes the library's options from these. NULL if memory is short. */
 fgprof_options *options_for_library(const struct cli_options *options);
 
-/* Sets how `profile` is written, as in the options. Returns 0 or a negative errno: -EINVAL if it
- * can't be of the requested kind, or the options select time and it has none. */
+/* Sets how `profile` is written, as in the options, and by which command. Returns 0 or a negative
+ * errno: -EINVAL if it can't be of the requested kind, or the options select time and it has none.
+ */
 int options_for_profile(const struct cli_options *options, fgprof_profile *profile);
 
 #endif

@@ -139,11 +139,9 @@ static struct written_process sampled_process(struct session *session)
 static int write_file(struct flight *flight, fgprof_profile *profile,
                       const struct written_process *process, const char *reason)
 {
-    const struct cli_options *options = flight->options;
     int err = fgprof_profile_set_reason(profile, reason);
     if (!err)
-        err = fgprof_profile_set_command(profile, options->command_line);
-    fgprof_profile_set_threads(profile, options_threads(options));
+        err = options_for_profile(flight->options, profile);
     if (err)
         return err;
     pthread_mutex_lock(&flight->writing);
