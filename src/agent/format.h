@@ -69,11 +69,9 @@ struct agent_header {
     _Alignas(64) _Atomic uint64_t made_lost; /* records of these kinds that were dropped */
     _Atomic uint64_t gone_lost;
     _Atomic uint64_t threads_lost;
-    _Atomic uint64_t live;       /* sampled allocations that were not freed yet */
-    _Atomic uint64_t live_bytes; /* memory that the agent takes to know them */
-    /* As of mallinfo2(3); all 0: not known. It is not asked: it waits for locks of malloc, which a
-       thread that is interrupted by a signal may have, and holds them for long. */
-    _Atomic uint64_t heap_arena, heap_mmap, heap_used, heap_free;
+    _Atomic uint64_t live; /* sampled allocations that were not freed yet */
+    uint64_t unused[5]; /* mallinfo2(3) is not asked: it waits for locks of malloc, which a thread
+                           that is interrupted by a signal may have, and holds them for long */
     _Atomic uint32_t is_ending; /* the program is about to exit, and waits briefly for `may_end`:
                                    once it has exited, nobody can find out which files its code is
                                    from */

@@ -113,13 +113,3 @@ uint64_t live_clear(struct live *live)
     }
     return removed;
 }
-
-uint64_t live_bytes(const struct live *live)
-{
-    uint64_t bytes = LIVE_FILTER_BYTES;
-    for (unsigned i = 0; i < LIVE_TABLES; i++) {
-        if (atomic_load_explicit(&live->tables[i], memory_order_relaxed))
-            bytes += table_bytes(i);
-    }
-    return bytes;
-}

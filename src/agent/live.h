@@ -60,7 +60,4 @@ bool live_remove(struct live *live, uint64_t address);
  * meanwhile. */
 uint64_t live_clear(struct live *live);
 
-/* The memory that is mapped for the set. */
-uint64_t live_bytes(const struct live *live);
-
 #endif

@@ -19,11 +19,6 @@ bool mappings_init(void)
     return rows;
 }
 
-uint64_t mappings_bytes(void)
-{
-    return MAPPINGS_MAX * sizeof *rows;
-}
-
 static void note_used(uint32_t count)
 {
     uint32_t known = atomic_load(&used);

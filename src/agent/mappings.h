@@ -20,7 +20,4 @@ bool mappings_add(uint64_t start, uint64_t bytes);
 /* Removes one whose middle is in the range, and returns its start; 0: there is none. */
 uint64_t mappings_take(uint64_t start, uint64_t bytes);
 
-/* The memory that is mapped for the table. */
-uint64_t mappings_bytes(void);
-
 #endif

@@ -21,11 +21,6 @@ bool objects_init(void)
     return true;
 }
 
-uint64_t objects_bytes(void)
-{
-    return live_bytes(&objects_live) + mappings_bytes();
-}
-
 void objects_forget_thread(void)
 {
     this_thread.tid = 0;
@@ -103,9 +98,6 @@ static bool keep(struct agent_header *header, const struct sampled *sampled)
         count_live(header, count, -1);
         return false;
     }
-    uint64_t bytes = objects_bytes();
-    if (atomic_load_explicit(&header->live_bytes, memory_order_relaxed) != bytes)
-        atomic_store_explicit(&header->live_bytes, bytes, memory_order_relaxed);
     return true;
 }
 

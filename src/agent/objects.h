@@ -25,9 +25,6 @@
 /* Returns false if there is no memory. */
 bool objects_init(void);
 
-/* The memory that it takes to know which are alive. */
-uint64_t objects_bytes(void);
-
 /* Nothing is known of any thread's next sample: in a child of fork. */
 void objects_forget_thread(void);
 

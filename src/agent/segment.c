@@ -97,12 +97,6 @@ static void fill_header(const struct agent_header *as, uint32_t wanted)
     memcpy(header->magic, AGENT_MAGIC, sizeof header->magic);
 }
 
-static void publish(void)
-{
-    atomic_store_explicit(&mapped.header->live_bytes, objects_bytes(), memory_order_relaxed);
-    atomic_store_explicit(&process->header, mapped.header, memory_order_release);
-}
-
 bool segment_open(const struct segment_start *start)
 {
     struct agent_header as = {.release = FGPROF_VERSION,
@@ -115,7 +109,7 @@ bool segment_open(const struct segment_start *start)
         return false;
     process = made;
     fill_header(&as, start->wanted);
-    publish();
+    atomic_store_explicit(&process->header, mapped.header, memory_order_release);
     return true;
 }
 
@@ -151,7 +145,7 @@ void segment_renew(void)
         close(mapped.fd);
     if (map_memfd(mapped.header)) {
         fill_header(&as, has_children ? atomic_load(&as.wanted) : 0);
-        publish();
+        atomic_store_explicit(&process->header, mapped.header, memory_order_release);
         return;
     }
     /* A sample that fork interrupted must not go to the parent's ring. */

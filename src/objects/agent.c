@@ -517,10 +517,6 @@ static void count(const struct object_source *source,
     heap->made_lost += since(&header->made_lost, agent->made_lost) + agent->skipped;
     heap->gone_lost += since(&header->gone_lost, agent->gone_lost);
     counts[OBJECT_THREAD].made_lost += since(&header->threads_lost, agent->threads_lost);
-    heap->heap_arena += atomic_load(&header->heap_arena);
-    heap->heap_mmap += atomic_load(&header->heap_mmap);
-    heap->heap_used += atomic_load(&header->heap_used);
-    heap->heap_free += atomic_load(&header->heap_free);
 }
 
 static void close_agent(struct object_source *source)

@@ -88,9 +88,8 @@ struct object_counts {
     int refusal;     /* why there is none, if that is known (an errno); 0: not known */
     uint64_t rate;   /* see struct profile_objects */
     uint64_t made_lost, gone_lost; /* messages that could not be sent */
-    uint64_t heap_arena, heap_mmap, heap_used, heap_free;
-    uint64_t resident_peak; /* of the process; 0: not known, or there are several */
-    bool allocator_is_own;  /* a program has an allocator that no source sees */
+    uint64_t resident_peak;        /* of the process; 0: not known, or there are several */
+    bool allocator_is_own;         /* a program has an allocator that no source sees */
     /* OBJECT_PAGE, bytes of all processes: when they were first and last observed. */
     uint64_t resident_before, resident;
     bool sees_user_only; /* OBJECT_PAGE: pages that system calls touch are not seen */

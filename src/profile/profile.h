@@ -183,7 +183,7 @@ struct profile_objects {
     uint64_t made_lost, gone_lost; /* sampled objects that could not be reported */
     uint64_t resident_peak;        /* bytes, VmHWM; 0: not known */
     /* Bytes of glibc's malloc (mallinfo2(3)): from brk, from mmap, in use, and free. All 0: not
-     * known. */
+     * known, as in what this version records. */
     uint64_t heap_arena, heap_mmap, heap_used, heap_free;
 };
 

@@ -530,10 +530,6 @@ static int set_objects(struct fgprof_profile *profile, const struct object_count
         .made_lost = counts->made_lost,
         .gone_lost = counts->gone_lost,
         .resident_peak = counts->resident_peak,
-        .heap_arena = counts->heap_arena,
-        .heap_mmap = counts->heap_mmap,
-        .heap_used = counts->heap_used,
-        .heap_free = counts->heap_free,
     };
     return strings_intern(&profile->strings, name ? name : "", &profile->objects.name);
 }

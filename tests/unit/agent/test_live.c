@@ -1,6 +1,8 @@
 /* The set of live addresses: nothing is missed, and it uses no more memory than promised. */
 #include "unit.h"
+#include "agent/format.h"
 #include "agent/live.h"
+#include "agent/mappings.h"
 #include "agent/pages.h"
 #include "base/random.h"
 
@@ -67,15 +69,27 @@ static void test_null_is_never_there(void **state)
     assert_true(live_remove(&live, address));
 }
 
+/* The memory that is mapped for the set. */
+static size_t mapped_bytes(void)
+{
+    size_t bytes = LIVE_FILTER_BYTES;
+    for (unsigned i = 0; i < LIVE_TABLES; i++)
+        bytes += live.tables[i] ? ((size_t)LIVE_BUCKETS << i) * sizeof(struct live_bucket) : 0;
+    return bytes;
+}
+
 /* The limit on memory: 2 MiB with the ring, and 64 bytes for each live address. */
 static void test_many(void **state)
 {
     (void)state;
-    enum { COUNT = 500000 };
+    enum { COUNT = 500000, FIXED_BYTES = 768 << 10, MAPPING_BYTES = 2 * sizeof(uint64_t) };
+    assert_true(FIXED_BYTES + MAPPINGS_MAX * MAPPING_BYTES + AGENT_HEADER_BYTES +
+                    AGENT_RING_BYTES <=
+                2u << 20);
     for (uint64_t i = 0; i < COUNT; i++) {
         assert_true(live_add(&live, address_of(i)));
         if (i % 1000 == 0)
-            assert_true(live_bytes(&live) <= (768u << 10) + 64 * (i + 1));
+            assert_true(mapped_bytes() <= FIXED_BYTES + 64 * (i + 1));
     }
     for (uint64_t i = 0; i < COUNT; i += 2)
         assert_true(live_remove(&live, address_of(i)));
