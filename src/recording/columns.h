@@ -58,7 +58,6 @@ struct profile_column {
     unsigned bytes; /* 1 to 8 */
     enum column_kind kind;
     enum profile_table of;
-    bool is_optional; /* added later */
 };
 
 /* The numbers of sections that are not columns: the strings, and three texts, which are optional:
@@ -68,10 +67,13 @@ struct profile_column {
 #define COLUMN_HOST 125
 #define COLUMN_REASON 126
 
+/* Columns with greater numbers were added later, so recordings of older versions lack them. */
+#define COLUMN_REQUIRED_MAX 87
 #define COLUMN_NUMBER_MAX 255
 
 size_t profile_column_count(void);
 const struct profile_column *profile_column(size_t i);
+bool profile_column_is_optional(const struct profile_column *column);
 
 size_t profile_rows(const struct fgprof_profile *profile, enum profile_table table);
 size_t profile_row_bytes(enum profile_table table);

@@ -104,7 +104,7 @@ static int make_tables(struct fgprof_profile *profile, const struct sections *se
     for (size_t i = 0; i < profile_column_count(); i++) {
         const struct profile_column *column = profile_column(i);
         if (!sections->is_there[column->number]) {
-            if (column->is_optional)
+            if (profile_column_is_optional(column))
                 continue;
             return -EBADMSG;
         }

@@ -47,7 +47,7 @@ static bool put_column(struct sink *sink, const struct fgprof_profile *profile,
                        struct buffer *contents)
 {
     size_t rows = profile_rows(profile, column->table);
-    bool is_wanted = !column->is_optional || (tells_rows && rows);
+    bool is_wanted = !profile_column_is_optional(column) || (tells_rows && rows);
     for (size_t row = 0; row < rows; row++) {
         uint64_t value = profile_cell(profile, column, row);
         is_wanted = is_wanted || value;

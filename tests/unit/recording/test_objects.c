@@ -175,7 +175,7 @@ static void test_rows_that_memory_has_no_room_for(void **state)
         size_t rows = column->table == TABLE_SAMPLES     ? ROWS
                       : column->table == TABLE_RECORDING ? 1
                                                          : 0;
-        if (column->is_optional)
+        if (profile_column_is_optional(column))
             continue;
         put_number(&file, column->number);
         put_number(&file, rows);
