@@ -195,6 +195,31 @@ struct call_target call_target_of(long number, const uint64_t arguments[6])
     }
 }
 
+/* Calls that were tested on x86-64 to restart cleanly after a stop without a signal, in code that
+ * all architectures share; signal(7) lists those that do not. */
+bool call_survives_stop(long number)
+{
+    switch (number) {
+#ifdef SYS_poll
+    case SYS_poll:
+#endif
+    case SYS_ppoll:
+#ifdef SYS_select
+    case SYS_select:
+#endif
+    case SYS_pselect6:
+    case SYS_futex:
+    case SYS_nanosleep:
+    case SYS_clock_nanosleep:
+    case SYS_wait4:
+    case SYS_waitid:
+    case SYS_restart_syscall:
+        return true;
+    default:
+        return false;
+    }
+}
+
 /* How many bytes before the futex to read: those that may belong to the lock, and more before them
  * only on the same page. An unmapped page would make the read of the lock's own bytes fail too, and
  * cost one more system call. */

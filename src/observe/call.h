@@ -52,6 +52,10 @@ struct call_target {
 /* `number` is this architecture's; a negative number gives CALL_OTHER. */
 struct call_target call_target_of(long number, const uint64_t arguments[6]);
 
+/* Whether the program can't notice that a thread was stopped while it slept in this system call:
+ * the kernel restarts the call with the rest of its time. False if that is not certain. */
+bool call_survives_stop(long number);
+
 #define CALL_RANGES_MAX 3
 #define CALL_SET_WORDS 16 /* of a bitmap that are read: the size of glibc's fd_set */
 #define CALL_POLLED_MAX 48

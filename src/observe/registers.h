@@ -66,10 +66,6 @@ void registers_from_sample(const uint64_t *values, struct registers *ret_registe
  * stop. */
 void registers_hide_stop(pid_t tid, const struct registers *registers);
 
-/* Whether the program can't notice that a thread was stopped while it slept in this system call:
- * the kernel restarts the call with the rest of its time. False if that is not certain. */
-bool registers_call_survives_stop(long syscall_number);
-
 static inline uint64_t registers_pc(const struct registers *registers)
 {
     return registers->values[architecture.pc];

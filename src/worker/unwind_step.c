@@ -1,6 +1,7 @@
 #include "worker/unwind_step.h"
 #include "base/clock.h"
 #include "mapping/space.h"
+#include "observe/call.h"
 #include "proc/memory.h"
 #include "unwind/frame_pointer.h"
 
@@ -414,7 +415,7 @@ static uint64_t key_to_ask_by(const struct unwind_step *step, const struct site_
 static bool may_stop_asleep(const struct observation *observation)
 {
     return observation->state == THREAD_STOPPED ||
-           registers_call_survives_stop(observation->wait.syscall_number);
+           call_survives_stop(observation->wait.syscall_number);
 }
 
 /* Asks for the thread's registers when it sleeps again. */

@@ -110,21 +110,3 @@ void registers_hide_stop(pid_t tid, const struct registers *registers)
 {
     (void)tid, (void)registers;
 }
-
-/* As on x86-64; the kernel restarts these calls in code that all architectures share. */
-bool registers_call_survives_stop(long syscall_number)
-{
-    switch (syscall_number) {
-    case SYS_ppoll:
-    case SYS_pselect6:
-    case SYS_futex:
-    case SYS_nanosleep:
-    case SYS_clock_nanosleep:
-    case SYS_wait4:
-    case SYS_waitid:
-    case SYS_restart_syscall:
-        return true;
-    default:
-        return false;
-    }
-}

@@ -155,24 +155,3 @@ void registers_hide_stop(pid_t tid, const struct registers *registers)
     user.rax = (unsigned long long)-KERNEL_ERESTARTNOHAND;
     ptrace(PTRACE_SETREGSET, tid, (void *)NT_PRSTATUS, &whole);
 }
-
-/* Calls that were tested to restart cleanly after a stop without a signal; signal(7) lists those
- * that do not. */
-bool registers_call_survives_stop(long syscall_number)
-{
-    switch (syscall_number) {
-    case SYS_poll:
-    case SYS_ppoll:
-    case SYS_select:
-    case SYS_pselect6:
-    case SYS_futex:
-    case SYS_nanosleep:
-    case SYS_clock_nanosleep:
-    case SYS_wait4:
-    case SYS_waitid:
-    case SYS_restart_syscall:
-        return true;
-    default:
-        return false;
-    }
-}
