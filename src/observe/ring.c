@@ -3,27 +3,13 @@
 #include "proc/procfs.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
-
-/* How much our CLOCK_MONOTONIC is ahead of that of the initial time namespace, modulo 2^64. The
- * file has the line "monotonic SECONDS NANOSECONDS". */
-static uint64_t read_clock_offset_ns(void)
-{
-    char offsets[256];
-    long long s, ns;
-    if (procfs_read(AT_FDCWD, "/proc/self/timens_offsets", offsets, sizeof offsets) < 0 ||
-        sscanf(offsets, "monotonic %lld %lld", &s, &ns) != 2)
-        return 0;
-    return (uint64_t)s * 1000000000u + (uint64_t)ns;
-}
 
 /* There may be many threads, so their events leave most descriptors to other files, and the last
  * ones free. */
@@ -89,7 +75,7 @@ int ring_open(const struct perf_event_attr *attributes, pid_t tid, int cpu, size
         ring_close_event(fd, tid);
         return err;
     }
-    *ret_ring = (struct ring){fd, tid, page, data_bytes, read_clock_offset_ns()};
+    *ret_ring = (struct ring){fd, tid, page, data_bytes, procfs_clock_offsets().monotonic_ns};
     return 0;
 }
 

@@ -1,4 +1,5 @@
 #include "proc/procfs.h"
+#include "base/clock.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -154,4 +155,29 @@ bool procfs_is_secure(int proc_fd)
             return words[i + 1] != 0;
     }
     return false;
+}
+
+struct clock_offsets procfs_parse_clock_offsets(const char *text)
+{
+    struct clock_offsets offsets = {0};
+    for (; text; text = strchr(text, '\n')) {
+        char name[16];
+        long long s, ns;
+        text += *text == '\n';
+        if (sscanf(text, "%15s %lld %lld", name, &s, &ns) != 3)
+            break;
+        uint64_t offset_ns = (uint64_t)s * NS_PER_S + (uint64_t)ns;
+        if (strcmp(name, "monotonic") == 0)
+            offsets.monotonic_ns = offset_ns;
+        else if (strcmp(name, "boottime") == 0)
+            offsets.boot_ns = offset_ns;
+    }
+    return offsets;
+}
+
+struct clock_offsets procfs_clock_offsets(void)
+{
+    char text[256];
+    ssize_t bytes = procfs_read(AT_FDCWD, "/proc/self/timens_offsets", text, sizeof text);
+    return bytes < 0 ? (struct clock_offsets){0} : procfs_parse_clock_offsets(text);
 }

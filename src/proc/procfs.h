@@ -76,4 +76,17 @@ unsigned procfs_parse_namespace_ids(const char *status, pid_t ret_ids[PID_NAMESP
  * read. */
 int procfs_namespace_ids(int dir_fd, const char *name, pid_t ret_ids[PID_NAMESPACES_MAX]);
 
+/* How far our clocks are ahead of those of the initial time namespace, which are the kernel's own,
+ * modulo 2^64: time_namespaces(7). */
+struct clock_offsets {
+    uint64_t monotonic_ns, boot_ns;
+};
+
+/* Parses /proc/PID/timens_offsets: lines such as "monotonic -86400 0". A clock without a line is
+ * not ahead. */
+struct clock_offsets procfs_parse_clock_offsets(const char *text);
+
+/* Reads those of this process. Kernels without time namespaces have no such file. */
+struct clock_offsets procfs_clock_offsets(void);
+
 #endif

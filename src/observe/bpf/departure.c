@@ -1,27 +1,6 @@
 #include "observe/bpf/departure.h"
 
-#include "base/clock.h"
-
-#include <stdio.h>
 #include <string.h>
-
-struct clock_offsets clock_offsets_parse(const char *text)
-{
-    struct clock_offsets offsets = {0};
-    for (; text; text = strchr(text, '\n')) {
-        char name[16];
-        long long s, ns;
-        text += *text == '\n';
-        if (sscanf(text, "%15s %lld %lld", name, &s, &ns) != 3)
-            break;
-        uint64_t offset_ns = (uint64_t)s * NS_PER_S + (uint64_t)ns;
-        if (strcmp(name, "monotonic") == 0)
-            offsets.monotonic_ns = offset_ns;
-        else if (strcmp(name, "boottime") == 0)
-            offsets.boot_ns = offset_ns;
-    }
-    return offsets;
-}
 
 static enum thread_state state_of(uint32_t state)
 {

@@ -5,6 +5,7 @@
 #include "observe/bpf/switch_format.h"
 #include "observe/wake.h"
 #include "observe/registers.h"
+#include "proc/procfs.h"
 #include "proc/thread_state.h"
 
 /* Times are CLOCK_MONOTONIC unless noted. */
@@ -25,15 +26,6 @@ struct departure {
      * a thread that runs 32-bit code, no registers are known. */
     struct registers registers;
 };
-
-/* How far our clocks are ahead of the kernel's, modulo 2^64: time_namespaces(7). */
-struct clock_offsets {
-    uint64_t monotonic_ns, boot_ns;
-};
-
-/* Parses /proc/PID/timens_offsets: lines such as "monotonic -86400 0". A clock without a line is
- * not ahead. */
-struct clock_offsets clock_offsets_parse(const char *text);
 
 void departure_translate(const struct switch_departure *raw, const struct clock_offsets *offsets,
                          struct departure *ret_departure);

@@ -4,13 +4,11 @@
 #include "base/clock.h"
 #include "observe/bpf/libbpf_setup.h"
 #include "observe/bpf/process_set.h"
-#include "proc/procfs.h"
 
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -192,14 +190,6 @@ static int make_index(struct slot_index *index, uint32_t slots_max)
     return 0;
 }
 
-static struct clock_offsets read_clock_offsets(void)
-{
-    char text[256];
-    if (procfs_read(AT_FDCWD, "/proc/self/timens_offsets", text, sizeof text) < 0)
-        return (struct clock_offsets){0};
-    return clock_offsets_parse(text);
-}
-
 static bool are_valid(const struct switch_options *options)
 {
     return options->threads_max <= SWITCH_SLOTS_MAX &&
@@ -216,7 +206,7 @@ int switch_record_open(const struct switch_options *options, struct switch_recor
     if (!record)
         return -ENOMEM;
     record->slots_max = options->threads_max ? options->threads_max : SWITCH_THREADS_DEFAULT;
-    record->offsets = read_clock_offsets();
+    record->offsets = procfs_clock_offsets();
     int err = make_index(&record->index, record->slots_max);
     if (!err) {
         const struct libbpf_log log = {options->log, options->log_argument};

@@ -218,6 +218,21 @@ static void test_more_rights_than_its_user(void **state)
     close(folder);
 }
 
+static void test_clock_offsets(void **state)
+{
+    (void)state;
+    struct clock_offsets offsets = procfs_parse_clock_offsets(
+        "monotonic        -86400         0\nboottime           3   500000000\n");
+    assert_int_equal(offsets.monotonic_ns, (uint64_t)-86400000000000);
+    assert_int_equal(offsets.boot_ns, 3500000000);
+    offsets = procfs_parse_clock_offsets("");
+    assert_int_equal(offsets.monotonic_ns, 0);
+    assert_int_equal(offsets.boot_ns, 0);
+    offsets = procfs_parse_clock_offsets("other 1 2\nboottime 1 0\nmonotonic x");
+    assert_int_equal(offsets.monotonic_ns, 0);
+    assert_int_equal(offsets.boot_ns, 1000000000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -233,6 +248,7 @@ int main(void)
         cmocka_unit_test(test_stat_of_this_process),
         cmocka_unit_test(test_ids_in_namespaces),
         cmocka_unit_test(test_more_rights_than_its_user),
+        cmocka_unit_test(test_clock_offsets),
     };
     return cmocka_run_group_tests_name("procfs", tests, NULL, NULL);
 }

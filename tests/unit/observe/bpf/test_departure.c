@@ -5,21 +5,6 @@
 
 static const struct clock_offsets none;
 
-static void test_clock_offsets(void **state)
-{
-    (void)state;
-    struct clock_offsets offsets = clock_offsets_parse(
-        "monotonic        -86400         0\nboottime           3   500000000\n");
-    assert_int_equal(offsets.monotonic_ns, (uint64_t)-86400000000000);
-    assert_int_equal(offsets.boot_ns, 3500000000);
-    offsets = clock_offsets_parse("");
-    assert_int_equal(offsets.monotonic_ns, 0);
-    assert_int_equal(offsets.boot_ns, 0);
-    offsets = clock_offsets_parse("other 1 2\nboottime 1 0\nmonotonic x");
-    assert_int_equal(offsets.monotonic_ns, 0);
-    assert_int_equal(offsets.boot_ns, 1000000000);
-}
-
 static void test_times_are_ours(void **state)
 {
     (void)state;
@@ -283,7 +268,6 @@ static void test_returns_that_no_switch_told_of(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_clock_offsets),
         cmocka_unit_test(test_times_are_ours),
         cmocka_unit_test(test_states),
         cmocka_unit_test(test_registers),
