@@ -177,7 +177,7 @@ static int record_events(pid_t pid, struct recorder *recorder)
     (void)pid;
     int err = switches_new(&recorder->events);
     for (unsigned i = 0; i < 2 && !err; i++)
-        err = switches_arm(recorder->events, i, shared->tids[i]);
+        err = switches_add(recorder->events, SWITCHES_ALWAYS, i, shared->tids[i]);
     return err;
 }
 

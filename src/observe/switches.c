@@ -7,17 +7,9 @@
 #include <stdlib.h>
 #include <sys/ioctl.h>
 
-#define ARMED_MAX 64
-/* Room for some twenty pairs of records; the newest one counts. */
-#define ARMED_RING_BYTES 4096u
 /* The maximum time from when we take a thread's CPU until we read the clock. */
 #define WAKING_NS 100000
 
-/* Opening a window interrupts the CPU of each of these threads. */
-#define WINDOWS_MAX 16
-#define WINDOW_STACK_BYTES 4096u
-/* Room for seven departures: more than there are between a tick and a look. */
-#define WINDOW_RING_BYTES 32768u
 /* More records than the ring holds. */
 #define RECORDS_MAX 2048
 /* How many places where a thread was found asleep are remembered. */
@@ -29,9 +21,16 @@
 /* After a refusal no event of its kind is tried for this long: each try interrupts a thread. */
 #define REFUSAL_HOLDS_NS 1000000000u
 
-struct armed {
-    uint32_t thread;
-    struct ring ring;
+#define EVENTS_MAX 64 /* of a kind */
+static const struct {
+    size_t max, ring_bytes;
+    uint32_t stack_bytes; /* how much of the stack is recorded */
+} limits[SWITCHES_KINDS] = {
+    /* Room for some twenty pairs of records; the newest one counts. */
+    [SWITCHES_ALWAYS] = {EVENTS_MAX, 4096, 0},
+    /* Opening a window interrupts the CPU of each of these threads. Room for seven departures: more
+     * than there are between a tick and a look. */
+    [SWITCHES_IN_WINDOW] = {16, 32768, 4096},
 };
 
 /* Where a thread left its CPU. */
@@ -47,44 +46,38 @@ struct seen_sleep {
     enum thread_state state;
 };
 
-struct window {
+/* A thread's event. */
+struct thread_event {
     uint32_t thread;
-    bool is_open;
     struct ring ring;
+    /* With a window: */
+    bool is_open;
     struct seen_sleep sleeps[SLEEPS_MAX];
     size_t sleep_count; /* so far; the last SLEEPS_MAX are kept */
 };
 
-/* Why an event could last not be had, and when. */
-struct refusal {
-    int err; /* a negative errno; 0: it could be had */
-    uint64_t at_ns;
+/* The events of a kind. */
+struct event_table {
+    struct thread_event items[EVENTS_MAX];
+    size_t count;
+    /* Why an event could last not be had, and when. The kinds take different amounts of memory. */
+    int refusal; /* a negative errno; 0: it could be had */
+    uint64_t refused_ns;
 };
 
 struct switches {
-    struct armed armed[ARMED_MAX];
-    size_t armed_count;
-    struct window windows[WINDOWS_MAX];
-    size_t window_count;
-    uint64_t opened_ns;         /* the windows; 0: they are closed */
-    int keeper_fd_plus_1;       /* 0: none */
-    struct refusal refusals[2]; /* without and with a window, which takes more memory */
+    struct event_table kinds[SWITCHES_KINDS];
+    uint64_t opened_ns;   /* the windows; 0: they are closed */
+    int keeper_fd_plus_1; /* 0: none */
 };
 
-static struct armed *find_armed(const struct switches *switches, uint32_t thread)
+static struct thread_event *find(const struct switches *switches, enum switches_kind kind,
+                                 uint32_t thread)
 {
-    for (size_t i = 0; switches && i < switches->armed_count; i++) {
-        if (switches->armed[i].thread == thread)
-            return (struct armed *)&switches->armed[i];
-    }
-    return NULL;
-}
-
-static struct window *find_window(struct switches *switches, uint32_t thread)
-{
-    for (size_t i = 0; switches && i < switches->window_count; i++) {
-        if (switches->windows[i].thread == thread)
-            return &switches->windows[i];
+    const struct event_table *events = switches ? &switches->kinds[kind] : NULL;
+    for (size_t i = 0; events && i < events->count; i++) {
+        if (events->items[i].thread == thread)
+            return (struct thread_event *)&events->items[i];
     }
     return NULL;
 }
@@ -103,82 +96,61 @@ static void keep_events(struct switches *switches, struct perf_event_attr attr)
     switches->keeper_fd_plus_1 = fd < 0 ? 0 : fd + 1;
 }
 
-/* `stack_bytes`: how much of the stack is recorded. 0: none; the event is then always on. Otherwise
- * it has a window, and starts off. */
-static int open_event(struct switches *switches, pid_t tid, uint32_t stack_bytes, size_t ring_bytes,
+static int open_event(struct switches *switches, enum switches_kind kind, pid_t tid,
                       struct ring *ret_ring)
 {
+    struct event_table *events = &switches->kinds[kind];
     const struct perf_event_attr attr = {
         .type = PERF_TYPE_SOFTWARE,
         .config = PERF_COUNT_SW_CONTEXT_SWITCHES,
         .sample_period = 1,
-        .sample_type = RING_SAMPLE_TYPE | (stack_bytes ? PERF_SAMPLE_STACK_USER : 0),
+        .sample_type = RING_SAMPLE_TYPE | (limits[kind].stack_bytes ? PERF_SAMPLE_STACK_USER : 0),
         .sample_regs_user = registers_sample_mask,
-        .sample_stack_user = stack_bytes,
+        .sample_stack_user = limits[kind].stack_bytes,
         .context_switch = 1,
         .write_backward = 1,
-        .disabled = stack_bytes != 0,
+        .disabled = kind == SWITCHES_IN_WINDOW, /* until its window opens */
     };
-    struct refusal *last = &switches->refusals[stack_bytes != 0];
-    if (last->err && monotonic_ns() < last->at_ns + REFUSAL_HOLDS_NS)
-        return last->err;
+    if (events->refusal && monotonic_ns() < events->refused_ns + REFUSAL_HOLDS_NS)
+        return events->refusal;
     keep_events(switches, attr);
-    int err = ring_open(&attr, tid, -1, ring_bytes, RING_OVERWRITTEN, ret_ring);
+    int err = ring_open(&attr, tid, -1, limits[kind].ring_bytes, RING_OVERWRITTEN, ret_ring);
     bool has_ended = err == -ESRCH || err == -ENODEV;
-    *last = (struct refusal){has_ended ? 0 : err, monotonic_ns()};
+    events->refusal = has_ended ? 0 : err;
+    events->refused_ns = monotonic_ns();
     return err;
 }
 
-int switches_arm(struct switches *switches, uint32_t thread, pid_t tid)
+int switches_add(struct switches *switches, enum switches_kind kind, uint32_t thread, pid_t tid)
 {
-    struct armed armed = {.thread = thread};
-    if (!switches || find_armed(switches, thread))
+    struct thread_event event = {.thread = thread};
+    if (!switches || find(switches, kind, thread))
         return 0;
-    if (switches->armed_count == ARMED_MAX)
+    struct event_table *events = &switches->kinds[kind];
+    if (events->count == limits[kind].max)
         return -ENOSPC;
-    int err = open_event(switches, tid, 0, ARMED_RING_BYTES, &armed.ring);
+    int err = open_event(switches, kind, tid, &event.ring);
     if (!err)
-        switches->armed[switches->armed_count++] = armed;
+        events->items[events->count++] = event;
     return err;
 }
 
-bool switches_is_armed(const struct switches *switches, uint32_t thread)
+bool switches_have(const struct switches *switches, enum switches_kind kind, uint32_t thread)
 {
-    return find_armed(switches, thread);
+    return find(switches, kind, thread);
 }
 
-void switches_disarm(struct switches *switches, uint32_t thread)
+void switches_drop(struct switches *switches, enum switches_kind kind, uint32_t thread)
 {
-    struct armed *armed = find_armed(switches, thread);
-    if (!armed)
+    struct thread_event *event = find(switches, kind, thread);
+    if (!event)
         return;
-    ring_close(&armed->ring);
-    *armed = switches->armed[--switches->armed_count];
+    struct event_table *events = &switches->kinds[kind];
+    ring_close(&event->ring);
+    *event = events->items[--events->count];
 }
 
-int switches_add_window(struct switches *switches, uint32_t thread, pid_t tid)
-{
-    struct window window = {.thread = thread};
-    if (!switches || find_window(switches, thread))
-        return 0;
-    if (switches->window_count == WINDOWS_MAX)
-        return -ENOSPC;
-    int err = open_event(switches, tid, WINDOW_STACK_BYTES, WINDOW_RING_BYTES, &window.ring);
-    if (!err)
-        switches->windows[switches->window_count++] = window;
-    return err;
-}
-
-void switches_drop_window(struct switches *switches, uint32_t thread)
-{
-    struct window *window = find_window(switches, thread);
-    if (!window)
-        return;
-    ring_close(&window->ring);
-    *window = switches->windows[--switches->window_count];
-}
-
-static void set_open(struct window *window, bool is_open)
+static void set_open(struct thread_event *window, bool is_open)
 {
     if (window->is_open != is_open)
         ioctl(window->ring.fd, is_open ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
@@ -187,22 +159,24 @@ static void set_open(struct window *window, bool is_open)
 
 uint64_t switches_open_windows(struct switches *switches, uint64_t begin_ns)
 {
-    if (!switches || !switches->window_count || switches->opened_ns)
+    struct event_table *windows = switches ? &switches->kinds[SWITCHES_IN_WINDOW] : NULL;
+    if (!windows || !windows->count || switches->opened_ns)
         return UINT64_MAX;
     uint64_t now_ns = monotonic_ns();
     if (now_ns < begin_ns)
         return begin_ns;
     switches->opened_ns = now_ns;
-    for (size_t i = 0; i < switches->window_count; i++)
-        set_open(&switches->windows[i], true);
+    for (size_t i = 0; i < windows->count; i++)
+        set_open(&windows->items[i], true);
     return UINT64_MAX;
 }
 
 void switches_close_windows(struct switches *switches)
 {
-    for (size_t i = 0; switches && i < switches->window_count; i++)
-        set_open(&switches->windows[i], false);
-    if (switches)
+    struct event_table *windows = switches ? &switches->kinds[SWITCHES_IN_WINDOW] : NULL;
+    for (size_t i = 0; windows && i < windows->count; i++)
+        set_open(&windows->items[i], false);
+    if (windows)
         switches->opened_ns = 0;
 }
 
@@ -216,10 +190,10 @@ void switches_free(struct switches *switches)
 {
     if (!switches)
         return;
-    for (size_t i = 0; i < switches->armed_count; i++)
-        ring_close(&switches->armed[i].ring);
-    for (size_t i = 0; i < switches->window_count; i++)
-        ring_close(&switches->windows[i].ring);
+    for (unsigned kind = 0; kind < SWITCHES_KINDS; kind++) {
+        for (size_t i = 0; i < switches->kinds[kind].count; i++)
+            ring_close(&switches->kinds[kind].items[i].ring);
+    }
     if (switches->keeper_fd_plus_1)
         ring_close_event(switches->keeper_fd_plus_1 - 1, 0);
     free(switches);
@@ -254,13 +228,13 @@ static enum outcome read_newest(const struct ring *ring, uint64_t head,
 enum outcome switches_observe(const struct switches *switches, const struct subject *subject,
                               struct observation *observation)
 {
-    const struct armed *armed = find_armed(switches, subject->thread);
+    const struct thread_event *event = find(switches, SWITCHES_ALWAYS, subject->thread);
     struct snapshot *snapshot = observation->snapshot;
     struct departure departure = {.registers = &snapshot->registers};
-    if (!armed)
+    if (!event)
         return OUTCOME_REFUSED;
-    uint64_t head = ring_head(&armed->ring);
-    enum outcome outcome = read_newest(&armed->ring, head, &departure);
+    uint64_t head = ring_head(&event->ring);
+    enum outcome outcome = read_newest(&event->ring, head, &departure);
     if (outcome != OUTCOME_OBSERVED)
         return outcome;
     /* It left the CPU after it was looked at, so whether it is asleep now is not known. */
@@ -272,7 +246,7 @@ enum outcome switches_observe(const struct switches *switches, const struct subj
     subject_copy(subject, snapshot);
     uint64_t thread_pointer = 0;
     subject_read_context(subject, &thread_pointer, snapshot);
-    if (ring_head(&armed->ring) != head)
+    if (ring_head(&event->ring) != head)
         return OUTCOME_RUNNING;
     observation->evidence = EVIDENCE_WAITING;
     observation->state = THREAD_RUNNABLE;
@@ -284,11 +258,11 @@ enum outcome switches_observe(const struct switches *switches, const struct subj
 void switches_complete(const struct switches *switches, uint32_t thread,
                        struct registers *registers)
 {
-    const struct armed *armed = find_armed(switches, thread);
+    const struct thread_event *event = find(switches, SWITCHES_ALWAYS, thread);
     struct registers all;
     struct departure departure = {.registers = &all};
-    if (!armed ||
-        read_newest(&armed->ring, ring_head(&armed->ring), &departure) != OUTCOME_OBSERVED ||
+    if (!event ||
+        read_newest(&event->ring, ring_head(&event->ring), &departure) != OUTCOME_OBSERVED ||
         registers_pc(&all) != registers_pc(registers) ||
         registers_sp(&all) != registers_sp(registers))
         return;
@@ -384,7 +358,7 @@ static void copy_rest(const struct subject *subject, struct snapshot *snapshot)
                        stack->bytes ? subject->stack_limit : 0, &none);
 }
 
-static struct seen_sleep *find_seen(struct window *window, const struct registers *registers)
+static struct seen_sleep *find_seen(struct thread_event *window, const struct registers *registers)
 {
     for (size_t i = 0; i < SLEEPS_MAX && i < window->sleep_count; i++) {
         const struct watched_call *call = &window->sleeps[i].call;
@@ -395,7 +369,7 @@ static struct seen_sleep *find_seen(struct window *window, const struct register
 }
 
 /* One instruction may be that of several calls, as in syscall(2). */
-static void note_sleep(struct window *window, enum outcome outcome,
+static void note_sleep(struct thread_event *window, enum outcome outcome,
                        const struct observation *observation)
 {
     const struct registers *registers = &observation->snapshot->registers;
@@ -415,7 +389,7 @@ static void note_sleep(struct window *window, enum outcome outcome,
 }
 
 /* Replaces what the look found, which was another sleep or none. */
-static void replace_look(const struct subject *subject, struct window *window,
+static void replace_look(const struct subject *subject, struct thread_event *window,
                          const struct since_tick *since, struct observation *observation)
 {
     const struct seen_sleep *seen = find_seen(window, &observation->snapshot->registers);
@@ -434,7 +408,7 @@ enum outcome switches_observe_at_tick(struct switches *switches, const struct su
                                       struct watch *watch, enum outcome outcome,
                                       struct observation *observation)
 {
-    struct window *window = find_window(switches, subject->thread);
+    struct thread_event *window = find(switches, SWITCHES_IN_WINDOW, subject->thread);
     struct snapshot *snapshot = observation->snapshot;
     struct since_tick since;
     if (!window || !switches->opened_ns || subject->tick_ns < switches->opened_ns ||

@@ -18,6 +18,12 @@
 #include "observe/subject.h"
 #include "observe/watch.h"
 
+enum switches_kind {
+    SWITCHES_ALWAYS,    /* always on */
+    SWITCHES_IN_WINDOW, /* with a window */
+    SWITCHES_KINDS,
+};
+
 struct switches;
 
 /* Returns 0 or -ENOMEM. */
@@ -25,28 +31,25 @@ int switches_new(struct switches **ret_switches);
 /* All functions accept NULL: no thread has an event then. */
 void switches_free(struct switches *switches);
 
-/* Gives the thread an event that is always on. Returns 0, or a negative errno if that is not
- * permitted or too many threads have events. For a while after a refusal, other threads get the
- * same answer without another try. */
-int switches_arm(struct switches *switches, uint32_t thread, pid_t tid);
-bool switches_is_armed(const struct switches *switches, uint32_t thread);
+/* Gives the thread an event. Returns 0, or a negative errno if that is not permitted or too many
+ * threads have events of that kind. For a while after a refusal, other threads get the same answer
+ * without another try. */
+int switches_add(struct switches *switches, enum switches_kind kind, uint32_t thread, pid_t tid);
+bool switches_have(const struct switches *switches, enum switches_kind kind, uint32_t thread);
 /* The thread is gone, or needs no event any more. */
-void switches_disarm(struct switches *switches, uint32_t thread);
+void switches_drop(struct switches *switches, enum switches_kind kind, uint32_t thread);
 
-/* Observes a thread that was just found not asleep, into `observation`, whose snapshot has room for
- * the wanted stacks. Returns OUTCOME_OBSERVED for a thread that has waited for a CPU since before
- * `subject->look`, OUTCOME_RUNNING for a thread that is on a CPU or was at that time, and
- * OUTCOME_REFUSED for a thread that has no event or no record yet. */
+/* For events that are always on: observes a thread that was just found not asleep, into
+ * `observation`, whose snapshot has room for the wanted stacks. Returns OUTCOME_OBSERVED for a
+ * thread that has waited for a CPU since before `subject->look`, OUTCOME_RUNNING for a thread that
+ * is on a CPU or was at that time, and OUTCOME_REFUSED for a thread that has no event or no record
+ * yet. */
 enum outcome switches_observe(const struct switches *switches, const struct subject *subject,
                               struct observation *observation);
 /* Adds registers of a sleeping thread to those that /proc shows, `registers`. Adds none if it has
  * no event, or went to sleep before it had one. */
 void switches_complete(const struct switches *switches, uint32_t thread,
                        struct registers *registers);
-
-/* Gives the thread an event with a window; as switches_arm. */
-int switches_add_window(struct switches *switches, uint32_t thread, pid_t tid);
-void switches_drop_window(struct switches *switches, uint32_t thread);
 
 /* Opens all windows if `begin_ns` has come. Returns UINT64_MAX, or `begin_ns` if that is still to
  * come. */

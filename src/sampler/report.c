@@ -138,7 +138,8 @@ int report_sampled(struct sampler *sampler, struct sampled_process *process, str
     observation->ticks = 1;
     thread->wants.is_dumped = true;
     observation->sampled.waits_are_seen =
-        sampler->off_cpu.record || switches_is_armed(sampler->switches, thread->number);
+        sampler->off_cpu.record ||
+        switches_have(sampler->switches, SWITCHES_ALWAYS, thread->number);
     observation->served = thread->wants.served;
     return send(sampler, process, thread, observation);
 }

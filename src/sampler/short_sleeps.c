@@ -45,12 +45,12 @@ void short_sleeps_decide(struct sampler *sampler, const struct sampled_process *
     const struct subject subject = subject_of(sampler, process, thread);
     bool is_wanted = are_worth_it(sampler, thread->switch_events.switches_per_s) &&
                      may_have_event(sampler, &subject) &&
-                     !switches_is_armed(sampler->switches, thread->number);
+                     !switches_have(sampler->switches, SWITCHES_ALWAYS, thread->number);
     /* Without an event, the thread is observed as it is found. */
     if (is_wanted)
-        switches_add_window(sampler->switches, thread->number, thread->tid);
+        switches_add(sampler->switches, SWITCHES_IN_WINDOW, thread->number, thread->tid);
     else
-        switches_drop_window(sampler->switches, thread->number);
+        switches_drop(sampler->switches, SWITCHES_IN_WINDOW, thread->number);
 }
 
 void short_sleeps_note_unmoved(struct sampler *sampler, const struct thread *thread)
@@ -58,7 +58,7 @@ void short_sleeps_note_unmoved(struct sampler *sampler, const struct thread *thr
     const struct thread_schedule *schedule = &thread->schedule;
     uint64_t slept_ticks = schedule->looked_tick - schedule->asleep_since_tick;
     if (slept_ticks * sampler->clock.ticks.period_ns > LONG_SLEEP_NS)
-        switches_drop_window(sampler->switches, thread->number);
+        switches_drop(sampler->switches, SWITCHES_IN_WINDOW, thread->number);
 }
 
 uint64_t short_sleeps_begin(struct sampler *sampler, uint64_t tick_ns)

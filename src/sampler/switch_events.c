@@ -33,7 +33,7 @@ static bool may_have_event(const struct sampler *sampler, const struct reading *
 /* Gives the thread an event. If that fails and the thread waits much, those waits are not seen. */
 static void arm(struct sampler *sampler, struct thread *thread, bool waits)
 {
-    int err = switches_arm(sampler->switches, thread->number, thread->tid);
+    int err = switches_add(sampler->switches, SWITCHES_ALWAYS, thread->number, thread->tid);
     bool has_ended = err == -ESRCH || err == -ENODEV;
     if (!err || has_ended || !waits)
         return;
@@ -47,7 +47,7 @@ static void decide(struct sampler *sampler, struct thread *thread)
     if (!events_are_permitted(sampler))
         return;
     if (switches_often(thread))
-        switches_disarm(sampler->switches, thread->number);
+        switches_drop(sampler->switches, SWITCHES_ALWAYS, thread->number);
     else if (own->waits || own->needs_registers)
         arm(sampler, thread, own->waits);
 }
@@ -103,8 +103,8 @@ void switch_events_close(struct sampler *sampler, const struct thread *thread)
 {
     if (sampler->kernel.source)
         perf_source_forget(sampler->kernel.source, thread->tid);
-    switches_disarm(sampler->switches, thread->number);
-    switches_drop_window(sampler->switches, thread->number);
+    switches_drop(sampler->switches, SWITCHES_ALWAYS, thread->number);
+    switches_drop(sampler->switches, SWITCHES_IN_WINDOW, thread->number);
 }
 
 void switch_events_end(struct sampler *sampler)

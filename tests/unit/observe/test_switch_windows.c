@@ -111,7 +111,7 @@ static struct place wake(const struct world *world)
 
 static void add(struct world *world)
 {
-    int err = switches_add_window(world->windows, 1, world->pid);
+    int err = switches_add(world->windows, SWITCHES_IN_WINDOW, 1, world->pid);
     if (event_is_refused(err)) {
         tear_down(world);
         skip();
@@ -353,13 +353,14 @@ static void test_when_windows_open(void **state)
     assert_int_equal(switches_open_windows(NULL, 0), UINT64_MAX);
     assert_int_equal(switches_open_windows(world->windows, later_ns), UINT64_MAX); /* for nobody */
     add(world);
-    assert_int_equal(switches_add_window(world->windows, 1, world->pid), 0); /* it has one */
+    assert_int_equal(switches_add(world->windows, SWITCHES_IN_WINDOW, 1, world->pid),
+                     0); /* it has one */
     assert_int_equal(switches_open_windows(world->windows, later_ns), later_ns);
     assert_int_equal(switches_open_windows(world->windows, monotonic_ns()), UINT64_MAX);
     assert_int_equal(switches_open_windows(world->windows, later_ns), UINT64_MAX); /* it is open */
     switches_close_windows(world->windows);
     assert_int_equal(switches_open_windows(world->windows, later_ns), later_ns);
-    switches_drop_window(world->windows, 1);
+    switches_drop(world->windows, SWITCHES_IN_WINDOW, 1);
     assert_int_equal(switches_open_windows(world->windows, later_ns), UINT64_MAX);
     assert_unknown(world, monotonic_ns());
     tear_down(world);
@@ -373,10 +374,10 @@ static void test_how_many_have_one(void **state)
     uint32_t thread = 2;
     int err = 0;
     while (!err && thread < 1000)
-        err = switches_add_window(world->windows, thread++, world->pid);
+        err = switches_add(world->windows, SWITCHES_IN_WINDOW, thread++, world->pid);
     assert_true(err == -ENOSPC || err == -ENOBUFS || err == -EMFILE);
-    switches_drop_window(world->windows, 1);
-    assert_int_equal(switches_add_window(world->windows, thread, world->pid), 0);
+    switches_drop(world->windows, SWITCHES_IN_WINDOW, 1);
+    assert_int_equal(switches_add(world->windows, SWITCHES_IN_WINDOW, thread, world->pid), 0);
     tear_down(world);
 }
 
@@ -390,9 +391,9 @@ static void test_a_thread_that_has_ended_has_none(void **state)
         _exit(0);
     assert_int_equal(waitpid(ended, NULL, 0), ended);
     add(world);
-    switches_drop_window(world->windows, 1);
-    assert_int_equal(switches_add_window(world->windows, 2, ended), -ESRCH);
-    assert_int_equal(switches_add_window(world->windows, 1, world->pid), 0);
+    switches_drop(world->windows, SWITCHES_IN_WINDOW, 1);
+    assert_int_equal(switches_add(world->windows, SWITCHES_IN_WINDOW, 2, ended), -ESRCH);
+    assert_int_equal(switches_add(world->windows, SWITCHES_IN_WINDOW, 1, world->pid), 0);
     tear_down(world);
 }
 

@@ -100,7 +100,7 @@ static void teardown(struct world *world)
 
 static void arm(struct world *world)
 {
-    int err = switches_arm(world->switches, 1, world->pid);
+    int err = switches_add(world->switches, SWITCHES_ALWAYS, 1, world->pid);
     if (event_is_refused(err)) {
         teardown(world);
         skip();
@@ -131,7 +131,7 @@ static void test_waits_for_a_cpu(void **state)
     uint64_t until_ns = monotonic_ns() + HANGS_NS;
     unsigned waits = 0, runs = 0, in_compute = 0;
     arm(&world);
-    assert_true(switches_is_armed(world.switches, 1));
+    assert_true(switches_have(world.switches, SWITCHES_ALWAYS, 1));
     while ((waits < WANTED || runs < WANTED) && monotonic_ns() < until_ns) {
         const struct timespec soon = {0, 1000000};
         nanosleep(&soon, NULL);
@@ -167,8 +167,8 @@ static void test_nothing_is_known_without_a_switch(void **state)
     }
     arm(&world);
     assert_int_equal(observe(&world, &observation), OUTCOME_REFUSED);
-    switches_disarm(world.switches, 1);
-    assert_false(switches_is_armed(world.switches, 1));
+    switches_drop(world.switches, SWITCHES_ALWAYS, 1);
+    assert_false(switches_have(world.switches, SWITCHES_ALWAYS, 1));
     assert_int_equal(observe(&world, &observation), OUTCOME_REFUSED);
     teardown(&world);
 }
@@ -236,30 +236,28 @@ int __wrap_ring_open(const struct perf_event_attr *attributes, pid_t tid, int cp
 static void test_none_is_tried_for_a_while_after_a_refusal(void **state)
 {
     (void)state;
-    static int (*const add[])(struct switches *, uint32_t, pid_t) = {switches_arm,
-                                                                     switches_add_window};
     static const int errors[] = {-ENOBUFS, -EMFILE};
     struct switches *switches;
     assert_int_equal(switches_new(&switches), 0);
     played.now_ns = monotonic_ns();
-    for (unsigned kind = 0; kind < 2; kind++) {
+    for (unsigned kind = 0; kind < SWITCHES_KINDS; kind++) {
         for (unsigned i = 0; i < 2; i++) {
             played.refusal = errors[i];
             played.tries = 0;
             for (uint32_t thread = 1; thread < 100; thread++)
-                assert_int_equal(add[kind](switches, thread, getpid()), errors[i]);
+                assert_int_equal(switches_add(switches, kind, thread, getpid()), errors[i]);
             assert_int_equal(played.tries, 1);
             played.now_ns += NS_PER_S;
-            assert_int_equal(add[kind](switches, 1, getpid()), errors[i]);
+            assert_int_equal(switches_add(switches, kind, 1, getpid()), errors[i]);
             assert_int_equal(played.tries, 2);
             played.now_ns += NS_PER_S;
         }
         played.refusal = -ESRCH;
         for (uint32_t thread = 1; thread < 4; thread++)
-            assert_int_equal(add[kind](switches, thread, getpid()), -ESRCH);
+            assert_int_equal(switches_add(switches, kind, thread, getpid()), -ESRCH);
         assert_int_equal(played.tries, 5); /* a thread that has ended says nothing about others */
     }
-    assert_false(switches_is_armed(switches, 1));
+    assert_false(switches_have(switches, SWITCHES_ALWAYS, 1));
     played.now_ns = 0;
     switches_free(switches);
 }

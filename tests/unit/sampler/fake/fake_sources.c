@@ -381,21 +381,26 @@ int __wrap_switches_new(struct switches **ret_switches);
 void __wrap_switches_free(struct switches *switches);
 enum outcome __wrap_switches_observe(const struct switches *switches, const struct subject *subject,
                                      struct observation *observation);
-int __wrap_switches_arm(struct switches *switches, uint32_t thread, pid_t tid);
-bool __wrap_switches_is_armed(const struct switches *switches, uint32_t thread);
+int __wrap_switches_add(struct switches *switches, enum switches_kind kind, uint32_t thread,
+                        pid_t tid);
+bool __wrap_switches_have(const struct switches *switches, enum switches_kind kind,
+                          uint32_t thread);
 void __wrap_switches_complete(const struct switches *switches, uint32_t thread,
                               struct registers *registers);
-void __wrap_switches_disarm(struct switches *switches, uint32_t thread);
-int __wrap_switches_add_window(struct switches *switches, uint32_t thread, pid_t tid);
-void __wrap_switches_drop_window(struct switches *switches, uint32_t thread);
+void __wrap_switches_drop(struct switches *switches, enum switches_kind kind, uint32_t thread);
 uint64_t __wrap_switches_open_windows(struct switches *switches, uint64_t begin_ns);
 void __wrap_switches_close_windows(struct switches *switches);
 enum outcome __wrap_switches_observe_at_tick(struct switches *switches,
                                              const struct subject *subject, struct watch *watch,
                                              enum outcome outcome, struct observation *observation);
 
-/* The threads that have an event, and a window, by number. */
-static struct fake_thread *armed[FAKE_THREADS_MAX], *windowed[FAKE_THREADS_MAX];
+/* The threads that have an event of a kind, by number. */
+static struct fake_thread *with_event[SWITCHES_KINDS][FAKE_THREADS_MAX];
+
+static bool *event_flag(struct fake_thread *thread, enum switches_kind kind)
+{
+    return kind == SWITCHES_ALWAYS ? &thread->is_armed : &thread->has_window;
+}
 
 enum outcome __wrap_switches_observe(const struct switches *switches, const struct subject *subject,
                                      struct observation *observation)
@@ -415,32 +420,33 @@ enum outcome __wrap_switches_observe(const struct switches *switches, const stru
 void __wrap_switches_free(struct switches *switches)
 {
     for (uint32_t i = 0; i < FAKE_THREADS_MAX; i++) {
-        __wrap_switches_disarm(switches, i);
-        __wrap_switches_drop_window(switches, i);
+        __wrap_switches_drop(switches, SWITCHES_ALWAYS, i);
+        __wrap_switches_drop(switches, SWITCHES_IN_WINDOW, i);
     }
 }
 
 int __wrap_switches_new(struct switches **ret_switches)
 {
-    memset(armed, 0, sizeof armed);
-    memset(windowed, 0, sizeof windowed);
+    memset(with_event, 0, sizeof with_event);
     *ret_switches = (struct switches *)fake;
     return 0;
 }
 
-int __wrap_switches_arm(struct switches *switches, uint32_t thread, pid_t tid)
+int __wrap_switches_add(struct switches *switches, enum switches_kind kind, uint32_t thread,
+                        pid_t tid)
 {
-    (void)switches;
-    if (fake->arm_error)
+    if (kind == SWITCHES_ALWAYS && fake->arm_error)
         return fake->arm_error;
-    armed[thread] = fake_find(tid);
-    armed[thread]->is_armed = true;
+    if (!switches)
+        return 0;
+    with_event[kind][thread] = fake_find(tid);
+    *event_flag(with_event[kind][thread], kind) = true;
     return 0;
 }
 
-bool __wrap_switches_is_armed(const struct switches *switches, uint32_t thread)
+bool __wrap_switches_have(const struct switches *switches, enum switches_kind kind, uint32_t thread)
 {
-    return switches && armed[thread];
+    return switches && with_event[kind][thread];
 }
 
 void __wrap_switches_complete(const struct switches *switches, uint32_t thread,
@@ -449,36 +455,19 @@ void __wrap_switches_complete(const struct switches *switches, uint32_t thread,
     (void)switches, (void)thread, (void)registers;
 }
 
-void __wrap_switches_disarm(struct switches *switches, uint32_t thread)
+void __wrap_switches_drop(struct switches *switches, enum switches_kind kind, uint32_t thread)
 {
-    if (!switches || !armed[thread])
+    if (!switches || !with_event[kind][thread])
         return;
-    armed[thread]->is_armed = false;
-    armed[thread] = NULL;
-}
-
-int __wrap_switches_add_window(struct switches *switches, uint32_t thread, pid_t tid)
-{
-    if (!switches)
-        return 0;
-    windowed[thread] = fake_find(tid);
-    windowed[thread]->has_window = true;
-    return 0;
-}
-
-void __wrap_switches_drop_window(struct switches *switches, uint32_t thread)
-{
-    if (!switches || !windowed[thread])
-        return;
-    windowed[thread]->has_window = false;
-    windowed[thread] = NULL;
+    *event_flag(with_event[kind][thread], kind) = false;
+    with_event[kind][thread] = NULL;
 }
 
 uint64_t __wrap_switches_open_windows(struct switches *switches, uint64_t begin_ns)
 {
     bool are_any = false;
     for (uint32_t i = 0; switches && i < FAKE_THREADS_MAX; i++)
-        are_any |= windowed[i] != NULL;
+        are_any |= with_event[SWITCHES_IN_WINDOW][i] != NULL;
     if (!are_any || fake->is_window_open)
         return UINT64_MAX;
     if (fake->now_ns < begin_ns)
