@@ -312,14 +312,13 @@ static int look_now(struct sampler *sampler, struct sampled_process *process, st
 {
     struct observation observation = {.snapshot = sampler->spare, .served = thread->wants.served};
     enum outcome outcome;
-    int err;
     snapshot_forget(sampler->spare);
-    if (off_cpu_samples_observe(sampler, process, thread, tick, &observation, &outcome, &err)) {
-        if (err || outcome == OUTCOME_PENDING)
-            return err;
-        if (observation.record.departed_ns && outcome != OUTCOME_GONE)
-            return take_off_cpu(sampler, process, thread, tick, outcome, &observation);
-    } else {
+    int err = off_cpu_samples_observe(sampler, process, thread, tick, &observation, &outcome);
+    if (err || outcome == OUTCOME_PENDING)
+        return err;
+    if (observation.record.departed_ns && outcome != OUTCOME_GONE)
+        return take_off_cpu(sampler, process, thread, tick, outcome, &observation);
+    if (outcome == OUTCOME_REFUSED) {
         const struct subject subject = subject_of(sampler, process, thread);
         outcome = proc_source_observe(&sampler->watches, &subject, &observation);
         outcome =

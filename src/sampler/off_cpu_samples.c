@@ -572,22 +572,22 @@ int off_cpu_samples_take(struct sampler *sampler)
 
 /* ---- Threads that are still off their CPU ---- */
 
-bool off_cpu_samples_observe(struct sampler *sampler, struct sampled_process *process,
-                             struct thread *thread, uint64_t tick, struct observation *observation,
-                             enum outcome *ret_outcome, int *ret_err)
+int off_cpu_samples_observe(struct sampler *sampler, struct sampled_process *process,
+                            struct thread *thread, uint64_t tick, struct observation *observation,
+                            enum outcome *ret_outcome)
 {
-    *ret_err = 0;
+    *ret_outcome = OUTCOME_REFUSED;
     if (!sampler->off_cpu.record || !tick)
-        return false;
+        return 0;
     struct subject subject = subject_of(sampler, process, thread);
     subject.tick = tick;
     subject.tick_ns = ticks_due_ns(&sampler->clock.ticks, tick - 1);
     *ret_outcome = record_source_observe(&sampler->off_cpu.source, &subject, observation);
     if (*ret_outcome != OUTCOME_PENDING)
-        return *ret_outcome != OUTCOME_REFUSED;
-    *ret_err = off_cpu_samples_take(sampler);
+        return 0;
+    int err = off_cpu_samples_take(sampler);
     observation->record.departed_ns = 0;
     if (thread->schedule.looked_tick < tick)
         *ret_outcome = OUTCOME_RUNNING;
-    return true;
+    return err;
 }

@@ -26,11 +26,12 @@ int off_cpu_samples_continue(struct sampler *sampler);
 /* Takes what the record reports. Returns 0 or -ENOMEM. */
 int off_cpu_samples_take(struct sampler *sampler);
 
-/* Observes the thread for the tick. Returns false if the record does not know where it was then.
- * *ret_outcome is OUTCOME_PENDING if the record's report has already been taken. */
-bool off_cpu_samples_observe(struct sampler *sampler, struct sampled_process *process,
-                             struct thread *thread, uint64_t tick, struct observation *observation,
-                             enum outcome *ret_outcome, int *ret_err);
+/* Observes the thread for the tick. *ret_outcome is OUTCOME_REFUSED if the record does not know
+ * where it was then, and OUTCOME_PENDING if the record's report has already been taken. Returns 0
+ * or -ENOMEM. */
+int off_cpu_samples_observe(struct sampler *sampler, struct sampled_process *process,
+                            struct thread *thread, uint64_t tick, struct observation *observation,
+                            enum outcome *ret_outcome);
 
 /* The ticks since the previous look: those at which the thread still slept where the record has it,
  * and those at which it waited for a CPU there. */
