@@ -25,11 +25,11 @@ static bool read_table(struct module *module, Elf_Scn *scn, const GElf_Shdr *hea
         GElf_Sym symbol;
         if (!gelf_getsym(data, (int)i, &symbol) || !is_function(module, &symbol))
             continue;
-        if (array_reserve(&functions->items, &functions->capacity, functions->count + 1))
-            return false;
         uint64_t end = symbol.st_value + symbol.st_size;
-        functions->items[functions->count++] =
-            (struct function_range){symbol.st_value, end < symbol.st_value ? UINT64_MAX : end};
+        if (array_append(
+                &functions->items, &functions->count, &functions->capacity,
+                (struct function_range){symbol.st_value, end < symbol.st_value ? UINT64_MAX : end}))
+            return false;
     }
     return true;
 }
@@ -38,17 +38,15 @@ static bool read_table(struct module *module, Elf_Scn *scn, const GElf_Shdr *hea
 static int compare(const void *a, const void *b)
 {
     const struct function_range *left = a, *right = b;
-    if (left->start != right->start)
-        return left->start < right->start ? -1 : 1;
-    return (left->end < right->end) - (left->end > right->end);
+    return left->start != right->start ? ORDER(left->start, right->start)
+                                       : ORDER(right->end, left->end);
 }
 
 static void sort(struct module *module)
 {
     struct functions *functions = &module->functions;
     size_t kept = 0;
-    if (functions->count)
-        qsort(functions->items, functions->count, sizeof *functions->items, compare);
+    array_sort(functions->items, functions->count, compare);
     for (size_t i = 0; i < functions->count; i++) {
         struct function_range *range = &functions->items[i];
         if (kept && functions->items[kept - 1].start == range->start)

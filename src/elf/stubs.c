@@ -36,11 +36,11 @@ static bool add_slots(struct reading *reading, Elf_Scn *scn, const GElf_Shdr *he
         bool is_resolved = stub_is_relocated_to_resolved(type);
         if (!is_resolved && !stub_is_relocated_to_symbol(type))
             continue;
-        if (array_reserve(&reading->slots, &reading->slot_capacity, reading->slot_count + 1))
+        if (array_append(&reading->slots, &reading->slot_count, &reading->slot_capacity,
+                         (struct slot){entry.r_offset,
+                                       is_resolved ? 0 : (size_t)GELF_R_SYM(entry.r_info),
+                                       is_resolved ? (uint64_t)entry.r_addend : 0}))
             return false;
-        reading->slots[reading->slot_count++] =
-            (struct slot){entry.r_offset, is_resolved ? 0 : (size_t)GELF_R_SYM(entry.r_info),
-                          is_resolved ? (uint64_t)entry.r_addend : 0};
     }
     return true;
 }
@@ -48,7 +48,7 @@ static bool add_slots(struct reading *reading, Elf_Scn *scn, const GElf_Shdr *he
 static int compare_slots(const void *a, const void *b)
 {
     const struct slot *left = a, *right = b;
-    return (left->address > right->address) - (left->address < right->address);
+    return ORDER(left->address, right->address);
 }
 
 /* The name of a dynamic symbol, without its version; NULL if it has none. The caller frees it. */
@@ -78,12 +78,10 @@ static bool add_stub(struct reading *reading, const uint8_t *code, uint64_t addr
     struct stub stub = {address, address + bytes, name_of(reading, slot->symbol), slot->resolver};
     if (!stub.name && !stub.resolver)
         return true;
-    if (array_reserve(&stubs->items, &stubs->capacity, stubs->count + 1)) {
+    bool is_added = array_append(&stubs->items, &stubs->count, &stubs->capacity, stub) == 0;
+    if (!is_added)
         free(stub.name);
-        return false;
-    }
-    stubs->items[stubs->count++] = stub;
-    return true;
+    return is_added;
 }
 
 /* All stubs of a section have the same size, but not always the one in its header: in .plt.got it
@@ -116,8 +114,7 @@ static bool read_relocations(struct reading *reading)
             bounded_elf_take_bytes(&reading->bytes_left, header.sh_size))
             ok = add_slots(reading, scn, &header);
     }
-    if (reading->slot_count)
-        qsort(reading->slots, reading->slot_count, sizeof *reading->slots, compare_slots);
+    array_sort(reading->slots, reading->slot_count, compare_slots);
     return ok;
 }
 
@@ -138,7 +135,7 @@ static void read_stubs(struct reading *reading)
 static int compare_stubs(const void *a, const void *b)
 {
     const struct stub *left = a, *right = b;
-    return (left->start > right->start) - (left->start < right->start);
+    return ORDER(left->start, right->start);
 }
 
 const struct stub *stubs_find(struct module *module, uint64_t address)
@@ -153,8 +150,7 @@ const struct stub *stubs_find(struct module *module, uint64_t address)
         stubs->were_read = true;
         if (reading.elf)
             read_stubs(&reading);
-        if (stubs->count)
-            qsort(stubs->items, stubs->count, sizeof *stubs->items, compare_stubs);
+        array_sort(stubs->items, stubs->count, compare_stubs);
         free(reading.slots);
         elf_end(reading.elf);
     }

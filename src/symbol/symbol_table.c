@@ -37,9 +37,7 @@ static int add_row(struct symbol_table *table, struct object *object, const Elf6
         !(header.sh_flags & SHF_EXECINSTR) || symbol->st_value - header.sh_addr >= header.sh_size)
         return 0;
     uint64_t section_end = header.sh_addr + header.sh_size;
-    if (array_reserve(&table->rows, &table->capacity, table->count + 1))
-        return -ENOMEM;
-    table->rows[table->count++] = (struct symbol_row){
+    const struct symbol_row row = {
         .start = symbol->st_value,
         .end = symbol->st_size && symbol->st_size < section_end - symbol->st_value
                    ? symbol->st_value + symbol->st_size
@@ -49,7 +47,7 @@ static int add_row(struct symbol_table *table, struct object *object, const Elf6
         .info = symbol->st_info,
         .has_size = symbol->st_size > 0,
     };
-    return 0;
+    return array_append(&table->rows, &table->count, &table->capacity, row);
 }
 
 static int add_rows(struct symbol_table *table, struct object *object, const char *symbols_name,
@@ -138,18 +136,16 @@ static int compare(const void *a, const void *b)
 {
     const struct symbol_row *left = a, *right = b;
     if (left->start != right->start)
-        return left->start < right->start ? -1 : 1;
+        return ORDER(left->start, right->start);
     /* Gives the same result whatever the order in which they were added. */
-    if (left->strings != right->strings)
-        return left->strings < right->strings ? -1 : 1;
-    return (left->name > right->name) - (left->name < right->name);
+    return left->strings != right->strings ? ORDER(left->strings, right->strings)
+                                           : ORDER(left->name, right->name);
 }
 
 void symbol_table_finish(struct symbol_table *table)
 {
     uint64_t reach = 0, next_start = UINT64_MAX;
-    if (table->count)
-        qsort(table->rows, table->count, sizeof *table->rows, compare);
+    array_sort(table->rows, table->count, compare);
     /* A symbol without a size reaches up to the next one. */
     for (size_t i = table->count; i-- > 0;) {
         struct symbol_row *row = &table->rows[i];

@@ -17,13 +17,12 @@ static int read_attributes(struct abbrevs *abbrevs, struct bytes *bytes, struct 
         int64_t implicit = form == DW_FORM_implicit_const ? bytes_sleb(bytes) : 0;
         if (!name && !form)
             break;
-        if (array_reserve(&abbrevs->attributes, &abbrevs->attribute_capacity,
-                          abbrevs->attribute_count + 1))
-            return -ENOMEM;
         if (name > UINT16_MAX || form > UINT16_MAX)
             return -ENOEXEC;
-        abbrevs->attributes[abbrevs->attribute_count++] =
-            (struct abbrev_attribute){(uint16_t)name, (uint16_t)form, implicit};
+        if (array_append(&abbrevs->attributes, &abbrevs->attribute_count,
+                         &abbrevs->attribute_capacity,
+                         (struct abbrev_attribute){(uint16_t)name, (uint16_t)form, implicit}))
+            return -ENOMEM;
     }
     abbrev->attribute_count = (uint32_t)abbrevs->attribute_count - abbrev->first_attribute;
     return 0;
@@ -41,16 +40,15 @@ static int parse(struct abbrevs *abbrevs, struct bytes bytes)
         int err = read_attributes(abbrevs, &bytes, &abbrev);
         if (err || bytes.failed)
             return err ? err : -EAGAIN;
-        if (array_reserve(&abbrevs->items, &abbrevs->capacity, abbrevs->count + 1))
+        if (array_append(&abbrevs->items, &abbrevs->count, &abbrevs->capacity, abbrev))
             return -ENOMEM;
-        abbrevs->items[abbrevs->count++] = abbrev;
     }
 }
 
 static int compare_codes(const void *a, const void *b)
 {
     const struct abbrev *left = a, *right = b;
-    return (left->code > right->code) - (left->code < right->code);
+    return ORDER(left->code, right->code);
 }
 
 /* Reads the table at `at`. Returns 0, -ENOMEM or -ENOEXEC. */
@@ -182,9 +180,8 @@ int debug_info_list_units(struct debug_info *info)
 {
     struct unit unit;
     for (uint64_t at = 0; read_header(info, at, &unit) == 0; at = unit.end) {
-        if (array_reserve(&info->units, &info->unit_capacity, info->unit_count + 1))
+        if (array_append(&info->units, &info->unit_count, &info->unit_capacity, at))
             return -ENOMEM;
-        info->units[info->unit_count++] = at;
     }
     return 0;
 }

@@ -32,18 +32,14 @@ void lines_free(struct lines *lines)
 
 static int add_directory(struct lines *lines, struct value name)
 {
-    if (array_reserve(&lines->directories, &lines->directory_capacity, lines->directory_count + 1))
-        return -ENOMEM;
-    lines->directories[lines->directory_count++] = name;
-    return 0;
+    return array_append(&lines->directories, &lines->directory_count, &lines->directory_capacity,
+                        name);
 }
 
 static int add_file(struct lines *lines, struct value name, uint64_t directory)
 {
-    if (array_reserve(&lines->files, &lines->file_capacity, lines->file_count + 1))
-        return -ENOMEM;
-    lines->files[lines->file_count++] = (struct line_file){.name = name, .directory = directory};
-    return 0;
+    return array_append(&lines->files, &lines->file_count, &lines->file_capacity,
+                        (struct line_file){.name = name, .directory = directory});
 }
 
 /* Before DWARF 5: strings in a row, ended by an empty one; numbered from 1. */
@@ -157,15 +153,13 @@ static int emit(struct machine *machine)
         if (last->address == machine->address)
             count--;
     }
-    if (array_reserve(&lines->rows, &lines->row_capacity, count + 1))
-        return -ENOMEM;
-    lines->rows[count] = (struct line_row){
+    const struct line_row row = {
         .address = machine->address,
         .file = machine->file > UINT32_MAX ? UINT32_MAX : (uint32_t)machine->file,
         .line = machine->line > UINT32_MAX ? 0 : (uint32_t)machine->line,
     };
-    lines->row_count = count + 1;
-    return 0;
+    lines->row_count = count;
+    return array_append(&lines->rows, &lines->row_count, &lines->row_capacity, row);
 }
 
 /* A sequence whose addresses do not ascend breaks the rule (6.2.5) and is not believed. */
@@ -180,11 +174,9 @@ static int end_sequence(struct machine *machine)
     lines->row_count = first + count;
     if (!count)
         return 0;
-    if (array_reserve(&lines->sequences, &lines->sequence_capacity, lines->sequence_count + 1))
-        return -ENOMEM;
-    lines->sequences[lines->sequence_count++] =
-        (struct line_sequence){lines->rows[first].address, machine->address, first, count};
-    return 0;
+    return array_append(
+        &lines->sequences, &lines->sequence_count, &lines->sequence_capacity,
+        (struct line_sequence){lines->rows[first].address, machine->address, first, count});
 }
 
 static int run_extended(struct machine *machine, struct bytes *bytes)
@@ -253,9 +245,8 @@ static int run_special(struct machine *machine, unsigned opcode)
 static int compare_sequences(const void *a, const void *b)
 {
     const struct line_sequence *left = a, *right = b;
-    if (left->start != right->start)
-        return left->start < right->start ? -1 : 1;
-    return (left->first_row < right->first_row) - (left->first_row > right->first_row);
+    return left->start != right->start ? ORDER(left->start, right->start)
+                                       : ORDER(right->first_row, left->first_row);
 }
 
 /* Adds rows and sequences. Returns 0 or -ENOMEM. */
@@ -275,8 +266,7 @@ static int run_program(struct lines *lines, const struct line_header *header, st
     }
     /* Rows after the last end belong to no sequence. */
     lines->row_count = machine.first_row;
-    if (lines->sequence_count)
-        qsort(lines->sequences, lines->sequence_count, sizeof *lines->sequences, compare_sequences);
+    array_sort(lines->sequences, lines->sequence_count, compare_sequences);
     return err;
 }
 

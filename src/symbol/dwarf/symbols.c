@@ -66,30 +66,23 @@ static char *find(struct names *names, const struct unit *home, uint64_t at)
     return linkage_name;
 }
 
-static bool is_known(const void *owner, uint32_t item, const void *key)
-{
-    const struct known_name *known = &((const struct names *)owner)->items[item];
-    const struct known_name *sought = key;
-    return known->info == sought->info && known->die == sought->die;
-}
-
 /* The linker name, or else the source name, of the entry at `die` of `unit`: its own, or the name
  * of the abstract function or declaration that it refers to. NULL: there is none, or memory is
  * short. Valid until names_forget_many or enter_unit. */
 static const char *names_get(struct names *names, const struct unit *unit, uint64_t die)
 {
     struct known_name name = {.info = unit->info, .die = die};
-    uint64_t hash = hash_bytes(&die, sizeof die, (uintptr_t)unit->info);
-    uint32_t number = index_find(&names->index, hash, is_known, names, &name);
-    if (number != INDEX_NONE)
-        return names->items[number].name;
-    if (array_reserve(&names->items, &names->capacity, names->count + 1) ||
-        index_add(&names->index, hash, (uint32_t)names->count))
+    uint32_t number;
+    size_t before = names->count;
+    if (INDEX_INTERN(&names->index, offsetof(struct known_name, name), &name, &names->items,
+                     &names->count, &names->capacity, &number))
         return NULL;
-    name.name = find(names, unit, die);
-    names->bytes += sizeof name + (name.name ? strlen(name.name) : 0);
-    names->items[names->count++] = name;
-    return name.name;
+    struct known_name *known = &names->items[number];
+    if (names->count > before) {
+        known->name = find(names, unit, die);
+        names->bytes += sizeof *known + (known->name ? strlen(known->name) : 0);
+    }
+    return known->name;
 }
 
 /* The search goes backwards, so this puts the one that comes first in the file first. */

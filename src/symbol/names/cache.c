@@ -30,23 +30,13 @@ size_t name_cache_bytes(const struct name_cache *cache)
            cache->index.slot_count * sizeof *cache->index.slots;
 }
 
-static bool is_same(const void *owner, uint32_t item, const void *key)
-{
-    const struct name_cache *cache = owner;
-    const struct cached_address *known = &cache->addresses[item], *sought = key;
-    return known->address == sought->address && known->module == sought->module;
-}
-
-static uint64_t hash_of(uint32_t module, uint64_t address)
-{
-    return hash_bytes(&address, sizeof address, module);
-}
+#define KEY_BYTES offsetof(struct cached_address, line_count)
 
 bool name_cache_get(struct name_cache *cache, uint32_t module, uint64_t address,
                     struct symbol *ret_symbol, bool *ret_is_trampoline)
 {
     const struct cached_address sought = {.address = address, .module = module};
-    uint32_t number = index_find(&cache->index, hash_of(module, address), is_same, cache, &sought);
+    uint32_t number = INDEX_FIND(&cache->index, KEY_BYTES, &sought, cache->addresses);
     if (number == INDEX_NONE)
         return false;
     struct cached_address *known = &cache->addresses[number];
@@ -81,11 +71,10 @@ int name_cache_add(struct name_cache *cache, uint32_t module, uint64_t address,
         .is_trampoline = is_trampoline,
         .used = cache->profiles,
     };
-    if (index_find(&cache->index, hash_of(module, address), is_same, cache, &row) != INDEX_NONE)
+    uint32_t number = INDEX_FIND(&cache->index, KEY_BYTES, &row, cache->addresses);
+    if (number != INDEX_NONE)
         return 0;
-    if (array_reserve(&cache->lines, &cache->line_capacity,
-                      cache->line_count + symbol->line_count) ||
-        array_reserve(&cache->addresses, &cache->address_capacity, cache->address_count + 1))
+    if (array_reserve(&cache->lines, &cache->line_capacity, cache->line_count + symbol->line_count))
         return -ENOMEM;
     for (size_t i = 0; i < symbol->line_count; i++) {
         const struct symbol_line *line = &symbol->lines[i];
@@ -96,11 +85,10 @@ int name_cache_add(struct name_cache *cache, uint32_t module, uint64_t address,
             strings_intern(&cache->strings, line->file ? line->file : "", &to->file))
             return -ENOMEM;
     }
-    if (index_add(&cache->index, hash_of(module, address), (uint32_t)cache->address_count))
-        return -ENOMEM;
-    cache->line_count += symbol->line_count;
-    cache->addresses[cache->address_count++] = row;
-    return 0;
+    int err = INDEX_INTERN(&cache->index, KEY_BYTES, &row, &cache->addresses, &cache->address_count,
+                           &cache->address_capacity, &number);
+    cache->line_count += err ? 0 : symbol->line_count;
+    return err;
 }
 
 /* Adds one of another cache's addresses. */

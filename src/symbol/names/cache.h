@@ -16,7 +16,7 @@ struct cached_line {
 };
 
 struct cached_address {
-    uint64_t address;
+    uint64_t address; /* these two identify it */
     uint32_t module;
     uint32_t line_count; /* 0: looked up, but nothing is known */
     size_t first_line;
