@@ -13,6 +13,14 @@ struct bytes {
     bool failed; /* a read went past the end, or a number has no end or is too long */
 };
 
+/* The word `at` bytes behind `bytes`, which need not be aligned. */
+static inline uint64_t load_word(const void *bytes, size_t at)
+{
+    uint64_t word;
+    memcpy(&word, (const char *)bytes + at, sizeof word);
+    return word;
+}
+
 static inline size_t bytes_left(const struct bytes *bytes)
 {
     return (size_t)(bytes->end - bytes->at);

@@ -1,4 +1,5 @@
 #include "runtime/go/goroutine.h"
+#include "base/bytes.h"
 #include "proc/memory.h"
 
 #include <string.h>
@@ -19,37 +20,29 @@ enum {
 /* maxstacksize of runtime/stack.go, which debug.SetMaxStack may raise. */
 #define STACK_BYTES_MAX ((uint64_t)16 << 30)
 
-static uint64_t word_at(const unsigned char *bytes, uint16_t offset)
-{
-    uint64_t word;
-    memcpy(&word, bytes + offset, sizeof word);
-    return word;
-}
-
 void goroutine_parse(const struct go_layout *layout, const unsigned char *bytes,
                      struct goroutine *ret_goroutine)
 {
-    uint16_t frame_pointer = (uint16_t)(layout->g_sched + layout->gobuf_frame_pointer);
     uint32_t status;
     memcpy(&status, bytes + layout->g_status, sizeof status);
     *ret_goroutine = (struct goroutine){
-        .stack_low = word_at(bytes, 0),
-        .stack_high = word_at(bytes, 8),
-        .m = word_at(bytes, layout->g_m),
-        .sp = word_at(bytes, layout->g_sched),
-        .pc = word_at(bytes, (uint16_t)(layout->g_sched + 8)),
-        .frame_pointer = word_at(bytes, frame_pointer),
-        .id = word_at(bytes, layout->g_id),
-        .parent = layout->g_parent == GO_NOWHERE ? 0 : word_at(bytes, layout->g_parent),
-        .creator = word_at(bytes, layout->g_creator),
-        .start = word_at(bytes, layout->g_start),
-        .labels = word_at(bytes, layout->g_labels),
-        .waiting = word_at(bytes, layout->g_waiting),
-        .waits_since = (int64_t)word_at(bytes, layout->g_wait_since),
+        .stack_low = load_word(bytes, 0),
+        .stack_high = load_word(bytes, 8),
+        .m = load_word(bytes, layout->g_m),
+        .sp = load_word(bytes, layout->g_sched),
+        .pc = load_word(bytes, layout->g_sched + 8u),
+        .frame_pointer = load_word(bytes, (size_t)layout->g_sched + layout->gobuf_frame_pointer),
+        .id = load_word(bytes, layout->g_id),
+        .parent = layout->g_parent == GO_NOWHERE ? 0 : load_word(bytes, layout->g_parent),
+        .creator = load_word(bytes, layout->g_creator),
+        .start = load_word(bytes, layout->g_start),
+        .labels = load_word(bytes, layout->g_labels),
+        .waiting = load_word(bytes, layout->g_waiting),
+        .waits_since = (int64_t)load_word(bytes, layout->g_wait_since),
         .status = status & ~(uint32_t)STATUS_SCAN,
         .reason = bytes[layout->g_wait_reason],
         .sequence = bytes[layout->g_sequence],
-        .is_locked = word_at(bytes, layout->g_locked) != 0,
+        .is_locked = load_word(bytes, layout->g_locked) != 0,
     };
 }
 

@@ -11,15 +11,13 @@ int goroutine_changes_add(struct goroutine_changes *changes, const struct gorout
     if (changes->stack_bytes &&
         seen->stack_bytes + changes->stack_bytes > GOROUTINE_CHANGES_STACK_BYTES)
         return -ENOSPC;
-    if (array_reserve(&changes->items, &changes->capacity, changes->count + 1) ||
-        array_reserve(&changes->stacks, &changes->stack_capacity,
-                      changes->stack_bytes + seen->stack_bytes))
+    if (array_reserve(&changes->stacks, &changes->stack_capacity,
+                      changes->stack_bytes + seen->stack_bytes) ||
+        array_append(&changes->items, &changes->count, &changes->capacity, *seen))
         return -ENOMEM;
-    struct goroutine_seen *added = &changes->items[changes->count++];
-    *added = *seen;
-    added->stack_at = changes->stack_bytes;
+    changes->items[changes->count - 1].stack_at = changes->stack_bytes;
+    *ret_stack = changes->stacks + changes->stack_bytes;
     changes->stack_bytes += seen->stack_bytes;
-    *ret_stack = changes->stacks + added->stack_at;
     return 0;
 }
 

@@ -4,6 +4,7 @@
  * points back to the goroutine, and in Cond.Wait (sync/cond.go) to the condition. A word of the
  * stack is accepted only if what it points at leads back to the goroutine. */
 #include "runtime/go/wait.h"
+#include "base/bytes.h"
 #include "proc/memory.h"
 
 #include <limits.h>
@@ -35,13 +36,6 @@ static bool read_bytes(const struct parked_goroutine *parked, uint64_t address, 
            memory_read(parked->tid, parked->areas, address, buffer, bytes) == bytes;
 }
 
-static uint64_t word_at(const unsigned char *bytes, size_t offset)
-{
-    uint64_t word;
-    memcpy(&word, bytes + offset, sizeof word);
-    return word;
-}
-
 static bool read_sudog(const struct parked_goroutine *parked, uint64_t address,
                        struct sudog *ret_sudog)
 {
@@ -49,12 +43,12 @@ static bool read_sudog(const struct parked_goroutine *parked, uint64_t address,
     unsigned char bytes[SUDOG_BYTES_MAX];
     if (!read_bytes(parked, address, bytes, layout->sudog_channel + sizeof(uint64_t)))
         return false;
-    *ret_sudog = (struct sudog){word_at(bytes, 0),
-                                word_at(bytes, 8),
-                                word_at(bytes, 16),
-                                word_at(bytes, layout->sudog_element),
-                                word_at(bytes, layout->sudog_link),
-                                word_at(bytes, layout->sudog_channel)};
+    *ret_sudog = (struct sudog){load_word(bytes, 0),
+                                load_word(bytes, 8),
+                                load_word(bytes, 16),
+                                load_word(bytes, layout->sudog_element),
+                                load_word(bytes, layout->sudog_link),
+                                load_word(bytes, layout->sudog_channel)};
     return true;
 }
 
@@ -79,7 +73,7 @@ static bool next_pointer(const struct parked_goroutine *parked, size_t *at, uint
     const struct goroutine *goroutine = parked->goroutine;
     size_t end = parked->stack_bytes < FRAMES_BYTES ? parked->stack_bytes : FRAMES_BYTES;
     while (*at + sizeof *ret_pointer <= end) {
-        uint64_t word = word_at(parked->stack, *at);
+        uint64_t word = load_word(parked->stack, *at);
         *at += sizeof word;
         if (word >= ADDRESS_MIN && word < MEMORY_END && word % sizeof word == 0 &&
             (word < goroutine->stack_low || word >= goroutine->stack_high)) {

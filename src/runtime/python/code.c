@@ -1,4 +1,5 @@
 #include "runtime/python/code.h"
+#include "base/bytes.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -9,19 +10,17 @@ bool python_code_read_head(const struct python_memory *memory, uint64_t address,
 {
     const struct python_layout *layout = memory->layout;
     unsigned char object[256];
-    uint64_t type;
     size_t bytes = layout->code_lines + sizeof(uint64_t);
     *ret_head = (struct python_code_head){0};
     if (bytes > sizeof object || layout->code_filename + 8u > bytes ||
         layout->code_qualname + 8u > bytes || layout->code_first_line + 4u > bytes ||
         layout->object_type + 8u > bytes || !python_read(memory, address, object, bytes))
         return false;
-    memcpy(&type, object + layout->object_type, sizeof type);
-    memcpy(&ret_head->filename, object + layout->code_filename, sizeof ret_head->filename);
-    memcpy(&ret_head->qualname, object + layout->code_qualname, sizeof ret_head->qualname);
-    memcpy(&ret_head->lines, object + layout->code_lines, sizeof ret_head->lines);
+    ret_head->filename = load_word(object, layout->code_filename);
+    ret_head->qualname = load_word(object, layout->code_qualname);
+    ret_head->lines = load_word(object, layout->code_lines);
     memcpy(&ret_head->first_line, object + layout->code_first_line, sizeof ret_head->first_line);
-    return !memory->code_type || type == memory->code_type;
+    return !memory->code_type || load_word(object, layout->object_type) == memory->code_type;
 }
 
 static int read_lines(const struct python_memory *memory, uint64_t address,

@@ -1,4 +1,5 @@
 #include "runtime/python/objects.h"
+#include "base/bytes.h"
 #include "base/clock.h"
 #include "proc/memory.h"
 
@@ -104,7 +105,7 @@ static bool open_keys(const struct python_memory *memory, uint64_t keys,
         return false;
     *ret_dict = (struct python_dict){
         .entries = keys + sizeof head + ((uint64_t)1 << head[KEYS_LOG2_INDEX_BYTES]),
-        .count = python_word(head, KEYS_COUNT),
+        .count = load_word(head, KEYS_COUNT),
         .is_general = head[KEYS_KIND] == KEYS_ARE_GENERAL,
     };
     return ret_dict->count <= DICT_ENTRIES_MAX;
@@ -258,11 +259,10 @@ bool python_set_begin(const struct python_memory *memory, uint64_t type, uint64_
 {
     unsigned char object[SET_TABLE + WORD];
     *ret_walk = (struct python_set_walk){0};
-    if (!python_read(memory, set, object, sizeof object) ||
-        python_word(object, OBJECT_TYPE) != type)
+    if (!python_read(memory, set, object, sizeof object) || load_word(object, OBJECT_TYPE) != type)
         return false;
-    ret_walk->table = python_word(object, SET_TABLE);
-    ret_walk->end = python_word(object, SET_MASK) + 1;
+    ret_walk->table = load_word(object, SET_TABLE);
+    ret_walk->end = load_word(object, SET_MASK) + 1;
     return ret_walk->end <= SET_ENTRIES_MAX;
 }
 

@@ -6,7 +6,6 @@
 #include "proc/stack_areas.h"
 #include "runtime/python/layout.h"
 
-#include <string.h>
 #include <sys/types.h>
 
 #define PYTHON_TEXT_BYTES 512u /* longer texts are cut */
@@ -24,13 +23,6 @@ struct python_memory {
 bool python_time_is_over(const struct python_memory *memory);
 
 bool python_read(const struct python_memory *memory, uint64_t address, void *value, size_t bytes);
-
-static inline uint64_t python_word(const unsigned char *bytes, size_t at)
-{
-    uint64_t word;
-    memcpy(&word, bytes + at, sizeof word);
-    return word;
-}
 
 /* The text of a string object as UTF-8; "" if it can't be read. */
 void python_text_read(const struct python_memory *memory, uint64_t address,

@@ -1,5 +1,6 @@
 #include "runtime/python/tasks.h"
 #include "base/array.h"
+#include "base/bytes.h"
 #include "proc/memory.h"
 #include "runtime/python/threads.h"
 
@@ -222,11 +223,11 @@ static void parse_task(const struct python_tasks_place *place, uint64_t address,
 {
     *ret_task = (struct python_task){
         .address = address,
-        .coroutine = untagged(python_word(bytes, place->task_coroutine)),
-        .name = untagged(python_word(bytes, place->task_name)),
-        .waiter = untagged(python_word(bytes, place->task_waiter)),
+        .coroutine = untagged(load_word(bytes, place->task_coroutine)),
+        .name = untagged(load_word(bytes, place->task_name)),
+        .waiter = untagged(load_word(bytes, place->task_waiter)),
         .awaited_by =
-            place->task_awaited_by ? untagged(python_word(bytes, place->task_awaited_by)) : 0,
+            place->task_awaited_by ? untagged(load_word(bytes, place->task_awaited_by)) : 0,
         .is_task = !place->task_is_task || bytes[place->task_is_task],
         .awaited_by_is_set = place->task_awaited_by_is_set && bytes[place->task_awaited_by_is_set],
     };
@@ -240,16 +241,8 @@ static bool read_task(const struct python_tasks_place *place, const struct pytho
     if (!python_read(memory, address, bytes, task_bytes(place)))
         return false;
     parse_task(place, address, bytes, ret_task);
-    *ret_next = python_word(bytes, place->task_node);
+    *ret_next = load_word(bytes, place->task_node);
     return true;
-}
-
-static int add(struct python_tasks *tasks, const struct python_task *task)
-{
-    if (array_reserve(&tasks->items, &tasks->capacity, tasks->count + 1))
-        return -ENOMEM;
-    tasks->items[tasks->count++] = *task;
-    return 0;
 }
 
 /* `head` is the node that the list begins and ends with. */
@@ -267,7 +260,7 @@ static int read_list(struct python_tasks *tasks, const struct python_tasks_place
             tasks->is_cut = true;
             break;
         }
-        err = add(tasks, &task);
+        err = array_append(&tasks->items, &tasks->count, &tasks->capacity, task);
     }
     return err;
 }
@@ -330,7 +323,7 @@ static int read_set(struct python_tasks *tasks, const struct python_tasks_place 
         }
         if (python_read(memory, reference + REFERENCE_OBJECT, &object, sizeof object) &&
             read_task(place, memory, object, &task, &next))
-            err = add(tasks, &task);
+            err = array_append(&tasks->items, &tasks->count, &tasks->capacity, task);
     }
     return err;
 }
@@ -392,7 +385,7 @@ static uint64_t awaited(const struct python_tasks_place *place, const struct pyt
 {
     const struct python_version_of_tasks *version = place->version;
     const unsigned char *frame = generator->memory + version->gen_frame;
-    uint64_t at = python_word(frame, version->frame_stack), object;
+    uint64_t at = load_word(frame, version->frame_stack), object;
     if (state_of(place, generator) != version->awaiting)
         return 0;
     if (version->frame_locals) {
@@ -403,7 +396,7 @@ static uint64_t awaited(const struct python_tasks_place *place, const struct pyt
     }
     at -= at ? version->awaited * WORD : 0;
     if (at >= generator->address && at - generator->address <= generator->bytes - WORD)
-        object = python_word(generator->memory, at - generator->address);
+        object = load_word(generator->memory, at - generator->address);
     else if (!python_read(memory, at, &object, sizeof object))
         return 0;
     return untagged(object);
@@ -419,13 +412,13 @@ static bool next_generator(const struct python_tasks_place *place,
     for (int i = 0; i < 3; i++) {
         if (!read_generator(place, memory, address, ret_generator))
             return false;
-        uint64_t type = python_word(ret_generator->memory, OBJECT_TYPE);
+        uint64_t type = load_word(ret_generator->memory, OBJECT_TYPE);
         if (is_generator(types, type))
             return true;
         if (!type || (type != types->wrappers[0] && type != types->wrappers[1] &&
                       type != types->wrappers[2]))
             return false;
-        address = python_word(ret_generator->memory, OBJECT_BODY);
+        address = load_word(ret_generator->memory, OBJECT_BODY);
     }
     return false;
 }
@@ -444,8 +437,8 @@ static void add_frame(const struct python_tasks_place *place, const struct gener
     rest->address = generator->address + place->version->gen_frame;
     memcpy(rest->memory, frame, sizeof rest->memory);
     frames->items[frames->count++] = (struct python_frame){
-        .code = untagged(python_word(frame, place->layout.frame_code)),
-        .instruction = python_word(frame, place->layout.frame_instruction),
+        .code = untagged(load_word(frame, place->layout.frame_code)),
+        .instruction = load_word(frame, place->layout.frame_instruction),
     };
 }
 

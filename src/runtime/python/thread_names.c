@@ -2,6 +2,7 @@
  * (Objects/longobject.c). A Thread has its name in the attribute _name (Lib/threading.py). */
 #include "runtime/python/thread_names.h"
 #include "base/array.h"
+#include "base/upper_bound.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -18,18 +19,18 @@ bool python_thread_names_are_read(uint32_t version)
 
 struct identity {
     uint64_t identity;
-    pid_t native_id;
+    uint32_t native_id;
 };
 
 struct identities {
     struct identity *items; /* by identity */
-    size_t count;
+    size_t count, capacity;
 };
 
 static int compare_identities(const void *a, const void *b)
 {
     const struct identity *left = a, *right = b;
-    return (left->identity > right->identity) - (left->identity < right->identity);
+    return ORDER(left->identity, right->identity);
 }
 
 /* In PyThreadState, thread_id is before native_thread_id. */
@@ -40,19 +41,14 @@ static int list_identities(const struct python_place *place, const struct python
     uint16_t identity_at = place->layout.thread_native_id - sizeof(uint64_t);
     *ret_identities = (struct identities){0};
     int err = python_threads_read(&threads, place->runtime, memory, PYTHON_STATES_MAX);
-    if (!err)
-        ret_identities->items = calloc(threads.count + 1, sizeof *ret_identities->items);
-    if (!err && !ret_identities->items)
-        err = -ENOMEM;
     for (size_t i = 0; i < threads.count && !err; i++) {
-        struct identity *item = &ret_identities->items[ret_identities->count];
-        item->native_id = threads.items[i].native_id;
-        ret_identities->count += python_read(memory, threads.items[i].state + identity_at,
-                                             &item->identity, sizeof item->identity);
+        struct identity item = {.native_id = threads.items[i].native_id};
+        if (python_read(memory, threads.items[i].state + identity_at, &item.identity,
+                        sizeof item.identity))
+            err = array_append(&ret_identities->items, &ret_identities->count,
+                               &ret_identities->capacity, item);
     }
-    if (ret_identities->count)
-        qsort(ret_identities->items, ret_identities->count, sizeof *ret_identities->items,
-              compare_identities);
+    array_sort(ret_identities->items, ret_identities->count, compare_identities);
     python_threads_free(&threads);
     return err;
 }
@@ -62,7 +58,7 @@ static int list_identities(const struct python_place *place, const struct python
 static int compare_names(const void *a, const void *b)
 {
     const struct python_thread_name *left = a, *right = b;
-    return (left->native_id > right->native_id) - (left->native_id < right->native_id);
+    return ORDER(left->native_id, right->native_id);
 }
 
 /* A character that would not fit whole is left out. */
@@ -103,12 +99,9 @@ static int add_names(struct python_thread_names *names, const struct identities 
 {
     struct python_dict_entry entry;
     for (uint64_t i = 0; i < active->count && python_dict_entry(memory, active, i, &entry); i++) {
-        const struct identity key = {.identity = entry.hash};
-        const struct identity *known = entry.value
-                                           ? bsearch(&key, identities->items, identities->count,
-                                                     sizeof *identities->items, compare_identities)
-                                           : NULL;
-        if (!known)
+        const struct identity *known =
+            FIND_SORTED(identities->items, identities->count, identity, entry.hash);
+        if (!entry.value || !known)
             continue;
         if (array_reserve(&names->items, &names->capacity, names->count + 1))
             return -ENOMEM;
@@ -133,18 +126,14 @@ int python_thread_names_read(struct python_thread_names *names, const struct pyt
     if (!err && identities.count)
         err = add_names(names, &identities, memory, version, &active);
     free(identities.items);
-    if (names->count)
-        qsort(names->items, names->count, sizeof *names->items, compare_names);
+    array_sort(names->items, names->count, compare_names);
     return err;
 }
 
 const char *python_thread_names_find(const struct python_thread_names *names, pid_t native_id)
 {
-    const struct python_thread_name key = {.native_id = native_id};
     const struct python_thread_name *found =
-        names->count
-            ? bsearch(&key, names->items, names->count, sizeof *names->items, compare_names)
-            : NULL;
+        FIND_SORTED(names->items, names->count, native_id, (uint32_t)native_id);
     return found ? found->text : NULL;
 }
 

@@ -9,7 +9,7 @@
 #define PYTHON_THREAD_NAME_BYTES 64u /* longer names are cut */
 
 struct python_thread_name {
-    pid_t native_id; /* in the PID namespace of the process */
+    uint32_t native_id; /* in the PID namespace of the process */
     char text[PYTHON_THREAD_NAME_BYTES];
 };
 

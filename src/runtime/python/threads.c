@@ -1,5 +1,6 @@
 #include "runtime/python/threads.h"
 #include "base/array.h"
+#include "base/upper_bound.h"
 #include "proc/thread_pointer.h"
 
 #include <errno.h>
@@ -17,18 +18,15 @@ pid_t python_thread_native_id(const struct python_layout *layout, uint64_t id, p
 static int add(struct python_threads *threads, pid_t native_id, uint64_t id, uint64_t state)
 {
     /* 0: the thread was made, and has not begun yet. */
-    if (!native_id)
-        return 0;
-    if (array_reserve(&threads->items, &threads->capacity, threads->count + 1))
-        return -ENOMEM;
-    threads->items[threads->count++] = (struct python_thread_state){native_id, state, id};
-    return 0;
+    return native_id ? array_append(&threads->items, &threads->count, &threads->capacity,
+                                    (struct python_thread_state){(uint32_t)native_id, state, id})
+                     : 0;
 }
 
 static int compare(const void *a, const void *b)
 {
     const struct python_thread_state *left = a, *right = b;
-    return (left->native_id > right->native_id) - (left->native_id < right->native_id);
+    return ORDER(left->native_id, right->native_id);
 }
 
 static bool read_word(const struct python_memory *memory, uint64_t address, uint64_t *ret_word)
@@ -59,19 +57,15 @@ int python_threads_read(struct python_threads *threads, uint64_t runtime,
         if (err || !read_word(memory, interpreter + layout->interpreter_next, &interpreter))
             break;
     }
-    if (threads->count)
-        qsort(threads->items, threads->count, sizeof *threads->items, compare);
+    array_sort(threads->items, threads->count, compare);
     return err;
 }
 
 struct python_thread_state python_threads_find(const struct python_threads *threads,
                                                pid_t native_id)
 {
-    const struct python_thread_state key = {.native_id = native_id};
     const struct python_thread_state *found =
-        threads->count
-            ? bsearch(&key, threads->items, threads->count, sizeof *threads->items, compare)
-            : NULL;
+        FIND_SORTED(threads->items, threads->count, native_id, (uint32_t)native_id);
     return found ? *found : (struct python_thread_state){0};
 }
 

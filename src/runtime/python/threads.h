@@ -15,9 +15,9 @@ struct python_place {
 };
 
 struct python_thread_state {
-    pid_t native_id; /* in the PID namespace of the process */
-    uint64_t state;  /* the address of its PyThreadState; 0: it has none */
-    uint64_t id;     /* what its thread_native_id is */
+    uint32_t native_id; /* in the PID namespace of the process */
+    uint64_t state;     /* the address of its PyThreadState; 0: it has none */
+    uint64_t id;        /* what its thread_native_id is */
 };
 
 /* Zeroed at first. */
