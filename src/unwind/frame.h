@@ -51,16 +51,15 @@ enum step frame_step_to_caller(struct walk *walk, struct frame *frame, const str
 
 /* The same for a function that may have switched stacks, if the caller that it leads to calls that
  * function directly. Else the rule was wrong, and the stack is cut. */
-enum step frame_step_to_caller_of(struct walk *walk, struct rule_tables *tables,
-                                  struct frame *frame, const struct mapping *mapping,
-                                  const struct rule *rule);
+enum step frame_step_to_caller_of(struct walk *walk, struct frame *frame,
+                                  const struct mapping *mapping, const struct rule *rule);
 
 /* Finds the caller of a Go function that has no frame, in a sleeping thread whose link register is
  * not known. The word at the stack pointer is the caller's own return address; the call before that
  * address names the caller, and its code is searched for a call of this function. If there are
  * several, the first is taken. */
-enum step frame_step_without_link(struct walk *walk, struct rule_tables *tables,
-                                  struct frame *frame, const struct mapping *mapping);
+enum step frame_step_without_link(struct walk *walk, struct frame *frame,
+                                  const struct mapping *mapping);
 
 /* Goes from the kernel's trampoline to the code that the signal interrupted. All registers of that
  * code are known, and go to *interrupted. */
@@ -68,14 +67,13 @@ enum step frame_step_to_interrupted(struct walk *walk, struct frame *frame,
                                     struct registers *interrupted);
 
 /* Applies RULE_RUNS_C. */
-enum step frame_step_from_c(struct walk *walk, struct rule_tables *tables, struct frame *frame,
-                            const struct mapping *mapping, const struct rule *rule);
+enum step frame_step_from_c(struct walk *walk, struct frame *frame, const struct mapping *mapping,
+                            const struct rule *rule);
 
 /* Applies RULE_NEW_STACK or RULE_LEFT_STACK: the function is usually on another stack than its
  * caller, but it may still be on its way there, or be back already. */
-enum step frame_step_to_left_stack(struct walk *walk, struct rule_tables *tables,
-                                   struct frame *frame, const struct mapping *mapping,
-                                   const struct rule *rule);
+enum step frame_step_to_left_stack(struct walk *walk, struct frame *frame,
+                                   const struct mapping *mapping, const struct rule *rule);
 
 /* ---- If nothing else works, by what the stack and the code look like: frame_guesses.c ---- */
 
@@ -85,15 +83,14 @@ bool frame_follows_call(const struct walk *walk, uint64_t address);
 
 /* For code without call frame information: the frame pointer points to where the caller's was
  * saved, and the return address is next to it. Believed only if all of that fits. */
-enum step frame_step_by_pointer(struct walk *walk, struct rule_tables *tables, struct frame *frame);
+enum step frame_step_by_pointer(struct walk *walk, struct frame *frame);
 
 /* Applies RULE_UNKNOWN_FRAME: only the end of a stack can be told. */
 enum step frame_step_by_nothing(struct walk *walk, const struct frame *frame);
 
 /* Applies a rule that was read from the code. Believed only if it leads to an address after a call,
  * or out of a handler. */
-enum step frame_step_by_code(struct walk *walk, struct rule_tables *tables, struct frame *frame,
-                             const struct rule *rule);
+enum step frame_step_by_code(struct walk *walk, struct frame *frame, const struct rule *rule);
 
 /* The code jumped to, or called, an address without code (such as a null pointer), and a signal
  * handler finds it there. The caller's address is still the last that was pushed. */

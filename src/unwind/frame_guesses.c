@@ -87,15 +87,15 @@ static enum step step_by_own_pointer(struct walk *walk, struct frame *frame)
 }
 
 /* Whether both addresses are in one function; false if the function is not known. */
-static bool is_one_function(const struct walk *walk, struct rule_tables *tables, uint64_t address,
-                            uint64_t other)
+static bool is_one_function(const struct walk *walk, uint64_t address, uint64_t other)
 {
     const struct mapping *mapping = space_find(walk->space, address);
     if (!mapping || !mapping->has_bias || space_find(walk->space, other) != mapping)
         return false;
-    uint64_t function = rule_tables_function(tables, mapping->module, address - mapping->bias);
+    uint64_t function =
+        rule_tables_function(walk->tables, mapping->module, address - mapping->bias);
     return function &&
-           rule_tables_function(tables, mapping->module, other - mapping->bias) == function;
+           rule_tables_function(walk->tables, mapping->module, other - mapping->bias) == function;
 }
 
 /* An address that is not on this stack is probably no frame pointer, so no other stack is asked
@@ -111,7 +111,7 @@ static bool read_if_on_stack(const struct walk *walk, uint64_t address, uint64_t
 /* Where calls leave the return address in a register, a function has its caller's frame pointer
  * until it has saved both, and may never do so. The register shows which: once the function has
  * called another, it points into the function itself. */
-static enum step step_by_link(struct walk *walk, struct rule_tables *tables, struct frame *frame)
+static enum step step_by_link(struct walk *walk, struct frame *frame)
 {
     uint64_t saved;
     if (!frame->registers || !registers_has(frame->registers, architecture.link))
@@ -123,19 +123,19 @@ static enum step step_by_link(struct walk *walk, struct rule_tables *tables, str
     const struct mapping *mapping = space_find(walk->space, frame->pc);
     /* Generated code usually has a frame, and no file shows where its functions begin. */
     bool is_generated = mapping && !mapping->has_bias;
-    if (is_saved || is_generated || is_one_function(walk, tables, frame->pc, address_of_call(link)))
+    if (is_saved || is_generated || is_one_function(walk, frame->pc, address_of_call(link)))
         return step_by_own_pointer(walk, frame);
     bool is_known = mapping && mapping->has_bias &&
-                    rule_tables_function(tables, mapping->module, frame->pc - mapping->bias);
+                    rule_tables_function(walk->tables, mapping->module, frame->pc - mapping->bias);
     if (!is_known || !frame_follows_call(walk, link))
         return frame_cut(walk, STACK_CUT_NO_UNWIND_INFO);
     frame_set(frame, link, frame->sp, frame->has_frame_pointer, frame->frame_pointer, 0);
     return STEP_TAKEN;
 }
 
-enum step frame_step_by_pointer(struct walk *walk, struct rule_tables *tables, struct frame *frame)
+enum step frame_step_by_pointer(struct walk *walk, struct frame *frame)
 {
-    return frame->is_exact && architecture.link != REGISTERS_MAX ? step_by_link(walk, tables, frame)
+    return frame->is_exact && architecture.link != REGISTERS_MAX ? step_by_link(walk, frame)
                                                                  : step_by_own_pointer(walk, frame);
 }
 
@@ -144,8 +144,7 @@ enum step frame_step_by_nothing(struct walk *walk, const struct frame *frame)
     return is_first(walk, frame) ? STEP_WHOLE : frame_cut(walk, STACK_CUT_NO_UNWIND_INFO);
 }
 
-enum step frame_step_by_code(struct walk *walk, struct rule_tables *tables, struct frame *frame,
-                             const struct rule *rule)
+enum step frame_step_by_code(struct walk *walk, struct frame *frame, const struct rule *rule)
 {
     struct frame caller = *frame;
     bool has_caller = frame_step_to_caller(walk, &caller, rule) == STEP_TAKEN;
@@ -160,7 +159,7 @@ enum step frame_step_by_code(struct walk *walk, struct rule_tables *tables, stru
     walk->stack->cut = STACK_WHOLE;
     walk->misses_other_register = false;
     if (!rule->has_no_record || lacks_register)
-        return frame_step_by_pointer(walk, tables, frame);
+        return frame_step_by_pointer(walk, frame);
     /* The caller may be in code that was generated since the mappings were read. */
     if (has_caller && caller.pc && !space_find(walk->space, caller.pc))
         walk->hints->has_unknown_address = true;

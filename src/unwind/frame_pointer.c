@@ -10,7 +10,7 @@
 #define SEARCH_BYTES (32u << 10)
 
 struct search {
-    struct unwinder *unwinder;
+    struct rule_tables *rules;
     struct space *space;
     struct snapshot *snapshot;
     size_t max_depth;
@@ -71,8 +71,8 @@ static bool fits(const struct search *search, uint64_t address, enum calls calls
     if (!can_return_to(search, return_address, calls))
         return false;
     set_frame_pointer(snapshot, address);
-    if (unwind_snapshot(search->unwinder, search->space, snapshot, search->max_depth,
-                        search->scratch, &hints))
+    if (unwind_snapshot(search->rules, search->space, snapshot, search->max_depth, search->scratch,
+                        &hints))
         return false;
     /* The stack reaches the first frame, or as far as was asked for or copied. */
     return search->scratch->cut == STACK_WHOLE || search->scratch->cut == STACK_CUT_AT_MAX_DEPTH ||
@@ -99,7 +99,7 @@ static uint64_t find_by_returns(const struct search *search, const struct unwind
     const struct mapping *mapping = space_find(search->space, hints->function_address);
     if (!mapping || !mapping->has_bias)
         return 0;
-    struct rule rule = rule_tables_returns(unwinder_rules(search->unwinder), mapping->module,
+    struct rule rule = rule_tables_returns(search->rules, mapping->module,
                                            hints->function_address - mapping->bias);
     if (rule.kind != RULE_CALLER || !rule.has_frame_pointer || !rule.frame_pointer.is_in_memory ||
         rule.frame_pointer.register_number != architecture.sp)
@@ -114,9 +114,9 @@ static uint64_t find_by_code(const struct search *search, const struct unwind_hi
     const struct mapping *mapping = space_find(search->space, hints->function_address);
     if (!mapping || !mapping->has_bias)
         return 0;
-    struct lookup_prologue prologue = rule_tables_prologue(
-        unwinder_rules(search->unwinder), mapping->module, hints->function - mapping->bias,
-        hints->function_address - mapping->bias);
+    struct lookup_prologue prologue =
+        rule_tables_prologue(search->rules, mapping->module, hints->function - mapping->bias,
+                             hints->function_address - mapping->bias);
     for (size_t i = 0; i < prologue.count; i++) {
         if (fits(search, hints->function_sp + prologue.distances[i], CALLS_OF_UNKNOWN))
             return hints->function_sp + prologue.distances[i];
@@ -124,11 +124,11 @@ static uint64_t find_by_code(const struct search *search, const struct unwind_hi
     return 0;
 }
 
-bool frame_pointer_find(struct unwinder *unwinder, struct space *space, struct snapshot *snapshot,
+bool frame_pointer_find(struct rule_tables *rules, struct space *space, struct snapshot *snapshot,
                         size_t max_depth, const struct unwind_hints *hints, uint64_t expected,
                         struct stack *scratch)
 {
-    const struct search search = {unwinder, space, snapshot, max_depth, hints->function, scratch};
+    const struct search search = {rules, space, snapshot, max_depth, hints->function, scratch};
     if (!hints->function_address)
         return false;
     uint64_t found = expected && fits(&search, expected, CALLS_OF_UNKNOWN) ? expected : 0;

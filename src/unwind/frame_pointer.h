@@ -11,7 +11,7 @@
  * all, and the stack then reaches its thread's first frame, the maximum depth, or the end of the
  * copy. Sets the register in the snapshot and returns true, or returns false. `hints` is what
  * unwinding without it said; `scratch` is overwritten. */
-bool frame_pointer_find(struct unwinder *unwinder, struct space *space, struct snapshot *snapshot,
+bool frame_pointer_find(struct rule_tables *rules, struct space *space, struct snapshot *snapshot,
                         size_t max_depth, const struct unwind_hints *hints, uint64_t expected,
                         struct stack *scratch);
 

@@ -2,7 +2,6 @@
 #include "unwind/signal_frame.h"
 #include "unwind/code/calls.h"
 #include "unwind/code_address.h"
-#include "unwind/walk.h"
 
 /* `function` is the start of the function, in the process. `frame_pointer` is its caller's: the
  * caller's frame ends there, and the return address lies below, as far as the caller's own rule
@@ -28,17 +27,16 @@ static bool called_directly(struct walk *walk, uint64_t address, uint64_t *ret_t
 }
 
 /* The start of the frame's function, in the process. */
-static uint64_t function_of(struct rule_tables *tables, const struct frame *frame,
+static uint64_t function_of(const struct walk *walk, const struct frame *frame,
                             const struct mapping *mapping)
 {
     uint64_t address = lookup_address(frame->pc, frame->is_exact) - mapping->bias;
-    return rule_tables_function(tables, mapping->module, address) + mapping->bias;
+    return rule_tables_function(walk->tables, mapping->module, address) + mapping->bias;
 }
 
 /* The start of the function that the word at `place` returns to, if that is after a call of
  * `left->function` and in a frame that ends at the frame pointer; else 0. */
-static uint64_t caller_at(struct walk *walk, struct rule_tables *tables,
-                          const struct left_stack *left, uint64_t place)
+static uint64_t caller_at(struct walk *walk, const struct left_stack *left, uint64_t place)
 {
     uint64_t word, target;
     if (!walk_peek_stack(walk, place, &word))
@@ -48,25 +46,23 @@ static uint64_t caller_at(struct walk *walk, struct rule_tables *tables,
         target != left->function)
         return 0;
     uint64_t address = address_of_call(word) - mapping->bias;
-    const struct rule *rule = rule_tables_find(tables, mapping->module, address);
+    const struct rule *rule = rule_tables_find(walk->tables, mapping->module, address);
     if (!rule || rule->kind != RULE_CALLER || rule->cfa.is_in_memory || rule->cfa_scale ||
         rule->cfa.register_number != architecture.sp ||
         place + 8 + (uint64_t)(int64_t)rule->cfa.offset != left->frame_pointer + 16)
         return 0;
-    return rule_tables_function(tables, mapping->module, address) + mapping->bias;
+    return rule_tables_function(walk->tables, mapping->module, address) + mapping->bias;
 }
 
 /* Whether the return address is at `place`. */
-static bool left_stack_fits(struct walk *walk, struct rule_tables *tables,
-                            const struct left_stack *left, uint64_t place)
+static bool left_stack_fits(struct walk *walk, const struct left_stack *left, uint64_t place)
 {
-    return caller_at(walk, tables, left, place) != 0;
+    return caller_at(walk, left, place) != 0;
 }
 
 /* Sets *ret_place to where the return address is, below the frame pointer. Returns false if it is
  * not found. */
-static bool left_stack_find(struct walk *walk, struct rule_tables *tables,
-                            const struct left_stack *left, uint64_t *ret_place)
+static bool left_stack_find(struct walk *walk, const struct left_stack *left, uint64_t *ret_place)
 {
     uint64_t caller_return, called = 0;
     /* The caller's own return address usually says which function the caller is. */
@@ -75,7 +71,7 @@ static bool left_stack_find(struct walk *walk, struct rule_tables *tables,
     unsigned count = 0;
     for (uint64_t bytes = 8; bytes < SEARCH_BYTES; bytes += 8) {
         uint64_t place = left->frame_pointer - bytes;
-        uint64_t caller = caller_at(walk, tables, left, place);
+        uint64_t caller = caller_at(walk, left, place);
         if (!caller)
             continue;
         *ret_place = place;
@@ -299,9 +295,8 @@ enum step frame_step_to_caller(struct walk *walk, struct frame *frame, const str
     return step;
 }
 
-enum step frame_step_to_caller_of(struct walk *walk, struct rule_tables *tables,
-                                  struct frame *frame, const struct mapping *mapping,
-                                  const struct rule *rule)
+enum step frame_step_to_caller_of(struct walk *walk, struct frame *frame,
+                                  const struct mapping *mapping, const struct rule *rule)
 {
     struct frame caller = *frame;
     uint64_t target;
@@ -309,7 +304,7 @@ enum step frame_step_to_caller_of(struct walk *walk, struct rule_tables *tables,
     if (step == STEP_CUT)
         return step;
     if (step == STEP_WHOLE || !called_directly(walk, caller.pc, &target) ||
-        target != function_of(tables, frame, mapping))
+        target != function_of(walk, frame, mapping))
         return frame_cut(walk, STACK_CUT_NO_UNWIND_INFO);
     *frame = caller;
     return STEP_TAKEN;
@@ -334,8 +329,8 @@ static enum step read_left_pointer(struct walk *walk, const struct frame *frame,
     return STEP_TAKEN;
 }
 
-enum step frame_step_from_c(struct walk *walk, struct rule_tables *tables, struct frame *frame,
-                            const struct mapping *mapping, const struct rule *rule)
+enum step frame_step_from_c(struct walk *walk, struct frame *frame, const struct mapping *mapping,
+                            const struct rule *rule)
 {
     struct rule left = *rule;
     bool has_switched;
@@ -346,7 +341,7 @@ enum step frame_step_from_c(struct walk *walk, struct rule_tables *tables, struc
         return frame_cut(walk, STACK_CUT_NO_UNWIND_INFO);
     /* If it did not switch, it overwrote the saved frame pointer. */
     left.has_frame_pointer &= has_switched;
-    return frame_step_to_caller_of(walk, tables, frame, mapping, &left);
+    return frame_step_to_caller_of(walk, frame, mapping, &left);
 }
 
 #define CALLER_BYTES_MAX 4096u /* how much of a function's code to search for a call */
@@ -354,8 +349,7 @@ enum step frame_step_from_c(struct walk *walk, struct rule_tables *tables, struc
 
 /* Finds a call of `called` in the function at `caller`, one at which that function's own return
  * address is at the stack pointer. Returns the address after the call, or 0. */
-static uint64_t find_call(struct walk *walk, struct rule_tables *tables, uint64_t caller,
-                          uint64_t called)
+static uint64_t find_call(struct walk *walk, uint64_t caller, uint64_t called)
 {
     const struct mapping *mapping = space_find(walk->space, caller);
     unsigned calls = 0;
@@ -367,9 +361,9 @@ static uint64_t find_call(struct walk *walk, struct rule_tables *tables, uint64_
         if (!called_directly(walk, next, &target) || target != called)
             continue;
         calls++;
-        if (rule_tables_function(tables, mapping->module, address) != caller - mapping->bias)
+        if (rule_tables_function(walk->tables, mapping->module, address) != caller - mapping->bias)
             return 0;
-        const struct rule *rule = rule_tables_find(tables, mapping->module, address);
+        const struct rule *rule = rule_tables_find(walk->tables, mapping->module, address);
         const struct rule_place *saved = rule ? &rule->return_address : NULL;
         if (saved && rule->kind == RULE_CALLER && saved->is_in_memory && !saved->offset &&
             saved->register_number == architecture.sp)
@@ -378,14 +372,14 @@ static uint64_t find_call(struct walk *walk, struct rule_tables *tables, uint64_
     return 0;
 }
 
-enum step frame_step_without_link(struct walk *walk, struct rule_tables *tables,
-                                  struct frame *frame, const struct mapping *mapping)
+enum step frame_step_without_link(struct walk *walk, struct frame *frame,
+                                  const struct mapping *mapping)
 {
     uint64_t saved, caller, next = 0;
     if (!walk_read_stack(walk, frame->sp, &saved))
         return frame_cut(walk, STACK_CUT_UNREADABLE);
     if (called_directly(walk, saved & walk->code_mask, &caller))
-        next = find_call(walk, tables, caller, function_of(tables, frame, mapping));
+        next = find_call(walk, caller, function_of(walk, frame, mapping));
     if (!next)
         return miss(walk, false);
     frame_set(frame, next, frame->sp, frame->has_frame_pointer, frame->frame_pointer, 0);
@@ -406,27 +400,25 @@ enum step frame_step_to_interrupted(struct walk *walk, struct frame *frame,
     return STEP_TAKEN;
 }
 
-enum step frame_step_to_left_stack(struct walk *walk, struct rule_tables *tables,
-                                   struct frame *frame, const struct mapping *mapping,
-                                   const struct rule *rule)
+enum step frame_step_to_left_stack(struct walk *walk, struct frame *frame,
+                                   const struct mapping *mapping, const struct rule *rule)
 {
     /* Looking up other code's rules may move this rule. */
     bool is_new_stack = rule->kind == RULE_NEW_STACK;
     uint64_t pc, place = frame->sp + (uint64_t)(int64_t)rule->cfa.offset - sizeof pc;
     struct left_stack left = {
-        .function = function_of(tables, frame, mapping),
+        .function = function_of(walk, frame, mapping),
         .frame_pointer = frame->frame_pointer,
     };
     if (!frame->has_frame_pointer)
         return frame_cut(walk, STACK_CUT_NO_REGISTER);
-    if (!left_stack_fits(walk, tables, &left, place)) {
+    if (!left_stack_fits(walk, &left, place)) {
         if (is_new_stack)
             return STEP_WHOLE;
         /* So that it is copied next time, if it is not yet. */
         if (!walk_read_stack(walk, frame->frame_pointer, &pc))
             return frame_cut(walk, STACK_CUT_UNREADABLE);
-        if (!left_stack_find(walk, tables, &left, &place) ||
-            frame->stacks_left++ == STACKS_LEFT_MAX)
+        if (!left_stack_find(walk, &left, &place) || frame->stacks_left++ == STACKS_LEFT_MAX)
             return frame_cut(walk, STACK_CUT_NO_UNWIND_INFO);
     }
     if (!walk_read_stack(walk, place, &pc))

@@ -47,12 +47,14 @@ const struct rule *rule_tables_find_generated(const struct rule_tables *tables, 
                                               uint64_t address);
 
 /* Learns the rule of `address` from the machine code of its function, which begins at `function`,
- * as far as the code could be read. It also learns that the code does not show it. Returns 0 or
- * -ENOMEM. */
+ * as far as the code could be read. It also learns that the code does not show it. Until a function
+ * has set up its frame pointer, or if it never does, the frame pointer would lead to its caller's
+ * caller. Returns 0 or -ENOMEM. */
 int rule_tables_learn_generated(struct rule_tables *tables, uint32_t space, uint64_t address,
                                 uint64_t function, const uint8_t *code, size_t code_bytes);
 
-/* Forgets the rules of the space, because more is now known of where functions begin. */
+/* Forgets the rules of the space, because more is now known of where functions begin, its code has
+ * been replaced, or its program has left it. */
 void rule_tables_forget_generated(struct rule_tables *tables, uint32_t space);
 
 /* Forgets the rules of the module, which is about to be closed. */

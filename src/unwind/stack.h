@@ -39,7 +39,8 @@ struct unwind_hints {
     uint64_t function_address; /* where the frame is in that function */
     uint64_t function_sp;      /* the stack pointer there; the frame lies above it */
     bool has_unknown_address;  /* a frame lies in no known mapping */
-    uint64_t unlearnt_address; /* of a frame in generated code: see unwinder_learn; else 0 */
+    uint64_t unlearnt_address; /* of a frame in generated code: see rule_tables_learn_generated;
+                                  else 0 */
 };
 
 #endif

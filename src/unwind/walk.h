@@ -9,6 +9,7 @@
 
 /* The input and the results of unwinding. `stack` starts empty and `hints` zeroed. */
 struct walk {
+    struct rule_tables *tables;
     struct space *space;
     const struct snapshot *snapshot;
     size_t max_depth;
@@ -76,10 +77,7 @@ static inline bool walk_read_other(const struct walk *walk, uint64_t address, ui
     return is_there;
 }
 
-/* Adds a frame. Returns 0 or -ENOMEM. */
-int walk_push(struct walk *walk, uint64_t address);
-
 /* Unwinds by rules. Returns 0 or -ENOMEM. */
-int walk_by_rules(struct walk *walk, struct rule_tables *tables);
+int walk_by_rules(struct walk *walk);
 
 #endif

@@ -1,9 +1,17 @@
 /* Unwinding by rules: goes from frame to frame, each step by the rule of the frame's code. */
+#include "unwind/unwind.h"
+#include "base/array.h"
 #include "unwind/code/calls.h"
 #include "unwind/code_address.h"
 #include "unwind/frame.h"
 
 #include <errno.h>
+
+/* Adds a frame. Returns 0 or -ENOMEM. */
+static int push(struct stack *stack, uint64_t address)
+{
+    return array_append(&stack->addresses, &stack->depth, &stack->capacity, address);
+}
 
 static const struct rule no_rule = {.kind = RULE_NONE}, first_frame = {.kind = RULE_FIRST_FRAME};
 
@@ -16,27 +24,26 @@ static bool lacks_link(const struct frame *frame, const struct rule *rule)
            !registers_has(frame->registers, architecture.link);
 }
 
-static enum step take_step(struct walk *walk, struct rule_tables *tables, struct frame *frame,
-                           const struct mapping *mapping, const struct rule *rule,
-                           struct registers *interrupted)
+static enum step take_step(struct walk *walk, struct frame *frame, const struct mapping *mapping,
+                           const struct rule *rule, struct registers *interrupted)
 {
     if (rule->is_at_return && frame->is_exact && frame_step_by_return(walk, frame))
         return STEP_TAKEN;
     switch (rule->kind) {
     case RULE_NEW_STACK:
     case RULE_LEFT_STACK:
-        return frame_step_to_left_stack(walk, tables, frame, mapping, rule);
+        return frame_step_to_left_stack(walk, frame, mapping, rule);
     case RULE_RUNS_C:
-        return frame_step_from_c(walk, tables, frame, mapping, rule);
+        return frame_step_from_c(walk, frame, mapping, rule);
     case RULE_CALLER:
         if (rule->is_from_code && rule->may_leave_stack)
-            return frame_step_to_caller_of(walk, tables, frame, mapping, rule);
+            return frame_step_to_caller_of(walk, frame, mapping, rule);
         if (lacks_link(frame, rule))
-            return frame_step_without_link(walk, tables, frame, mapping);
-        return rule->is_from_code ? frame_step_by_code(walk, tables, frame, rule)
+            return frame_step_without_link(walk, frame, mapping);
+        return rule->is_from_code ? frame_step_by_code(walk, frame, rule)
                                   : frame_step_to_caller(walk, frame, rule);
     case RULE_NONE:
-        return frame_step_by_pointer(walk, tables, frame);
+        return frame_step_by_pointer(walk, frame);
     case RULE_SIGNAL_FRAME:
         return frame_step_to_interrupted(walk, frame, interrupted);
     case RULE_FIRST_FRAME:
@@ -52,13 +59,13 @@ static enum step take_step(struct walk *walk, struct rule_tables *tables, struct
 
 /* glibc ends clone's call frame information before the system call, because it would not hold in
  * the new thread. In the thread that called clone it still holds. */
-static const struct rule *rule_behind_system_call(struct rule_tables *tables,
+static const struct rule *rule_behind_system_call(const struct walk *walk,
                                                   const struct mapping *mapping, uint64_t address)
 {
     uint8_t before[SYSTEM_CALL_BYTES_MAX] = {0};
     module_read(mapping->module, address - sizeof before, before, sizeof before);
     unsigned call_bytes = system_call_before(before);
-    return call_bytes ? rule_tables_find(tables, mapping->module, address - call_bytes - 1)
+    return call_bytes ? rule_tables_find(walk->tables, mapping->module, address - call_bytes - 1)
                       : &no_rule;
 }
 
@@ -78,21 +85,20 @@ static bool is_new_thread(const struct frame *frame, const struct mapping *mappi
 /* The rule of a frame that no rule says anything about, or that did not make the call which returns
  * to it and so is looked up at its own address: the trampoline that a signal handler returns to, or
  * the start of a function, which makecontext(3) has the first function of a stack return to. */
-static const struct rule *rule_of_uncalled(const struct walk *walk, struct rule_tables *tables,
-                                           const struct frame *frame, const struct mapping *mapping,
-                                           bool is_certain)
+static const struct rule *rule_of_uncalled(const struct walk *walk, const struct frame *frame,
+                                           const struct mapping *mapping, bool is_certain)
 {
     if (!mapping->has_bias)
         return &no_rule;
     uint64_t address = frame->pc - mapping->bias;
     if (frame->is_exact)
-        return rule_behind_system_call(tables, mapping, address);
-    const struct rule *rule = rule_tables_find(tables, mapping->module, address);
+        return rule_behind_system_call(walk, mapping, address);
+    const struct rule *rule = rule_tables_find(walk->tables, mapping->module, address);
     if (!rule || rule->kind == RULE_SIGNAL_FRAME || is_certain)
         return rule;
     /* Any pointer to a function might be where a return address is looked for. */
     uint8_t code[CONTEXT_END_BYTES];
-    bool is_start = rule_tables_function(tables, mapping->module, address) == address;
+    bool is_start = rule_tables_function(walk->tables, mapping->module, address) == address;
     return is_start && !frame_follows_call(walk, frame->pc) &&
                    module_read(mapping->module, address, code, sizeof code) &&
                    call_is_context_end(code)
@@ -102,35 +108,33 @@ static const struct rule *rule_of_uncalled(const struct walk *walk, struct rule_
 
 /* A signal trampoline may directly follow a function whose code then says what the rule of the byte
  * before it is. NULL if memory is short. */
-static const struct rule *rule_or_trampoline(const struct walk *walk, struct rule_tables *tables,
-                                             const struct frame *frame,
+static const struct rule *rule_or_trampoline(const struct walk *walk, const struct frame *frame,
                                              const struct mapping *mapping, const struct rule *rule)
 {
     bool is_guess = rule->is_from_code || rule->kind == RULE_UNKNOWN_FRAME;
     if (frame->is_exact || !is_guess || !mapping->has_bias || frame_follows_call(walk, frame->pc))
         return rule;
     uint64_t address = frame->pc - mapping->bias;
-    const struct rule *own = rule_tables_find(tables, mapping->module, address);
+    const struct rule *own = rule_tables_find(walk->tables, mapping->module, address);
     if (!own || own->kind == RULE_SIGNAL_FRAME)
         return own;
     /* That look-up may have moved the table, so `rule` may no longer be valid. */
-    return rule_tables_find(tables, mapping->module, lookup_address(address, false));
+    return rule_tables_find(walk->tables, mapping->module, lookup_address(address, false));
 }
 
 /* The rule of a frame's code; *ret_address is the address that it was looked up by. NULL if memory
  * is short. */
-static const struct rule *rule_of(const struct walk *walk, struct rule_tables *tables,
-                                  const struct frame *frame, const struct mapping *mapping,
-                                  uint64_t *ret_address)
+static const struct rule *rule_of(const struct walk *walk, const struct frame *frame,
+                                  const struct mapping *mapping, uint64_t *ret_address)
 {
     const struct rule *rule = NULL;
     *ret_address = lookup_address(frame->pc, frame->is_exact);
     if (mapping->has_bias) {
-        rule = rule_tables_find(tables, mapping->module, *ret_address - mapping->bias);
+        rule = rule_tables_find(walk->tables, mapping->module, *ret_address - mapping->bias);
         if (!rule)
             return NULL;
     } else {
-        rule = rule_tables_find_generated(tables, walk->space->id, *ret_address);
+        rule = rule_tables_find_generated(walk->tables, walk->space->id, *ret_address);
         if (!rule && !walk->hints->unlearnt_address)
             walk->hints->unlearnt_address = *ret_address;
     }
@@ -142,29 +146,29 @@ static const struct rule *rule_of(const struct walk *walk, struct rule_tables *t
     bool was_not_called = false;
     bool is_certain = rule && rule->is_no_call && !frame->is_exact;
     if (!rule || rule->kind == RULE_NONE || is_certain) {
-        rule = rule_of_uncalled(walk, tables, frame, mapping, is_certain);
+        rule = rule_of_uncalled(walk, frame, mapping, is_certain);
         was_not_called = rule && rule->kind != RULE_NONE;
     } else {
-        rule = rule_or_trampoline(walk, tables, frame, mapping, rule);
+        rule = rule_or_trampoline(walk, frame, mapping, rule);
     }
     if (rule && (rule->kind == RULE_SIGNAL_FRAME || was_not_called))
         *ret_address = frame->pc;
     return rule;
 }
 
-static void note_missing_frame_pointer(const struct walk *walk, struct rule_tables *tables,
-                                       const struct frame *frame, const struct mapping *mapping,
-                                       uint64_t address)
+static void note_missing_frame_pointer(const struct walk *walk, const struct frame *frame,
+                                       const struct mapping *mapping, uint64_t address)
 {
     if (!mapping->has_bias)
         return;
-    uint64_t function = rule_tables_function(tables, mapping->module, address - mapping->bias);
+    uint64_t function =
+        rule_tables_function(walk->tables, mapping->module, address - mapping->bias);
     walk->hints->function = function ? function + mapping->bias : 0;
     walk->hints->function_address = address;
     walk->hints->function_sp = frame->sp;
 }
 
-int walk_by_rules(struct walk *walk, struct rule_tables *tables)
+int walk_by_rules(struct walk *walk)
 {
     struct frame frame = frame_of(&walk->snapshot->registers);
     struct registers interrupted;
@@ -172,7 +176,7 @@ int walk_by_rules(struct walk *walk, struct rule_tables *tables)
     if (!registers_has(&walk->snapshot->registers, architecture.sp) ||
         !registers_has(&walk->snapshot->registers, architecture.pc)) {
         stack->cut = STACK_CUT_NO_UNWIND_INFO;
-        return walk_push(walk, frame.pc);
+        return push(stack, frame.pc);
     }
     for (;;) {
         uint64_t address;
@@ -192,24 +196,41 @@ int walk_by_rules(struct walk *walk, struct rule_tables *tables)
             return 0;
         }
         if (!mapping) {
-            if (walk_push(walk, frame.pc))
+            if (push(stack, frame.pc))
                 return -ENOMEM;
             if (frame_step_from_no_code(walk, &frame) != STEP_TAKEN)
                 return 0;
             continue;
         }
-        const struct rule *rule = rule_of(walk, tables, &frame, mapping, &address);
-        if (!rule || walk_push(walk, address))
+        const struct rule *rule = rule_of(walk, &frame, mapping, &address);
+        if (!rule || push(stack, address))
             return -ENOMEM;
-        switch (take_step(walk, tables, &frame, mapping, rule, &interrupted)) {
+        switch (take_step(walk, &frame, mapping, rule, &interrupted)) {
         case STEP_TAKEN:
             break;
         case STEP_CUT:
             if (stack->cut == STACK_CUT_NO_REGISTER && !walk->misses_other_register)
-                note_missing_frame_pointer(walk, tables, &frame, mapping, address);
+                note_missing_frame_pointer(walk, &frame, mapping, address);
             return 0;
         case STEP_WHOLE:
             return 0;
         }
     }
+}
+
+int unwind_snapshot(struct rule_tables *tables, struct space *space,
+                    const struct snapshot *snapshot, size_t max_depth, struct stack *stack,
+                    struct unwind_hints *ret_hints)
+{
+    struct walk walk = {.tables = tables,
+                        .space = space,
+                        .snapshot = snapshot,
+                        .max_depth = max_depth,
+                        .stack = stack,
+                        .hints = ret_hints,
+                        .code_mask = registers_code_mask()};
+    stack->depth = 0;
+    stack->cut = STACK_WHOLE;
+    *ret_hints = (struct unwind_hints){0};
+    return walk_by_rules(&walk);
 }

@@ -520,11 +520,11 @@ static int forget_spaces(struct results *results, const struct counted_threads *
         note_shared(results);
     spaces_forget(spaces, stay);
     int err = forget_code(results, threads);
-    for (size_t i = 0; i < spaces->count && how->unwinder; i++) {
+    for (size_t i = 0; i < spaces->count && how->rules; i++) {
         if (spaces->items[i]->is_free)
-            unwinder_forget(how->unwinder, spaces->items[i]);
+            rule_tables_forget_generated(how->rules, spaces->items[i]->id);
     }
-    return err ? err : unused_modules_free(results, how->unwinder);
+    return err ? err : unused_modules_free(results, how->rules);
 }
 
 int compact(struct results *results, struct counted_threads *threads, struct owners *owners,

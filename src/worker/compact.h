@@ -23,7 +23,7 @@ enum old_samples {
 struct compaction {
     enum old_samples old;
     uint32_t epoch;            /* of the stack table */
-    struct unwinder *unwinder; /* forgets spaces and modules that go; may be NULL */
+    struct rule_tables *rules; /* forgets spaces and modules that go; may be NULL */
     struct programs *programs; /* their goroutines refer to samples, their Python code to texts;
                                   may be NULL */
 };

@@ -48,7 +48,7 @@ static size_t read_code(const struct program *program, uint64_t address, void *c
     return got < 0 ? 0 : (size_t)got;
 }
 
-int generated_learn(const struct generated_code *generated, struct unwinder *unwinder,
+int generated_learn(const struct generated_code *generated, struct rule_tables *rules,
                     const struct space *space, const struct program *program, uint64_t address,
                     bool *ret_has_learnt)
 {
@@ -58,12 +58,14 @@ int generated_learn(const struct generated_code *generated, struct unwinder *unw
     *ret_has_learnt = number != JIT_NO_SYMBOL || generated->reading.done_ns;
     if (number == JIT_NO_SYMBOL) {
         /* Remembers failures, so that each address is looked up once. */
-        return *ret_has_learnt ? unwinder_learn(unwinder, space, address, address, code, 0) : 0;
+        return *ret_has_learnt
+                   ? rule_tables_learn_generated(rules, space->id, address, address, code, 0)
+                   : 0;
     }
     const struct jit_symbol *symbol = &jit->code.symbols[number];
     size_t bytes = symbol->size < sizeof code ? symbol->size : sizeof code;
     bytes = read_code(program, symbol->start, code, bytes);
-    return unwinder_learn(unwinder, space, address, symbol->start, code, bytes);
+    return rule_tables_learn_generated(rules, space->id, address, symbol->start, code, bytes);
 }
 
 static void refuse(struct generated_code *generated, struct results *results)
@@ -158,7 +160,7 @@ static int take_in(struct results *results, struct space **space)
     return err || !is_replaced ? err : spaces_branch(&results->spaces, space);
 }
 
-int generated_update(struct generated_code *generated, struct unwinder *unwinder,
+int generated_update(struct generated_code *generated, struct rule_tables *rules,
                      struct results *results, const struct observation *observation,
                      struct space **space)
 {
@@ -177,13 +179,12 @@ int generated_update(struct generated_code *generated, struct unwinder *unwinder
     size_t applied_before = code->applied_count;
     /* Code reported before the end of the files is reached is not new: it is taken in then. */
     uint64_t reader_ns, took_ns;
-    int err =
-        read_files(generated, rule_tables_lookups(unwinder_rules(unwinder)), code, &reader_ns);
+    int err = read_files(generated, rule_tables_lookups(rules), code, &reader_ns);
     if (err > 0)
         err = take_in(results, space);
     /* Code that was sampled before its function was known had no unwind rule. */
     if (code->applied_count != applied_before)
-        unwinder_forget(unwinder, *space);
+        rule_tables_forget_generated(rules, (*space)->id);
     took_ns = thread_cpu_ns() - begin_ns;
     /* The reader may claim any time, but can't have taken more than this. */
     uint64_t elapsed_ns = monotonic_ns() - now_ns;
@@ -192,7 +193,7 @@ int generated_update(struct generated_code *generated, struct unwinder *unwinder
     return err;
 }
 
-int generated_finish(struct generated_code *generated, struct unwinder *unwinder,
+int generated_finish(struct generated_code *generated, struct rule_tables *rules,
                      struct results *results, struct space *space)
 {
     int err = 0;
@@ -201,8 +202,7 @@ int generated_finish(struct generated_code *generated, struct unwinder *unwinder
         uint64_t reader_ns;
         open_files(generated, results, space);
         for (unsigned turn = 0; turn < TURNS_MAX && !err; turn++)
-            err = read_files(generated, rule_tables_lookups(unwinder_rules(unwinder)),
-                             &space->jit->code, &reader_ns);
+            err = read_files(generated, rule_tables_lookups(rules), &space->jit->code, &reader_ns);
         if (err >= 0)
             err = jit_take_in(space->jit, &is_replaced);
         jit_settle(space->jit);

@@ -28,19 +28,19 @@ int generated_note(struct generated_code *generated, struct space *space,
 
 /* Learns how to unwind from an address of generated code, if it is in a function whose start is
  * known by now. *ret_has_learnt: something new was learned. */
-int generated_learn(const struct generated_code *generated, struct unwinder *unwinder,
+int generated_learn(const struct generated_code *generated, struct rule_tables *rules,
                     const struct space *space, const struct program *program, uint64_t address,
                     bool *ret_has_learnt);
 
 /* Reads what the program has written since the last time, if a reading is due. If it replaces
  * sampled code, *space becomes a new space. */
-int generated_update(struct generated_code *generated, struct unwinder *unwinder,
+int generated_update(struct generated_code *generated, struct rule_tables *rules,
                      struct results *results, const struct observation *observation,
                      struct space **space);
 
 /* The program, or sampling, has ended: reads everything that is left, and settles the names.
  * `space` may be NULL. */
-int generated_finish(struct generated_code *generated, struct unwinder *unwinder,
+int generated_finish(struct generated_code *generated, struct rule_tables *rules,
                      struct results *results, struct space *space);
 
 #endif

@@ -183,7 +183,7 @@ static int unwind(struct program_goroutines *goroutines, const struct means *mea
     registers_set(registers, architecture.pc, is_entry ? goroutine->pc : goroutine->pc - 1);
     registers_set(registers, architecture.sp, goroutine->sp);
     registers_set(registers, architecture.frame_pointer, goroutine->frame_pointer);
-    return unwind_snapshot(means->unwinder, space, &snapshot, means->max_depth, stack, &hints);
+    return unwind_snapshot(means->rules, space, &snapshot, means->max_depth, stack, &hints);
 }
 
 /* ---- What they wait for ---- */

@@ -14,7 +14,7 @@ struct span_options {
 struct means {
     struct channel *channel; /* for requests */
     struct results *results;
-    struct unwinder *unwinder;
+    struct rule_tables *rules;
     struct queries *queries; /* NULL: none */
     struct owners *owners;
     struct peer_waits *peers; /* the owners' */

@@ -1,6 +1,7 @@
 #include "worker/programs.h"
 #include "base/array.h"
 #include "base/upper_bound.h"
+#include "unwind/rule_tables.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -36,16 +37,16 @@ struct program_tables *programs_find(const struct programs *programs, uint32_t n
 }
 
 int programs_end(struct programs *programs, uint32_t number, struct results *results,
-                 struct unwinder *unwinder)
+                 struct rule_tables *rules)
 {
     struct numbered_program *item = find(programs, number);
     if (!item)
         return 0;
     struct program_tables *tables = item->tables;
     struct space *space = tables->maps.space;
-    int err = generated_finish(&tables->generated, unwinder, results, space);
+    int err = generated_finish(&tables->generated, rules, results, space);
     if (space) {
-        unwinder_forget(unwinder, space);
+        rule_tables_forget_generated(rules, space->id);
         space_retire(space);
     }
     program_labels_free(&tables->labels);
@@ -59,12 +60,12 @@ int programs_end(struct programs *programs, uint32_t number, struct results *res
     return err;
 }
 
-int programs_end_all(struct programs *programs, struct results *results, struct unwinder *unwinder)
+int programs_end_all(struct programs *programs, struct results *results, struct rule_tables *rules)
 {
     int err = 0;
     while (programs->count) {
         uint32_t last = programs->items[programs->count - 1].number;
-        int end_err = programs_end(programs, last, results, unwinder);
+        int end_err = programs_end(programs, last, results, rules);
         err = err ? err : end_err;
     }
     return err;

@@ -43,10 +43,10 @@ struct program_tables *programs_find(const struct programs *programs, uint32_t n
 /* Ends a program that has no more observations: reads the rest of its files about generated code,
  * and keeps only what names need. Returns 0 or -ENOMEM. */
 int programs_end(struct programs *programs, uint32_t number, struct results *results,
-                 struct unwinder *unwinder);
+                 struct rule_tables *rules);
 
 /* The same for all programs that are left. */
-int programs_end_all(struct programs *programs, struct results *results, struct unwinder *unwinder);
+int programs_end_all(struct programs *programs, struct results *results, struct rule_tables *rules);
 
 void programs_free(struct programs *programs);
 

@@ -203,14 +203,13 @@ int program_python_name_thread(struct program_python *python, const struct means
 
 /* ---- Stacks ---- */
 
-static enum native_kind kind_of(const struct program_python *python, struct unwinder *unwinder,
+static enum native_kind kind_of(const struct program_python *python, struct rule_tables *rules,
                                 struct space *space, uint64_t address)
 {
     const struct mapping *mapping = space_find(space, address);
     if (!mapping || !mapping->has_bias || mapping->module != python->python.module)
         return NATIVE_OTHER;
-    uint64_t function = rule_tables_function(unwinder_rules(unwinder), python->python.module,
-                                             address - mapping->bias);
+    uint64_t function = rule_tables_function(rules, python->python.module, address - mapping->bias);
     bool evaluates = function && (function == python->python.evaluation.address ||
                                   function == python->moved_part);
     return evaluates ? NATIVE_EVALUATION : NATIVE_INTERPRETER;
@@ -292,13 +291,13 @@ int program_python_take(struct program_python *python, const struct means *means
     if (!python->is_told || !stack->depth)
         return 0;
     if (!python->has_looked_for_part)
-        python->moved_part = moved_part_find(unwinder_rules(means->unwinder), python->python.module,
-                                             &python->python.evaluation);
+        python->moved_part =
+            moved_part_find(means->rules, python->python.module, &python->python.evaluation);
     python->has_looked_for_part = true;
     enum native_kind *kinds = malloc(stack->depth * sizeof *kinds);
     int err = kinds ? 0 : -ENOMEM;
     for (size_t i = 0; i < stack->depth && !err; i++) {
-        kinds[i] = kind_of(python, means->unwinder, maps->space, stack->addresses[i]);
+        kinds[i] = kind_of(python, means->rules, maps->space, stack->addresses[i]);
         evaluates = evaluates || kinds[i] == NATIVE_EVALUATION;
     }
     if (!err && was_read)

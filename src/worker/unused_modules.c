@@ -3,9 +3,9 @@
 
 static void forget_module(void *context, const struct module *module)
 {
-    struct unwinder *unwinder = context;
-    if (unwinder)
-        unwinder_forget_module(unwinder, module);
+    struct rule_tables *rules = context;
+    if (rules)
+        rule_tables_forget_module(rules, module);
 }
 
 /* Marks the modules that a program has mapped. */
@@ -57,11 +57,11 @@ static void limit_files(struct modules *modules, const struct renumber *mapped)
         pthread_mutex_unlock(modules->naming);
 }
 
-int unused_modules_free(struct results *results, struct unwinder *unwinder)
+int unused_modules_free(struct results *results, struct rule_tables *rules)
 {
     const struct modules *modules = &results->modules;
     struct renumber mapped;
-    modules_close_unused(&results->modules, forget_module, unwinder);
+    modules_close_unused(&results->modules, forget_module, rules);
     int err = renumber_init(&mapped, modules->count);
     if (err)
         return err;
@@ -70,7 +70,7 @@ int unused_modules_free(struct results *results, struct unwinder *unwinder)
         struct module *module = modules->items[i];
         if (!module || renumber_of(&mapped, (uint32_t)i) != ROW_GONE)
             continue;
-        forget_module(unwinder, module);
+        forget_module(rules, module);
         module_reset(module);
     }
     limit_files(&results->modules, &mapped);

@@ -71,7 +71,7 @@ static int serve(struct unwind_step *step, bool *ret_has_more)
     if (hints->has_unknown_address || is_replaced(step))
         err = program_maps_refresh(&program->maps, means->results, observation, ret_has_more);
     if (!err && !*ret_has_more && hints->unlearnt_address)
-        err = generated_learn(&program->generated, means->unwinder, program->maps.space,
+        err = generated_learn(&program->generated, means->rules, program->maps.space,
                               observation->program, hints->unlearnt_address, ret_has_more);
     if (!err && !*ret_has_more && hints->missing_word)
         err = read_other_word(step, ret_has_more);
@@ -87,9 +87,8 @@ int unwind_step_run(struct unwind_step *step)
     int err;
     step->observation->snapshot->other_word.address = 0;
     do {
-        err =
-            unwind_snapshot(means->unwinder, step->program->maps.space, step->observation->snapshot,
-                            means->max_depth, step->stack, &step->hints);
+        err = unwind_snapshot(means->rules, step->program->maps.space, step->observation->snapshot,
+                              means->max_depth, step->stack, &step->hints);
         if (!err)
             err = serve(step, &has_more);
     } while (!err && has_more);
@@ -529,7 +528,7 @@ static int unwind_by_site(struct unwind_step *step)
         return unwind_by_known_site(step, own);
     uint64_t sp = registers_sp(&snapshot->registers);
     uint64_t expected = is_site_known(shared) ? sp + shared->distance : 0;
-    if (frame_pointer_find(means->unwinder, program->maps.space, snapshot, means->max_depth,
+    if (frame_pointer_find(means->rules, program->maps.space, snapshot, means->max_depth,
                            &step->hints, expected, step->stack)) {
         int err = try_with_registers(step);
         bool is_right = !err && !step->is_asked && is_proof(step);

@@ -31,6 +31,7 @@ struct worker {
     struct worker_options options;
     struct channel *channel;
     struct results *results;
+    struct rule_tables rules;
     struct means means;
     struct counted_threads threads;
     struct owners owners;
@@ -61,6 +62,7 @@ int worker_new(const struct worker_options *options, struct channel *channel,
     worker->means = (struct means){
         .channel = channel,
         .results = results,
+        .rules = &worker->rules,
         .queries = options->lookups ? &options->lookups->queries : NULL,
         .owners = &worker->owners,
         .peers = &worker->owners.peers,
@@ -75,12 +77,8 @@ int worker_new(const struct worker_options *options, struct channel *channel,
     };
     worker->owners.threads = &worker->threads;
     worker->owners.tells_threads_apart = options->tells_threads_apart;
+    worker->rules.lookups = options->lookups;
     worker->owners.sites.queries = results->modules.queries = worker->means.queries;
-    int err = unwinder_new(options->lookups, &worker->means.unwinder);
-    if (err) {
-        free(worker);
-        return err;
-    }
     *ret_worker = worker;
     return 0;
 }
@@ -89,13 +87,13 @@ void worker_free(struct worker *worker)
 {
     if (!worker)
         return;
-    programs_end_all(&worker->programs, worker->results, worker->means.unwinder);
+    programs_end_all(&worker->programs, worker->results, worker->means.rules);
     programs_free(&worker->programs);
     page_checks_free(&worker->page_checks);
     owners_free(&worker->owners);
     kernel_names_free(&worker->kernel_names);
     counted_threads_free(&worker->threads);
-    unwinder_free(worker->means.unwinder);
+    rule_tables_free(&worker->rules);
     free(worker->stack.addresses);
     free(worker);
 }
@@ -191,7 +189,7 @@ static int update_program(struct worker *worker, const struct observation *obser
         err = program_goroutines_update(&program->goroutines, &worker->means, &program->maps,
                                         observation);
     if (!err && program->maps.space)
-        err = generated_update(&program->generated, worker->means.unwinder, results, observation,
+        err = generated_update(&program->generated, worker->means.rules, results, observation,
                                &program->maps.space);
     if (!err)
         *ret_program = program;
@@ -441,7 +439,7 @@ static size_t bytes_used(const struct worker *worker)
 static size_t bytes_of_kind(const struct worker *worker, enum kept_kind kind)
 {
     return kind == KEPT_CHECKPOINTS ? worker->checkpoints.bytes
-           : kind == KEPT_UNWINDING ? rule_tables_bytes(unwinder_rules(worker->means.unwinder))
+           : kind == KEPT_UNWINDING ? rule_tables_bytes(&worker->rules)
                                     : kept_bytes(worker->results, kind);
 }
 
@@ -473,7 +471,7 @@ static int drop_what_is_old(struct worker *worker, bool may_forget_samples)
                : worker->checkpoints.are_last ? OLD_JOIN
                                               : OLD_STAY,
         .epoch = worker->checkpoints.epoch,
-        .unwinder = worker->means.unwinder,
+        .rules = worker->means.rules,
         .programs = &worker->programs,
     };
     int err = timeline->is_ring ? timeline_forget(timeline, worker->checkpoints.begin_ns) : 0;
@@ -504,7 +502,7 @@ static int make_room(struct worker *worker)
     struct compaction how = {
         .old = OLD_STAY,
         .epoch = results->stacks.epoch,
-        .unwinder = worker->means.unwinder,
+        .rules = worker->means.rules,
         .programs = &worker->programs,
     };
     begin_epoch(worker);
@@ -603,7 +601,7 @@ static void check_bytes(struct worker *worker)
 static int finish(struct worker *worker)
 {
     int count_err = close_windows(worker);
-    int err = programs_end_all(&worker->programs, worker->results, worker->means.unwinder);
+    int err = programs_end_all(&worker->programs, worker->results, worker->means.rules);
     int wait_err = worker->options.waits ? wait_list_finish(worker->options.waits) : 0;
     publish_kept(worker);
     return count_err ? count_err : err ? err : wait_err;
@@ -673,7 +671,7 @@ static int end_program(struct worker *worker, uint32_t number)
     }
     peer_waits_end(&worker->owners.peers, number);
     gils_forget(&worker->owners.gils, number);
-    return programs_end(&worker->programs, number, worker->results, worker->means.unwinder);
+    return programs_end(&worker->programs, number, worker->results, worker->means.rules);
 }
 
 static int take(struct worker *worker, struct message *message)

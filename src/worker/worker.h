@@ -53,7 +53,7 @@ struct worker_options {
     bool tells_threads_apart; /* each thread has samples of its own; notes those that never moved */
     bool tells_goroutines;    /* and of each goroutine that it runs */
     struct span_options spans;
-    struct lookups *lookups;     /* see unwinder_new; must outlive the worker */
+    struct lookups *lookups;     /* see struct rule_tables; must outlive the worker */
     struct wait_list *waits;     /* for a dump: receives what threads wait for; else NULL */
     struct runtime_tasks *tasks; /* the same, of its goroutines and tasks */
     /* The memory limit for everything that is kept; SIZE_MAX: no limit. With checkpoints, mappings,

@@ -49,15 +49,14 @@ static void check(const struct stack *stack, const struct registers *registers)
 
 static void unwind(struct space *space, struct snapshot *snapshot)
 {
-    struct unwinder *unwinder;
+    struct rule_tables rules = {0};
     struct stack stack = {0}, scratch = {0};
     struct unwind_hints hints;
-    must(unwinder_new(NULL, &unwinder) == 0);
-    must(unwind_snapshot(unwinder, space, snapshot, DEPTH_MAX, &stack, &hints) == 0);
+    must(unwind_snapshot(&rules, space, snapshot, DEPTH_MAX, &stack, &hints) == 0);
     check(&stack, &snapshot->registers);
     if (stack.cut == STACK_CUT_NO_REGISTER)
-        frame_pointer_find(unwinder, space, snapshot, DEPTH_MAX, &hints, 0, &scratch);
-    unwinder_free(unwinder);
+        frame_pointer_find(&rules, space, snapshot, DEPTH_MAX, &hints, 0, &scratch);
+    rule_tables_free(&rules);
     free(stack.addresses);
     free(scratch.addresses);
 }

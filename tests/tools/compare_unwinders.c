@@ -112,7 +112,8 @@ static void take_all(struct context *context)
 static int unwind(struct context *context, size_t number, bool by_rules, struct stack *stack)
 {
     struct unwind_hints hints = {0};
-    struct walk walk = {.space = context->space,
+    struct walk walk = {.tables = &context->rules,
+                        .space = context->space,
                         .snapshot = &context->snapshots[number],
                         .max_depth = MAX_DEPTH,
                         .stack = stack,
@@ -120,8 +121,7 @@ static int unwind(struct context *context, size_t number, bool by_rules, struct 
                         .code_mask = registers_code_mask()};
     stack->depth = 0;
     stack->cut = STACK_WHOLE;
-    return by_rules ? walk_by_rules(&walk, &context->rules)
-                    : walk_by_libunwind(&walk, context->libunwind);
+    return by_rules ? walk_by_rules(&walk) : walk_by_libunwind(&walk, context->libunwind);
 }
 
 static void show(const struct context *context, size_t number, const struct stack *rules,

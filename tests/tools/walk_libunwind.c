@@ -1,6 +1,7 @@
 /* Reads through the accessors below: registers and stack from the snapshot, unwind tables and code
  * from the mapped files, which it trusts: this tool is for harmless programs only. */
 #include "walk_libunwind.h"
+#include "base/array.h"
 #include "unwind/code_address.h"
 
 #include <errno.h>
@@ -29,6 +30,11 @@ struct progress {
     bool missed_unwind_info; /* an address has none */
     bool missed_register;    /* a register is not in the snapshot */
 };
+
+static int push(struct stack *stack, uint64_t address)
+{
+    return array_append(&stack->addresses, &stack->depth, &stack->capacity, address);
+}
 
 static int find_proc_info(unw_addr_space_t as, unw_word_t ip, unw_proc_info_t *ret_info,
                           int need_unwind_info, void *arg)
@@ -182,14 +188,14 @@ static int walk_frames(struct progress *progress, unw_cursor_t *cursor)
         if (!mapping) {
             stack->cut = STACK_CUT_NO_UNWIND_INFO;
             /* The leaf is the thread's pc, mapped or not; a caller outside all code is no frame. */
-            return stack->depth ? 0 : walk_push(walk, pc);
+            return stack->depth ? 0 : push(stack, pc);
         }
         if (stack->depth == walk->max_depth) {
             stack->cut = STACK_CUT_AT_MAX_DEPTH;
             return 0;
         }
         bool is_trampoline = unw_is_signal_frame(cursor) > 0;
-        if (walk_push(walk, lookup_address(pc, is_exact || is_trampoline)))
+        if (push(stack, lookup_address(pc, is_exact || is_trampoline)))
             return -ENOMEM;
         /* Without unwind tables, libunwind would guess. */
         if (mapping->has_bias && mapping->module->unread) {
@@ -213,5 +219,5 @@ int walk_by_libunwind(struct walk *walk, struct libunwind *libunwind)
     if (unw_init_remote(&cursor, libunwind->address_space, &progress) == 0)
         return walk_frames(&progress, &cursor);
     walk->stack->cut = STACK_CUT_NO_UNWIND_INFO;
-    return walk_push(walk, registers_pc(&walk->snapshot->registers));
+    return push(walk->stack, registers_pc(&walk->snapshot->registers));
 }

@@ -141,7 +141,8 @@ static inline void forget_register(struct made_walk *made, unsigned number)
 /* Unwinds a thread whose pc is `pc` and whose stack pointer is at word `sp_word` of the stack. */
 static inline int walk_from(struct made_walk *made, uint64_t pc, uint64_t sp_word)
 {
-    struct walk walk = {.space = &made->space,
+    struct walk walk = {.tables = &made->tables,
+                        .space = &made->space,
                         .snapshot = &made->snapshot,
                         .max_depth = made->max_depth,
                         .stack = &made->stack,
@@ -152,7 +153,7 @@ static inline int walk_from(struct made_walk *made, uint64_t pc, uint64_t sp_wor
     made->stack.depth = 0;
     made->stack.cut = STACK_WHOLE;
     made->hints = (struct unwind_hints){0};
-    return walk_by_rules(&walk, &made->tables);
+    return walk_by_rules(&walk);
 }
 
 static inline void assert_addresses(const struct stack *stack, const uint64_t *addresses,

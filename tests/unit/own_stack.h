@@ -6,6 +6,7 @@
 #include "mapping/modules.h"
 #include "mapping/spaces.h"
 #include "proc/memory.h"
+#include "unwind/rule_tables.h"
 #include "unwind/unwind.h"
 
 #include <pthread.h>
@@ -15,7 +16,7 @@ static struct {
     struct spaces spaces;
     struct modules modules;
     struct space *space;
-    struct unwinder *unwinder;
+    struct rule_tables rules;
 } self;
 
 static inline uint64_t stack_end(void)
@@ -72,14 +73,13 @@ static inline int set_up_group(void **state)
         spaces_add(&self.spaces, &self.modules, getpid(), proc_fd, getpid(), maps_fd, &self.space);
     close(maps_fd);
     close(proc_fd);
-    return err ? err : unwinder_new(NULL, &self.unwinder);
+    return err;
 }
 
 static inline int tear_down_group(void **state)
 {
     (void)state;
-    unwinder_free(self.unwinder);
-    unwinder_free(NULL);
+    rule_tables_free(&self.rules);
     spaces_free(&self.spaces);
     modules_free(&self.modules);
     return 0;

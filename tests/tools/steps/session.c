@@ -41,7 +41,7 @@ static int unwind(struct session *session)
             return -ENOMEM;
         snapshot_copy_stacks(&session->snapshot, session->tracee.pid, &session->areas, STACK_LIMIT,
                              &other);
-        int err = unwind_snapshot(session->unwinder, session->space, &session->snapshot, MAX_DEPTH,
+        int err = unwind_snapshot(&session->rules, session->space, &session->snapshot, MAX_DEPTH,
                                   &session->stack, &hints);
         if (err || other.address || !hints.missing_address)
             return err;
@@ -202,10 +202,9 @@ int session_begin(struct session *session, char **command)
     if (session->maps_fd < 0)
         return -errno;
     session->tally.rules = &session->rules;
-    err = spaces_add(&session->spaces, &session->modules, session->process.pid,
-                     session->process.proc_fd, session->process.pid, session->maps_fd,
-                     &session->space);
-    return err ? err : unwinder_new(NULL, &session->unwinder);
+    return spaces_add(&session->spaces, &session->modules, session->process.pid,
+                      session->process.proc_fd, session->process.pid, session->maps_fd,
+                      &session->space);
 }
 
 void session_end(struct session *session)
@@ -214,7 +213,6 @@ void session_end(struct session *session)
     shadow_free(&session->shadow);
     tally_free(&session->tally);
     rule_tables_free(&session->rules);
-    unwinder_free(session->unwinder);
     snapshot_clear(&session->snapshot);
     free(session->stack.addresses);
     instructions_free(&session->instructions);

@@ -29,7 +29,6 @@ struct session {
     bool maps_are_old;
     struct instructions instructions;
     struct shadow shadow;
-    struct unwinder *unwinder;
     struct snapshot snapshot;
     struct stack stack;
     struct rule_tables rules;

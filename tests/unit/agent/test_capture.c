@@ -284,7 +284,7 @@ static void *unwind_taken(void *context)
     struct unwind_hints hints;
     take_inner();
     const struct snapshot snapshot = snapshot_of_taken();
-    assert_int_equal(unwind_snapshot(self.unwinder, self.space, &snapshot, 100, &stack, &hints), 0);
+    assert_int_equal(unwind_snapshot(&self.rules, self.space, &snapshot, 100, &stack, &hints), 0);
     assert_int_equal(stack.cut, STACK_WHOLE);
     assert_true(stack.depth >= 4);
     assert_true(stack.addresses[0] == taken.capture.registers[AGENT_REGISTER_COUNT - 1]);

@@ -73,7 +73,7 @@ uint64_t __wrap_registers_code_mask(void)
 }
 
 static struct made_walk made;
-static struct unwinder *unwinder;
+static struct rule_tables rules;
 
 static int set_up(void **state)
 {
@@ -100,13 +100,13 @@ static int set_up(void **state)
     end_module(&made);
     forget_register(&made, FP);
     code_mask = UINT64_MAX;
-    return unwinder_new(NULL, &unwinder);
+    return 0;
 }
 
 static int tear_down(void **state)
 {
     (void)state;
-    unwinder_free(unwinder);
+    rule_tables_free(&rules);
     made_walk_free(&made);
     return 0;
 }
@@ -129,12 +129,12 @@ static bool is_found_with(uint64_t function, uint64_t word, uint64_t expected)
     set_register(&made, SP, word_at(0));
     forget_register(&made, FP);
     assert_int_equal(
-        unwind_snapshot(unwinder, &made.space, &made.snapshot, made.max_depth, &made.stack, &hints),
+        unwind_snapshot(&rules, &made.space, &made.snapshot, made.max_depth, &made.stack, &hints),
         0);
     assert_int_equal(made.stack.cut, STACK_CUT_NO_REGISTER);
     assert_int_equal(hints.function, code_at(function));
     assert_int_equal(hints.function_sp, word_at(0));
-    bool found = frame_pointer_find(unwinder, &made.space, &made.snapshot, made.max_depth, &hints,
+    bool found = frame_pointer_find(&rules, &made.space, &made.snapshot, made.max_depth, &hints,
                                     expected, &made.stack);
     assert_int_equal(found, registers_has(&made.snapshot.registers, FP));
     if (found)
@@ -182,7 +182,7 @@ static void test_by_the_first_instructions(void **state)
     put_frame(6, OF_NEEDING);
     assert_true(is_found_first());
     assert_int_equal(
-        unwind_snapshot(unwinder, &made.space, &made.snapshot, made.max_depth, &made.stack, &hints),
+        unwind_snapshot(&rules, &made.space, &made.snapshot, made.max_depth, &made.stack, &hints),
         0);
     ASSERT_STACK(&made.stack, STACK_WHOLE, code_at(NEEDING + 0x40), code_at(OF_NEEDING - 1),
                  code_at(FIRST + 7));
@@ -305,8 +305,8 @@ static void test_no_function_no_frame_pointer(void **state)
     put_frame(6, OF_NEEDING);
     set_register(&made, PC, code_at(NEEDING + 0x40));
     set_register(&made, SP, word_at(0));
-    assert_false(frame_pointer_find(unwinder, &made.space, &made.snapshot, made.max_depth, &hints,
-                                    0, &made.stack));
+    assert_false(frame_pointer_find(&rules, &made.space, &made.snapshot, made.max_depth, &hints, 0,
+                                    &made.stack));
     assert_false(registers_has(&made.snapshot.registers, FP));
 }
 
@@ -333,7 +333,7 @@ static void test_hints_that_lead_nowhere(void **state)
     set_register(&made, PC, code_at(NEEDING + 0x40));
     set_register(&made, SP, word_at(0));
     for (size_t i = 0; i < sizeof hints / sizeof *hints; i++) {
-        assert_false(frame_pointer_find(unwinder, &made.space, &made.snapshot, made.max_depth,
+        assert_false(frame_pointer_find(&rules, &made.space, &made.snapshot, made.max_depth,
                                         &hints[i], 0, &made.stack));
         assert_false(registers_has(&made.snapshot.registers, FP));
     }

@@ -97,7 +97,7 @@ struct unwound {
 static struct unwound unwind(const struct snapshot *snapshot, size_t max_depth)
 {
     struct unwound unwound = {0};
-    assert_int_equal(unwind_snapshot(self.unwinder, self.space, snapshot, max_depth, &unwound.stack,
+    assert_int_equal(unwind_snapshot(&self.rules, self.space, snapshot, max_depth, &unwound.stack,
                                      &unwound.hints),
                      0);
     return unwound;
@@ -160,7 +160,7 @@ static void test_the_same_again(void **state)
     for (size_t i = 0; i < 100; i++) {
         /* The memory of the last stack is reused. */
         assert_int_equal(
-            unwind_snapshot(self.unwinder, self.space, &take.snapshot, FRAMES_MAX, &stack, &hints),
+            unwind_snapshot(&self.rules, self.space, &take.snapshot, FRAMES_MAX, &stack, &hints),
             0);
         assert_same_stack(&stack, &first.stack, first.stack.depth);
         assert_int_equal(stack.cut, STACK_WHOLE);

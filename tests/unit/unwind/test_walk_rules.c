@@ -585,7 +585,8 @@ static void test_without_a_place(void **state)
     static const unsigned numbers[] = {SP, PC};
     made.words[0] = code_at(FIRST + 8);
     for (size_t i = 0; i < 2; i++) {
-        struct walk walk = {.space = &made.space,
+        struct walk walk = {.tables = &made.tables,
+                            .space = &made.space,
                             .snapshot = &made.snapshot,
                             .max_depth = 9,
                             .stack = &made.stack,
@@ -595,7 +596,7 @@ static void test_without_a_place(void **state)
         assert_int_equal(made.stack.depth, 2);
         made.snapshot.registers.known &= ~(1ull << numbers[i]);
         made.stack.depth = 0;
-        assert_int_equal(walk_by_rules(&walk, &made.tables), 0);
+        assert_int_equal(walk_by_rules(&walk), 0);
         ASSERT_STACK(&made.stack, STACK_CUT_NO_UNWIND_INFO, code_at(PLAIN));
     }
 }

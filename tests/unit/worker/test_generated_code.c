@@ -1,13 +1,13 @@
 /* Reading what a program says of the code that it generates: here this process's own perf map. */
 #include "unit.h"
-#include "unwind/lookup.h"
+#include "unwind/rule_tables.h"
 #include "worker/generated_code.h"
 
 #include <stdio.h>
 
 static struct results results;
 static struct own_lookups lookups;
-static struct unwinder *unwinder;
+static struct rule_tables rules;
 static struct generated_code generated;
 static struct program program;
 static struct space *space;
@@ -15,12 +15,12 @@ static char path[32];
 static int map;
 static unsigned reads, forgotten;
 
-void __real_unwinder_forget(struct unwinder *from, const struct space *of);
-void __wrap_unwinder_forget(struct unwinder *from, const struct space *of);
-void __wrap_unwinder_forget(struct unwinder *from, const struct space *of)
+void __real_rule_tables_forget_generated(struct rule_tables *from, uint32_t of);
+void __wrap_rule_tables_forget_generated(struct rule_tables *from, uint32_t of);
+void __wrap_rule_tables_forget_generated(struct rule_tables *from, uint32_t of)
 {
     forgotten++;
-    __real_unwinder_forget(from, of);
+    __real_rule_tables_forget_generated(from, of);
 }
 
 static int read_code(struct lookups *own, const struct jit_source *source, off_t most,
@@ -41,18 +41,19 @@ static int set_up(void **state)
     generated = (struct generated_code){0};
     own_lookups_init(&lookups);
     lookups.lookups.read_code = read_code;
+    rules = (struct rule_tables){.lookups = &lookups.lookups};
     reads = forgotten = 0;
     space = calloc(1, sizeof *space);
     return map < 0 || program.proc_fd < 0 || !space || results_init(&results) ||
-           unwinder_new(&lookups.lookups, &unwinder) || space_note_jit(space, 0x1008);
+           space_note_jit(space, 0x1008);
 }
 
 static int tear_down(void **state)
 {
     (void)state;
-    int err = generated_finish(&generated, unwinder, &results, space);
+    int err = generated_finish(&generated, &rules, &results, space);
     space_free(space);
-    unwinder_free(unwinder);
+    rule_tables_free(&rules);
     own_lookups_free(&lookups);
     results_free(&results);
     close(program.proc_fd);
@@ -72,7 +73,7 @@ static void update(void)
     const struct observation observation = {
         .program = &program, .tid = getpid(), .round_ns = UINT64_MAX};
     generated.reading.cost_ns = 0;
-    assert_int_equal(generated_update(&generated, unwinder, &results, &observation, &space), 0);
+    assert_int_equal(generated_update(&generated, &rules, &results, &observation, &space), 0);
 }
 
 static void check(unsigned expected_reads, unsigned expected_forgotten)

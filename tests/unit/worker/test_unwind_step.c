@@ -40,6 +40,7 @@ static struct made_walk made;
 static struct results results;
 static struct channel *channel;
 static struct means means;
+static struct rule_tables rules;
 static struct program program;
 static struct program_tables tables;
 static struct thread_unwinding threads[3];
@@ -62,8 +63,8 @@ static int set_up(void **state)
     made.words[0] = made.words[DEEP_WORD] = code_at(FIRST + 5);
     assert_int_equal(results_init(&results), 0);
     assert_int_equal(channel_new(&channel), 0);
-    means = (struct means){.channel = channel, .results = &results, .max_depth = 100};
-    assert_int_equal(unwinder_new(NULL, &means.unwinder), 0);
+    means =
+        (struct means){.channel = channel, .results = &results, .max_depth = 100, .rules = &rules};
     program = (struct program){.number = 5, .proc_fd = -1, .mem_fd = -1};
     program.maps_fd = file_of_text(STACKS);
     round_ns = 1000;
@@ -82,7 +83,7 @@ static int tear_down(void **state)
     sites_free(&tables.sites);
     stack_areas_free(&tables.maps.areas);
     close(program.maps_fd);
-    unwinder_free(means.unwinder);
+    rule_tables_free(&rules);
     channel_free(channel);
     results_free(&results);
     made_walk_free(&made);
@@ -694,6 +695,7 @@ static struct made_walk made;
 static struct results results;
 static struct channel *channel;
 static struct means means;
+static struct rule_tables rules;
 static struct program program = {.number = 5, .maps_fd = -1, .proc_fd = -1, .mem_fd = -1};
 static struct program_tables tables;
 static struct thread_unwinding thread = {.stack_limit = 16u << 10};
@@ -702,8 +704,8 @@ static void begin_step(void)
 {
     assert_int_equal(results_init(&results), 0);
     assert_int_equal(channel_new(&channel), 0);
-    means = (struct means){.channel = channel, .results = &results, .max_depth = 100};
-    assert_int_equal(unwinder_new(NULL, &means.unwinder), 0);
+    means =
+        (struct means){.channel = channel, .results = &results, .max_depth = 100, .rules = &rules};
     tables.maps.space = &made.space;
     tables.maps.reading.done_ns = UINT64_MAX; /* its maps are new */
 }
@@ -711,7 +713,7 @@ static void begin_step(void)
 static void end_step(void)
 {
     sites_free(&tables.sites);
-    unwinder_free(means.unwinder);
+    rule_tables_free(&rules);
     channel_free(channel);
     results_free(&results);
     made_walk_free(&made);

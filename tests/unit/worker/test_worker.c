@@ -1322,26 +1322,6 @@ static void test_snapshots_come_back(void **state)
     assert_int_equal(time_in(world, THREAD_SLEEPING), 3 * SNAPSHOTS_MAX * (uint64_t)MS);
 }
 
-static bool unwinders_fail;
-
-int __real_unwinder_new(struct lookups *lookups, struct unwinder **ret_unwinder);
-int __wrap_unwinder_new(struct lookups *lookups, struct unwinder **ret_unwinder);
-int __wrap_unwinder_new(struct lookups *lookups, struct unwinder **ret_unwinder)
-{
-    return unwinders_fail ? -ENOMEM : __real_unwinder_new(lookups, ret_unwinder);
-}
-
-/* LeakSanitizer detects leaks. */
-static void test_no_memory_for_a_worker(void **state)
-{
-    struct world *world = *state;
-    unwinders_fail = true;
-    assert_int_equal(worker_new(&world->options, world->channel, &world->results, &world->worker),
-                     -ENOMEM);
-    unwinders_fail = false;
-    assert_null(world->worker);
-}
-
 static void test_a_closed_channel_is_the_end(void **state)
 {
     struct world *world = *state;
@@ -1398,7 +1378,6 @@ int main(void)
         TEST(test_an_owner_that_waits_for_a_cpu),
         TEST(test_which_thread_had_the_cpu),
         TEST(test_snapshots_come_back),
-        TEST(test_no_memory_for_a_worker),
         TEST(test_a_closed_channel_is_the_end),
     };
     return cmocka_run_group_tests_name("worker", tests, NULL, NULL);
