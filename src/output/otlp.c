@@ -88,10 +88,10 @@ static const char *const words[] = {
     "wall",        "cpu",    "off_cpu",     "contentions",   "delay",       "block",
     "mutex",       "blame",  "nanoseconds", "count",         thread_name,   thread_id,
     build_id,      "bytes",  "space",       "alloc_objects", "alloc_space", "inuse_objects",
-    "inuse_space", "faults", "rss",         "threadcreate",  goroutine,     "custom",
+    "inuse_space", "faults", "rss",         "threadcreate",  "custom",      goroutine,
 };
 /* Stands for the name of the program's own objects, if they have one. */
-#define WORD_CUSTOM (COUNT_OF(words) - 1)
+#define WORD_CUSTOM 22
 
 /* A type of value and its sampling period. */
 struct type {
@@ -157,10 +157,11 @@ static uint32_t string_number(struct otlp *otlp, uint32_t row)
 /* The word's number; of a text that is none, that of "custom". */
 static uint32_t word_of(const char *text)
 {
-    uint32_t word = 0;
-    while (word < WORD_CUSTOM && strcmp(words[word], text) != 0)
-        word++;
-    return word;
+    for (uint32_t word = 0; word < COUNT_OF(words); word++) {
+        if (strcmp(words[word], text) == 0)
+            return word;
+    }
+    return WORD_CUSTOM;
 }
 
 static uint32_t word_number(struct otlp *otlp, const char *text)
@@ -297,6 +298,13 @@ static const struct profile_process *process_of(const struct fgprof_profile *pro
     return number < profile->process_count ? &profile->processes[number] : NULL;
 }
 
+/* The number of a type for ids. The program's own may have any name, that of another type too. */
+static uint64_t type_number(const struct fgprof_profile *profile, const char *type)
+{
+    return profile->kind == FGPROF_KIND_CUSTOM ? hash_bytes_fixed(type, strlen(type), 0)
+                                               : word_of(type);
+}
+
 /* 16 bytes that stay the same if the profile is sent again. Processes that have ended may have been
  * joined by name, without a pid. */
 static void put_profile_id(struct otlp *otlp, const struct profile_process *process,
@@ -309,8 +317,8 @@ static void put_profile_id(struct otlp *otlp, const struct profile_process *proc
                               profile->summary.seed,
                               process ? process->pid : 0,
                               hash_bytes_fixed(name, strlen(name), 0),
-                              word_of(type->type),
-                              word_of(type->period_type)};
+                              type_number(profile, type->type),
+                              type_number(profile, type->period_type)};
     const uint64_t id[] = {hash_bytes_fixed(parts, sizeof parts, 1),
                            hash_bytes_fixed(parts, sizeof parts, 2)};
     protobuf_bytes(&otlp->out, PROFILE_ID, id, sizeof id);
