@@ -15,10 +15,11 @@
 #define ROWS_BYTES (32 * 2 * sizeof(uint64_t)) /* specific_1stblock */
 #define SEARCHED_BYTES 0x400u                  /* behind the list and the rows */
 
+/* The area of a stack also has addresses below it, to which it may grow. */
 static bool is_code(const struct stack_areas *areas, uint64_t address)
 {
     const struct stack_area *area = stack_areas_find(areas, address);
-    return area && area->has_code;
+    return area && area->has_code && address >= area->start;
 }
 
 uint64_t thread_robust_list(pid_t tid)

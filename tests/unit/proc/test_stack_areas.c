@@ -43,9 +43,27 @@ static void test_read_again(void **state)
     stack_areas_free(&areas);
 }
 
+static void test_code(void **state)
+{
+    (void)state;
+    struct stack_areas areas = {0};
+    read_text(&areas, "1000-2000 ---p 00000000 00:00 0 \n"
+                      "2000-3000 r--p 00000000 fe:01 7 /program\n"
+                      "3000-4000 r-xp 00001000 fe:01 7 /program\n"
+                      "4000-5000 --xp 00002000 fe:01 7 /program\n"
+                      "9000-c000 rwxp 00000000 00:00 0 [stack]\n");
+    assert_int_equal(areas.count, 4);
+    assert_false(stack_areas_find(&areas, 0x2fff)->has_code);
+    assert_true(stack_areas_find(&areas, 0x3000)->has_code);
+    assert_true(stack_areas_find(&areas, 0x4fff)->has_code);
+    assert_true(stack_areas_find(&areas, 0x9000)->has_code);
+    stack_areas_free(&areas);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_ends),
-                                       cmocka_unit_test(test_read_again)};
+                                       cmocka_unit_test(test_read_again),
+                                       cmocka_unit_test(test_code)};
     return cmocka_run_group_tests_name("stack_areas", tests, NULL, NULL);
 }
