@@ -80,26 +80,10 @@ static bool is_replaced(const char *variable, char *const variables[VARIABLES_MA
     return false;
 }
 
-/* Copies the calling process's environment and adds the variables, which it takes over. */
-static int copy_environment(char *variables[VARIABLES_MAX], char **environment)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < VARIABLES_MAX; i++)
-        environment[count++] = variables[i];
-    for (char **at = environ; at && *at; at++) {
-        if (is_replaced(*at, variables))
-            continue;
-        environment[count] = strdup(*at);
-        if (!environment[count++])
-            return -ENOMEM;
-    }
-    return 0;
-}
-
 static void preload_free(char **environment)
 {
-    for (char **at = environment; at && *at; at++)
-        free(*at);
+    for (size_t i = 0; environment && i < VARIABLES_MAX; i++)
+        free(environment[i]);
     free(environment);
 }
 
@@ -111,14 +95,15 @@ static size_t count_variables(void)
     return count;
 }
 
-/* Copies the calling process's environment, and adds settings that make the dynamic linker load the
- * agent, and the agent's own settings. If `has_children`, the program's children get the agent too.
- * The caller frees the array and its strings with preload_free. Returns 0, -ELIBACC if
- * libfgprof-agent.so is not found, -ELIBBAD if LD_PRELOAD can't hold its path, or -ENOMEM. */
+/* Makes the calling process's environment with settings that make the dynamic linker load the
+ * agent, and the agent's own settings, which come first; the others are not copied. If
+ * `has_children`, the program's children get the agent too. The caller frees the array with
+ * preload_free. Returns 0, -ELIBACC if libfgprof-agent.so is not found, -ELIBBAD if LD_PRELOAD
+ * can't hold its path, or -ENOMEM. */
 static int preload_environment(const struct object_options *objects, bool has_children,
                                char ***ret_environment)
 {
-    char path[PATH_MAX], *variables[VARIABLES_MAX];
+    char path[PATH_MAX];
     if (!find_agent(path))
         return -ELIBACC;
     if (strpbrk(path, SEPARATORS))
@@ -126,18 +111,18 @@ static int preload_environment(const struct object_options *objects, bool has_ch
     char **environment = calloc(count_variables() + VARIABLES_MAX + 1, sizeof *environment);
     if (!environment)
         return -ENOMEM;
-    int err = make_variables(path, objects, has_children, variables);
+    int err = make_variables(path, objects, has_children, environment);
     if (err) {
-        for (size_t i = 0; i < VARIABLES_MAX; i++)
-            free(variables[i]);
-    } else {
-        err = copy_environment(variables, environment);
-    }
-    if (err)
         preload_free(environment);
-    else
-        *ret_environment = environment;
-    return err;
+        return err;
+    }
+    char **to = environment + VARIABLES_MAX;
+    for (char **at = environ; at && *at; at++) {
+        if (!is_replaced(*at, environment))
+            *to++ = *at;
+    }
+    *ret_environment = environment;
+    return 0;
 }
 
 /* The command gets the caller's signal mask. The two signals that a program ignores while it writes
