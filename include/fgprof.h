@@ -805,7 +805,7 @@ enum fgprof_format {
 
 /* How FGPROF_FOLDED writes frames. The other formats write all that is known. */
 enum fgprof_folded_flags {
-    FGPROF_FOLDED_THREADS = 1, /* adds a root frame: the thread's name; by id "name/tid" */
+    FGPROF_FOLDED_THREADS = 1, /* adds a root frame: "name"; by id "name/tid", "name/goroutine 7" */
     /* Writes "function (file:line)"; without a name "libfoo.so+0x1234", the address in the file,
      * instead of "[libfoo.so]". */
     FGPROF_FOLDED_LINES = 2,

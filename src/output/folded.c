@@ -87,6 +87,7 @@ static void append_process(struct buffer *buffer, const struct fgprof_profile *p
     replace_separators(buffer, 0);
 }
 
+/* A goroutine may have the id of a thread. */
 static void append_thread(struct buffer *buffer, const struct fgprof_profile *profile,
                           const struct profile_sample *sample)
 {
@@ -95,7 +96,7 @@ static void append_thread(struct buffer *buffer, const struct fgprof_profile *pr
     size_t from = buffer->length;
     name_append(buffer, *name ? name : "[unnamed]");
     if (sample->tid)
-        buffer_print(buffer, "/%" PRIu32, sample->tid);
+        buffer_print(buffer, "/%s%" PRIu32, sample->is_goroutine ? "goroutine " : "", sample->tid);
     replace_separators(buffer, from);
 }
 

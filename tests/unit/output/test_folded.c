@@ -249,6 +249,23 @@ static void test_thread_root_by_id(void **state)
     assert_folded(profile, "main 3\n");
 }
 
+static void test_a_goroutine_with_the_id_of_a_thread(void **state)
+{
+    struct fgprof_profile *profile = *state;
+    uint32_t leaf = function(profile, 1, "main");
+    MAKE_SAMPLE(profile, "server", 7, 1, leaf);
+    struct profile_sample parked = profile->samples[0];
+    parked.is_goroutine = true;
+    parked.count = 2;
+    assert_int_equal(profile_add_sample(profile, &parked, NULL), 0);
+    assert_int_equal(fgprof_profile_set_folded_flags(profile, FGPROF_FOLDED_THREADS), 0);
+    assert_folded(profile, "server/7;main 1\n"
+                           "server/goroutine 7;main 2\n");
+    /* By name they are not told apart. */
+    profile->threads = FGPROF_THREADS_BY_NAME;
+    assert_folded(profile, "server;main 3\n");
+}
+
 static void test_lines(void **state)
 {
     struct fgprof_profile *profile = *state;
@@ -531,6 +548,7 @@ int main(void)
         WITH_PROFILE(test_notes_are_frames),
         WITH_PROFILE(test_thread_root_by_name),
         WITH_PROFILE(test_thread_root_by_id),
+        WITH_PROFILE(test_a_goroutine_with_the_id_of_a_thread),
         WITH_PROFILE(test_lines),
         WITH_PROFILE(test_state_leaf),
         WITH_PROFILE(test_state_leaf_of_waits),
