@@ -65,12 +65,11 @@ static size_t line_bytes(const char *line, size_t bytes, bool *ret_is_cut)
     return end ? (size_t)(end - line) : most;
 }
 
-int perf_map_read(struct perf_map *map, const char *text, size_t bytes, perf_map_visit_fn *visit,
-                  void *context, size_t *ret_used)
+size_t perf_map_read(struct perf_map *map, const char *text, size_t bytes, perf_map_visit_fn *visit,
+                     void *context)
 {
     size_t at = 0;
-    int result = 0;
-    while (at < bytes && !result) {
+    while (at < bytes) {
         struct perf_map_entry entry;
         bool is_cut;
         if (map->is_in_long_line) {
@@ -83,10 +82,9 @@ int perf_map_read(struct perf_map *map, const char *text, size_t bytes, perf_map
         if (is_cut && length < PERF_MAP_LINE_MAX)
             break;
         if (perf_map_parse_line(text + at, length, &entry))
-            result = visit(context, &entry);
+            visit(context, &entry);
         map->is_in_long_line = is_cut;
         at += length + !is_cut;
     }
-    *ret_used = at;
-    return result;
+    return at;
 }

@@ -27,13 +27,11 @@ struct perf_map {
     bool is_in_long_line; /* the rest of the line must be skipped */
 };
 
-/* Returns 0 to go on; any other value ends the reading. */
-typedef int perf_map_visit_fn(void *context, const struct perf_map_entry *entry);
+typedef void perf_map_visit_fn(void *context, const struct perf_map_entry *entry);
 
 /* Reads the complete lines in the next `bytes` bytes of a map. An incomplete line is left for the
- * next call, with what has been added to it by then. *ret_used is the number of bytes consumed.
- * Returns what the last visit returned. */
-int perf_map_read(struct perf_map *map, const char *text, size_t bytes, perf_map_visit_fn *visit,
-                  void *context, size_t *ret_used);
+ * next call, with what has been added to it by then. Returns the number of bytes consumed. */
+size_t perf_map_read(struct perf_map *map, const char *text, size_t bytes, perf_map_visit_fn *visit,
+                     void *context);
 
 #endif

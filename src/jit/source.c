@@ -70,10 +70,9 @@ bool jit_source_has_more(struct jit_source *source)
     return has_rest && source->size != source->end;
 }
 
-static int add_entry(void *context, const struct perf_map_entry *entry)
+static void add_entry(void *context, const struct perf_map_entry *entry)
 {
     announce_symbol(context, entry->start, entry->size, entry->name, entry->name_bytes, 0);
-    return 0;
 }
 
 /* A record that is broken, or has lines before its function, is ignored: V8 writes such records if
@@ -164,16 +163,14 @@ int jit_source_read(const struct jit_source *from, off_t most, struct jit_readin
     announced->error = buffer ? 0 : -ENOMEM;
     while (!announced->error && !is_at_end && !source->is_spent && source->offset < until) {
         uint64_t used = 0;
-        size_t map_used = 0;
         ssize_t got = pread(source->fd, buffer, BUFFER_BYTES, source->offset);
         off_t end = source->offset + got > size ? source->offset + got : size;
         if (got > 0 && source->is_dump) {
             used = read_records(source, announced, buffer, (size_t)got,
                                 (uint64_t)(end - source->offset));
         } else if (got > 0) {
-            perf_map_read(&source->map, (const char *)buffer, (size_t)got, add_entry, announced,
-                          &map_used);
-            used = map_used;
+            used = perf_map_read(&source->map, (const char *)buffer, (size_t)got, add_entry,
+                                 announced);
         }
         source->offset += (off_t)used;
         source->bytes_read += (off_t)used;

@@ -4,10 +4,10 @@
 #include "jit/code.h"
 #include "jit/perf_map.h"
 
-static int take_in(void *context, const struct perf_map_entry *entry)
+static void take_in(void *context, const struct perf_map_entry *entry)
 {
     must(entry->size > 0 && entry->start + entry->size > entry->start && entry->name_bytes > 0);
-    return jit_code_add(context, entry->start, entry->size, entry->name, entry->name_bytes, 0);
+    must(!jit_code_add(context, entry->start, entry->size, entry->name, entry->name_bytes, 0));
 }
 
 static void check_ranges(const struct jit_code *code)
@@ -24,12 +24,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     struct input input = {data, bytes};
     struct perf_map map = {0};
     struct jit_code code;
-    size_t first = take_number(&input, 2), done = 0, used;
+    size_t first = take_number(&input, 2), done = 0;
     const size_t ends[] = {first < input.bytes ? first : input.bytes, input.bytes};
     must(jit_code_init(&code) == 0);
     for (size_t i = 0; i < 2; i++) {
         char *piece = copy_of((struct input){input.at + done, ends[i] - done}, 0);
-        must(perf_map_read(&map, piece, ends[i] - done, take_in, &code, &used) == 0);
+        size_t used = perf_map_read(&map, piece, ends[i] - done, take_in, &code);
         must(used <= ends[i] - done);
         free(piece);
         done += used;

@@ -212,10 +212,10 @@ PARSER(uint64_t, moved_part_function,
        tables, module, part)
 PARSER(size_t, prologue_frame_bytes, (const uint8_t *code, size_t bytes, uint64_t *candidates),
        code, bytes, candidates)
-PARSER(int, perf_map_read,
+PARSER(size_t, perf_map_read,
        (struct perf_map * map, const char *text, size_t bytes, perf_map_visit_fn *visit,
-        void *context, size_t *used),
-       map, text, bytes, visit, context, used)
+        void *context),
+       map, text, bytes, visit, context)
 PARSER(enum jitdump_result, jitdump_next,
        (struct jitdump * dump, const uint8_t *bytes, size_t length, uint64_t available,
         struct jitdump_record *record, uint64_t *used),
