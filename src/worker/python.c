@@ -166,13 +166,13 @@ int program_python_name(struct program_python *python, const struct python_memor
 static int read_names(struct program_python *python, const struct program_maps *maps,
                       const struct observation *observation)
 {
-    const struct python_place place = {python->python.runtime, python->python.layout};
     uint64_t begun_ns = monotonic_ns();
-    const struct python_memory memory = {.layout = &place.layout,
+    const struct python_memory memory = {.layout = &python->python.layout,
+                                         .version = python->python.version,
                                          .tid = observation_live_tid(observation),
                                          .areas = &maps->areas,
                                          .until_ns = begun_ns + NAMES_NS};
-    int err = python_thread_names_read(&python->names, &place, python->python.version, &memory);
+    int err = python_thread_names_read(&python->names, python->python.runtime, &memory);
     python->naming = (struct throttle){begun_ns, monotonic_ns() - begun_ns};
     return err;
 }

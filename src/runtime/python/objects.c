@@ -168,11 +168,11 @@ enum { VALUES_OF_3_11, DICT, TYPE = 5, INLINE_HEAD, OBJECT_WORDS };
 #define INLINE_IS_VALID (0xffull << 24) /* struct _dictvalues: its fourth byte */
 
 /* Where the object's values are, in the order of its type's keys; 0: in its dictionary. */
-static uint64_t values_of(const struct python_memory *memory, uint32_t version, uint64_t object,
+static uint64_t values_of(const struct python_memory *memory, uint64_t object,
                           const uint64_t words[OBJECT_WORDS])
 {
     uint64_t flags;
-    switch (version >> 16) {
+    switch (memory->version >> 16) {
     case VERSION_3_11:
         return words[VALUES_OF_3_11];
     case VERSION_3_12: /* one or the other, with a bit that tells */
@@ -187,15 +187,14 @@ static uint64_t values_of(const struct python_memory *memory, uint32_t version, 
     }
 }
 
-uint64_t python_attribute(const struct python_memory *memory, uint32_t version, uint64_t object,
-                          const char *name)
+uint64_t python_attribute(const struct python_memory *memory, uint64_t object, const char *name)
 {
     uint64_t words[OBJECT_WORDS], keys;
-    uint64_t type_keys = version >> 16 == VERSION_3_11 ? TYPE_KEYS_OF_3_11 : TYPE_KEYS;
+    uint64_t type_keys = memory->version >> 16 == VERSION_3_11 ? TYPE_KEYS_OF_3_11 : TYPE_KEYS;
     struct python_dict dict = {0};
     if (!object || !python_read(memory, object - 4 * WORD, words, sizeof words))
         return 0;
-    uint64_t values = values_of(memory, version, object, words);
+    uint64_t values = values_of(memory, object, words);
     if (values) {
         if (!words[TYPE] || !python_read(memory, words[TYPE] + type_keys, &keys, sizeof keys) ||
             !open_keys(memory, keys, &dict))
@@ -206,7 +205,7 @@ uint64_t python_attribute(const struct python_memory *memory, uint32_t version, 
         if (!python_dict_open(memory, words[DICT], &dict) ||
             !python_read(memory, words[DICT] + DICT_VALUES, &values, sizeof values))
             return 0;
-        dict.values = values && version >> 16 == VERSION_3_13 ? values + WORD : values;
+        dict.values = values && memory->version >> 16 == VERSION_3_13 ? values + WORD : values;
     }
     return find_value(memory, &dict, name);
 }
@@ -219,16 +218,16 @@ uint64_t python_attribute(const struct python_memory *memory, uint32_t version, 
 #define MODULES_OF_3_12 944
 #define MODULE_DICT 16u
 
-struct python_modules python_modules_of(const struct python_memory *memory, uint64_t runtime,
-                                        uint32_t version)
+struct python_modules python_modules_of(const struct python_memory *memory, uint64_t runtime)
 {
+    uint32_t minor = memory->version >> 16;
     struct python_modules modules = {
         .interpreter_at = runtime + memory->layout->runtime_interpreters + WORD,
-        .offset = version >> 16 == VERSION_3_11   ? MODULES_OF_3_11
-                  : version >> 16 == VERSION_3_12 ? MODULES_OF_3_12
-                                                  : 0,
+        .offset = minor == VERSION_3_11   ? MODULES_OF_3_11
+                  : minor == VERSION_3_12 ? MODULES_OF_3_12
+                                          : 0,
     };
-    if (version >> 16 == VERSION_3_13)
+    if (minor == VERSION_3_13)
         python_read(memory, runtime + MODULES_WORD * WORD, &modules.offset, WORD);
     return modules;
 }

@@ -10,10 +10,11 @@
 
 #define PYTHON_TEXT_BYTES 512u /* longer texts are cut */
 
-/* Where to read. `code_type` is the address of PyCode_Type; 0: not known. */
+/* Where to read. */
 struct python_memory {
     const struct python_layout *layout;
-    uint64_t code_type;
+    uint32_t version;   /* PY_VERSION_HEX; needed for attributes and modules */
+    uint64_t code_type; /* the address of PyCode_Type; 0: not known */
     pid_t tid;
     const struct stack_areas *areas;
     uint64_t until_ns; /* CLOCK_MONOTONIC: nothing can be read later, because the program controls
@@ -44,10 +45,8 @@ bool python_dict_open(const struct python_memory *memory, uint64_t dict,
 bool python_dict_entry(const struct python_memory *memory, const struct python_dict *dict,
                        uint64_t number, struct python_dict_entry *ret_entry);
 
-/* An attribute that an object of a Python class has itself; 0: it has none. `version` is
- * PY_VERSION_HEX. */
-uint64_t python_attribute(const struct python_memory *memory, uint32_t version, uint64_t object,
-                          const char *name);
+/* An attribute that an object of a Python class has itself; 0: it has none. */
+uint64_t python_attribute(const struct python_memory *memory, uint64_t object, const char *name);
 
 /* Where an interpreter has sys.modules. */
 struct python_modules {
@@ -56,8 +55,7 @@ struct python_modules {
 };
 
 /* `runtime` is the address of _PyRuntime. */
-struct python_modules python_modules_of(const struct python_memory *memory, uint64_t runtime,
-                                        uint32_t version);
+struct python_modules python_modules_of(const struct python_memory *memory, uint64_t runtime);
 
 /* A global variable of a module that was imported; 0: there is none. */
 uint64_t python_global(const struct python_memory *memory, const struct python_modules *modules,

@@ -189,8 +189,9 @@ static bool find_all(struct queries *queries, struct space *space, const struct 
         return false;
     if (!place->version->set)
         return read_offsets(queries, space, python, tid, areas, place);
-    const struct python_memory memory = {.layout = &python->layout, .tid = tid, .areas = areas};
-    place->modules = python_modules_of(&memory, python->runtime, python->version);
+    const struct python_memory memory = {
+        .layout = &python->layout, .version = python->version, .tid = tid, .areas = areas};
+    place->modules = python_modules_of(&memory, python->runtime);
     return place->modules.offset;
 }
 
@@ -298,7 +299,7 @@ static uint64_t find_set(const struct python_tasks_place *place, const struct py
     struct python_set_walk walk;
     uint64_t weak_set =
         python_global(memory, &place->modules, "asyncio.tasks", place->version->set);
-    uint64_t set = python_attribute(memory, place->version->minor_version << 16, weak_set, "data");
+    uint64_t set = python_attribute(memory, weak_set, "data");
     return python_set_begin(memory, place->types.set, set, &walk) ? set : 0;
 }
 

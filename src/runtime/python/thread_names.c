@@ -34,13 +34,13 @@ static int compare_identities(const void *a, const void *b)
 }
 
 /* In PyThreadState, thread_id is before native_thread_id. */
-static int list_identities(const struct python_place *place, const struct python_memory *memory,
+static int list_identities(uint64_t runtime, const struct python_memory *memory,
                            struct identities *ret_identities)
 {
     struct python_threads threads = {0};
-    uint16_t identity_at = place->layout.thread_native_id - sizeof(uint64_t);
+    uint16_t identity_at = memory->layout->thread_native_id - sizeof(uint64_t);
     *ret_identities = (struct identities){0};
-    int err = python_threads_read(&threads, place->runtime, memory, PYTHON_STATES_MAX);
+    int err = python_threads_read(&threads, runtime, memory, PYTHON_STATES_MAX);
     for (size_t i = 0; i < threads.count && !err; i++) {
         struct identity item = {.native_id = threads.items[i].native_id};
         if (python_read(memory, threads.items[i].state + identity_at, &item.identity,
@@ -76,26 +76,24 @@ static void cut(char ret_name[PYTHON_THREAD_NAME_BYTES], const char *text)
 
 /* Reads the name of entry `number`, then rereads what led to it. Returns false if there is none, or
  * it has changed. */
-static bool read_name(const struct python_memory *memory, uint32_t version,
-                      const struct python_dict *active, uint64_t number,
-                      const struct python_dict_entry *entry,
+static bool read_name(const struct python_memory *memory, const struct python_dict *active,
+                      uint64_t number, const struct python_dict_entry *entry,
                       char ret_name[PYTHON_THREAD_NAME_BYTES])
 {
     struct python_dict_entry again;
     char text[PYTHON_TEXT_BYTES];
-    uint64_t name = python_attribute(memory, version, entry->value, "_name");
+    uint64_t name = python_attribute(memory, entry->value, "_name");
     if (!name)
         return false;
     python_text_read(memory, name, text);
     cut(ret_name, text);
-    return *ret_name && python_attribute(memory, version, entry->value, "_name") == name &&
+    return *ret_name && python_attribute(memory, entry->value, "_name") == name &&
            python_dict_entry(memory, active, number, &again) && again.hash == entry->hash &&
            again.value == entry->value;
 }
 
 static int add_names(struct python_thread_names *names, const struct identities *identities,
-                     const struct python_memory *memory, uint32_t version,
-                     const struct python_dict *active)
+                     const struct python_memory *memory, const struct python_dict *active)
 {
     struct python_dict_entry entry;
     for (uint64_t i = 0; i < active->count && python_dict_entry(memory, active, i, &entry); i++) {
@@ -107,24 +105,24 @@ static int add_names(struct python_thread_names *names, const struct identities 
             return -ENOMEM;
         struct python_thread_name *added = &names->items[names->count];
         added->native_id = known->native_id;
-        names->count += read_name(memory, version, active, i, &entry, added->text);
+        names->count += read_name(memory, active, i, &entry, added->text);
     }
     return 0;
 }
 
-int python_thread_names_read(struct python_thread_names *names, const struct python_place *place,
-                             uint32_t version, const struct python_memory *memory)
+int python_thread_names_read(struct python_thread_names *names, uint64_t runtime,
+                             const struct python_memory *memory)
 {
     struct identities identities;
     struct python_dict active;
-    const struct python_modules modules = python_modules_of(memory, place->runtime, version);
+    const struct python_modules modules = python_modules_of(memory, runtime);
     names->count = 0;
     uint64_t dict = python_global(memory, &modules, "threading", "_active");
     if (!python_dict_open(memory, dict, &active) || !active.is_general)
         return 0;
-    int err = list_identities(place, memory, &identities);
+    int err = list_identities(runtime, memory, &identities);
     if (!err && identities.count)
-        err = add_names(names, &identities, memory, version, &active);
+        err = add_names(names, &identities, memory, &active);
     free(identities.items);
     array_sort(names->items, names->count, compare_names);
     return err;

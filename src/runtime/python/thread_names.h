@@ -23,10 +23,10 @@ struct python_thread_names {
 bool python_thread_names_are_read(uint32_t version);
 
 /* Lists them again, while the process runs: a name that changes meanwhile may be missing, and so
- * are those that memory->until_ns leaves no time for. `memory` has the layout of `place`. Returns 0
- * or -ENOMEM. */
-int python_thread_names_read(struct python_thread_names *names, const struct python_place *place,
-                             uint32_t version, const struct python_memory *memory);
+ * are those that memory->until_ns leaves no time for. `runtime` is the address of _PyRuntime.
+ * Returns 0 or -ENOMEM. */
+int python_thread_names_read(struct python_thread_names *names, uint64_t runtime,
+                             const struct python_memory *memory);
 
 /* NULL: the thread has none. */
 const char *python_thread_names_find(const struct python_thread_names *names, pid_t native_id);

@@ -77,7 +77,7 @@ static void begin(uint32_t version)
     assert_non_null(place.version);
     if (version >> 16 >= 0x030e)
         assert_true(python_tasks_take_offsets(&place, offsets));
-    memory = (struct python_memory){.layout = &layout, .tid = getpid()};
+    memory = (struct python_memory){.layout = &layout, .version = version, .tid = getpid()};
     memset(thread, 0, sizeof thread);
     memset(interpreter, 0, sizeof interpreter);
     AT(runtime, layout.runtime_interpreters) = ADDRESS(interpreter);

@@ -71,7 +71,7 @@ static void begin(uint32_t version)
 {
     place = (struct python_place){
         ADDRESS(runtime), *python_layout_of(version == VERSION_3_11 ? version : VERSION_3_12)};
-    memory = (struct python_memory){.layout = &place.layout, .tid = getpid()};
+    memory = (struct python_memory){.layout = &place.layout, .version = version, .tid = getpid()};
     memset(objects, 0, sizeof objects);
     memset(states, 0, sizeof states);
     uint64_t modules = version == VERSION_3_11 ? 888 : version == VERSION_3_12 ? 944 : MODULES_AT;
@@ -101,9 +101,9 @@ static void begin(uint32_t version)
     set_thread(version, 2, "Thread-12 (work)");
 }
 
-static void read_names(uint32_t version)
+static void read_names(void)
 {
-    assert_int_equal(python_thread_names_read(&names, &place, version, &memory), 0);
+    assert_int_equal(python_thread_names_read(&names, place.runtime, &memory), 0);
 }
 
 static void test_each_version(void **state)
@@ -113,7 +113,7 @@ static void test_each_version(void **state)
     for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
         assert_true(python_thread_names_are_read(versions[i]));
         begin(versions[i]);
-        read_names(versions[i]);
+        read_names();
         assert_int_equal(names.count, THREADS);
         assert_string_equal(python_thread_names_find(&names, 101), "worker");
         assert_string_equal(python_thread_names_find(&names, 102), "Thread-12 (work)");
@@ -133,7 +133,7 @@ static void test_a_dictionary_of_its_own(void **state)
     dict[4] = ADDRESS(keys[3]);
     dict[5] = ADDRESS(values[1]);
     objects[1][1] = ADDRESS(dict);
-    read_names(VERSION_3_12);
+    read_names();
     assert_string_equal(python_thread_names_find(&names, 101), "worker");
 }
 
@@ -148,14 +148,14 @@ static void test_hostile_threads(void **state)
         for (size_t j = 0; j < sizeof words / sizeof *words; j++) {
             begin(VERSION_3_12);
             *words[j] = wild[i];
-            read_names(VERSION_3_12);
+            read_names();
             assert_true(names.count < THREADS);
         }
         begin(VERSION_3_12);
         keys[2][3] = wild[i];
-        read_names(VERSION_3_12);
+        read_names();
         dicts[0][4] = wild[i];
-        read_names(VERSION_3_12);
+        read_names();
         assert_int_equal(names.count, 0);
     }
 }
@@ -176,10 +176,10 @@ static void test_there_is_no_time_for_all(void **state)
     }
     dicts[0][4] = ADDRESS(many);
     memory.until_ns = monotonic_ns() + 1000000;
-    read_names(VERSION_3_12);
+    read_names();
     assert_int_equal(names.count, 0);
     memory.until_ns = 0;
-    read_names(VERSION_3_12);
+    read_names();
     assert_int_equal(names.count, THREADS);
     free(many);
 }
@@ -197,7 +197,7 @@ static void test_long_names(void **state)
     memset((char *)text[5] + place.layout.other_text, 'x', 62);
     ((unsigned char *)text[5])[place.layout.other_text + 62] = 0xe9;
     AT(text[5], place.layout.text_length) = 63;
-    read_names(VERSION_3_12);
+    read_names();
     assert_string_equal(python_thread_names_find(&names, 101), name);
 }
 
