@@ -1,4 +1,5 @@
 #include "elf/elf_file.h"
+#include "base/text.h"
 #include "elf/compressed.h"
 #include "elf/functions.h"
 #include "elf/stubs.h"
@@ -78,11 +79,9 @@ void elf_file_decompress(struct module *module)
  * first. */
 static void note_go_section(struct go_traces *go, const GElf_Shdr *header, const char *name)
 {
-    static const char table[] = ".gopclntab";
-    size_t length = strlen(name);
     go->has_sections = true;
-    go->is_go = go->is_go || strncmp(name, ".go.", 4) == 0 || strncmp(name, ".note.go.", 9) == 0;
-    if (length >= sizeof table - 1 && strcmp(name + length - (sizeof table - 1), table) == 0)
+    go->is_go = go->is_go || text_begins(name, ".go.") || text_begins(name, ".note.go.");
+    if (text_ends(name, ".gopclntab"))
         go->pclntab = (struct module_part){header->sh_addr, header->sh_size};
 }
 

@@ -1,6 +1,6 @@
 #include "runtime/go/file.h"
+#include "base/text.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* ---- The version: the linker leaves it in every program (debug/buildinfo/buildinfo.go) ---- */
@@ -48,35 +48,31 @@ static const char *const idle_names[] = {
     "runtime.schedule", "runtime.findRunnable",   "runtime.findrunnable", "runtime.stopm",
     "runtime.sysmon",   "runtime.templateThread", "runtime.stoplockedm",  "runtime.gcstopm",
 };
-_Static_assert(sizeof idle_names / sizeof *idle_names == GO_IDLE_FUNCTIONS_MAX, "one each");
+_Static_assert(COUNT_OF(idle_names) == GO_IDLE_FUNCTIONS_MAX, "one each");
 
-#define NAME_BYTES_MAX 32 /* longer than all that are looked for */
-
-/* Reads the name, cut to fit; "" if it is not that of a function of the runtime. */
-static void read_name(const struct pclntab *table, const struct pclntab_function *function,
-                      char name[NAME_BYTES_MAX])
+/* Reads the name of a function of the runtime. Returns false for others, most of which are not read
+ * as a whole. */
+static bool read_name(const struct pclntab *table, const struct pclntab_function *function,
+                      char name[PCLNTAB_STRING_MAX])
 {
     static const char prefix[] = "runtime.";
-    char whole[PCLNTAB_STRING_MAX] = "";
-    *name = '\0';
-    if (module_read(table->module, table->names + function->name, whole, sizeof prefix - 1) &&
-        strcmp(whole, prefix) == 0 && pclntab_name(table, function->name, whole))
-        snprintf(name, NAME_BYTES_MAX, "%.*s", NAME_BYTES_MAX - 1, whole);
+    return module_read(table->module, table->names + function->name, name, sizeof prefix - 1) &&
+           memcmp(name, prefix, sizeof prefix - 1) == 0 &&
+           pclntab_name(table, function->name, name);
 }
 
 static void note_function(struct go_runtime *runtime, const struct pclntab *table,
                           const struct pclntab_function *function)
 {
     const struct function_range range = {function->start, function->end};
-    char name[NAME_BYTES_MAX];
-    read_name(table, function, name);
+    char name[PCLNTAB_STRING_MAX];
+    if (!read_name(table, function, name))
+        return;
     if (strcmp(name, "runtime.allgadd") == 0)
         runtime->adding = range;
-    for (size_t i = 0; i < GO_IDLE_FUNCTIONS_MAX && runtime->idle_count < GO_IDLE_FUNCTIONS_MAX;
-         i++) {
-        if (strcmp(name, idle_names[i]) == 0)
-            runtime->idle[runtime->idle_count++] = range;
-    }
+    if (text_is_any(name, idle_names, COUNT_OF(idle_names)) &&
+        runtime->idle_count < GO_IDLE_FUNCTIONS_MAX)
+        runtime->idle[runtime->idle_count++] = range;
 }
 
 void go_file_read(const struct pclntab *table, struct go_runtime *ret_runtime)

@@ -3,6 +3,7 @@
 #include "runtime/python/thread_names.h"
 #include "base/array.h"
 #include "base/upper_bound.h"
+#include "base/utf8.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -61,19 +62,6 @@ static int compare_names(const void *a, const void *b)
     return ORDER(left->native_id, right->native_id);
 }
 
-/* A character that would not fit whole is left out. */
-static void cut(char ret_name[PYTHON_THREAD_NAME_BYTES], const char *text)
-{
-    size_t bytes = strlen(text);
-    if (bytes >= PYTHON_THREAD_NAME_BYTES) {
-        bytes = PYTHON_THREAD_NAME_BYTES - 1;
-        while (bytes && ((unsigned char)text[bytes] & 0xc0) == 0x80)
-            bytes--;
-    }
-    memcpy(ret_name, text, bytes);
-    ret_name[bytes] = '\0';
-}
-
 /* Reads the name of entry `number`, then rereads what led to it. Returns false if there is none, or
  * it has changed. */
 static bool read_name(const struct python_memory *memory, const struct python_dict *active,
@@ -86,7 +74,9 @@ static bool read_name(const struct python_memory *memory, const struct python_di
     if (!name)
         return false;
     python_text_read(memory, name, text);
-    cut(ret_name, text);
+    size_t bytes = utf8_cut(text, strlen(text), PYTHON_THREAD_NAME_BYTES - 1);
+    memcpy(ret_name, text, bytes);
+    ret_name[bytes] = '\0';
     return *ret_name && python_attribute(memory, entry->value, "_name") == name &&
            python_dict_entry(memory, active, number, &again) && again.hash == entry->hash &&
            again.value == entry->value;

@@ -1,7 +1,7 @@
 /* Source names by libiberty, within bounds: a symbol is data of the target, and can be made to keep
  * the demangler busy for a lifetime, or to use all memory. */
 #include "symbol/names/demangle.h"
-#include "base/array.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <libiberty/demangle.h>
@@ -64,11 +64,7 @@ static bool begins_arguments(const struct folding *folding, size_t operator_end)
 static bool begins_name(const struct folding *folding)
 {
     static const char *const names[] = {"<lambda(", "<unnamed"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (strncmp(folding->name + folding->at, names[i], strlen(names[i])) == 0)
-            return true;
-    }
-    return false;
+    return text_begins_any(folding->name + folding->at, names, COUNT_OF(names));
 }
 
 /* Notes a bracket. Returns false if it closes what is not open. */
@@ -286,12 +282,11 @@ char *demangle(const char *symbol, enum fgprof_names names)
 static char *demangle_stub(const char *symbol, enum fgprof_names kind)
 {
     static const char mark[] = "@plt";
-    size_t length = strlen(symbol), mark_length = sizeof mark - 1;
-    char *target, *name, *marked = NULL;
-    if (length <= mark_length || strcmp(symbol + length - mark_length, mark) != 0)
+    char *marked = NULL;
+    if (!text_ends(symbol, mark))
         return NULL;
-    target = strndup(symbol, length - mark_length);
-    name = target ? demangle(target, kind) : NULL;
+    char *target = strndup(symbol, strlen(symbol) - (sizeof mark - 1));
+    char *name = target ? demangle(target, kind) : NULL;
     if (name && asprintf(&marked, "%s%s", name, mark) < 0)
         marked = NULL;
     free(name);
