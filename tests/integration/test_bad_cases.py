@@ -386,7 +386,8 @@ def test_too_few_files_for_events_of_switches(world):
     assert kernel_samples(done.stderr) and "could not be read" not in done.stderr, done.stderr
     assert number_in(r"  (\d+) threads' waits for a CPU are counted where they ran, as there could be no "
                      r"events for them \(Too many open files\)", done.stderr) >= 2, done.stderr
-    assert all(has(stack, "in_spin") for stack in folded(done.stdout)), done.stdout
+    stacks = folded(done.stdout)  # a thread may still be at its start
+    assert sum(count for stack, count in stacks.items() if has(stack, "in_spin")) >= 0.99 * sum(stacks.values()), stacks
 
 
 def test_far_too_few_files(world):
