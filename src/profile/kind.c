@@ -10,8 +10,8 @@
 /* The longest chain of owners that is shown. */
 #define CHAIN_MAX 64
 
-static bool is_one_of(const struct fgprof_profile *profile, const struct profile_wait *wait,
-                      const enum resource_kind *kinds, size_t count)
+bool profile_wait_is_one_of(const struct fgprof_profile *profile, const struct profile_wait *wait,
+                            const enum resource_kind *kinds, size_t count)
 {
     const char *name = strings_get(&profile->strings, wait->kind);
     for (size_t i = 0; i < count; i++) {
@@ -28,13 +28,13 @@ bool profile_wait_is_for_threads(const struct fgprof_profile *profile,
         RESOURCE_FUTEX,     RESOURCE_MUTEX,      RESOURCE_RWLOCK, RESOURCE_CONDITION,
         RESOURCE_SEMAPHORE, RESOURCE_BARRIER,    RESOURCE_ONCE,   RESOURCE_PARKING,
         RESOURCE_CHANNEL,   RESOURCE_WAIT_GROUP, RESOURCE_GIL,    RESOURCE_THREAD};
-    return is_one_of(profile, wait, kinds, sizeof kinds / sizeof *kinds);
+    return profile_wait_is_one_of(profile, wait, kinds, sizeof kinds / sizeof *kinds);
 }
 
 static bool is_lock(const struct fgprof_profile *profile, const struct profile_wait *wait)
 {
     static const enum resource_kind kinds[] = {RESOURCE_MUTEX, RESOURCE_RWLOCK, RESOURCE_GIL};
-    return is_one_of(profile, wait, kinds, sizeof kinds / sizeof *kinds);
+    return profile_wait_is_one_of(profile, wait, kinds, sizeof kinds / sizeof *kinds);
 }
 
 static bool has_owner(const struct profile_wait *wait)

@@ -80,7 +80,7 @@ static int count_place(struct search *search, uint32_t holder, bool is_owners, u
 static bool is_for(const struct fgprof_profile *profile, const struct profile_wait *wait,
                    enum resource_kind kind)
 {
-    return strcmp(strings_get(&profile->strings, wait->kind), resource_kind_name(kind)) == 0;
+    return profile_wait_is_one_of(profile, wait, &kind, 1);
 }
 
 /* The stack of the thread that held the resource, or ended the wait; PROFILE_NO_STACK: not known.

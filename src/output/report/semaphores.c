@@ -8,6 +8,7 @@
  * function look like users of a lock. */
 #include "output/report/report.h"
 #include "base/text.h"
+#include "profile/kind.h"
 #include "wait/resource.h"
 
 #include <errno.h>
@@ -29,12 +30,7 @@ struct search {
 static bool may_be_a_lock(const struct fgprof_profile *profile, const struct profile_wait *wait)
 {
     static const enum resource_kind kinds[] = {RESOURCE_SEMAPHORE, RESOURCE_FUTEX};
-    const char *kind = strings_get(&profile->strings, wait->kind);
-    for (size_t i = 0; i < COUNT_OF(kinds); i++) {
-        if (strcmp(kind, resource_kind_name(kinds[i])) == 0)
-            return true;
-    }
-    return false;
+    return profile_wait_is_one_of(profile, wait, kinds, COUNT_OF(kinds));
 }
 
 static int collect_waiters(struct search *search)
